@@ -1,0 +1,98 @@
+"""The errors a user can cause, each with a sentence that says what to do.
+
+    RecrawlError
+    ├── InputError      their data: which file, which position, why
+    ├── ConfigError     their settings: which key, from where
+    ├── StoreError      the database: missing, newer, unreachable
+    │   └── DiskFullError
+    ├── FetchError      the remote side; becomes data (a failed visit) before it leaves ``fetch/``
+    └── MissingExtraError   an optional library is not installed
+
+Anything else that is raised is a bug and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import enum
+from importlib import import_module
+from types import ModuleType
+
+
+class ExitCode(enum.IntEnum):
+    """Process exit codes, stable and shared with Browsertrix (INTERFACES S4)."""
+
+    OK = 0
+    ERROR = 1
+    DISK_FULL = 3
+    BAD_CONFIG = 4
+    FAILED = 9
+    INTERRUPTED = 11
+    FORCED = 13
+    SIZE_LIMIT = 14
+    TIME_LIMIT = 15
+    DISK_SHARE = 16
+    FATAL = 17
+    RATE_LIMITED = 18
+
+
+class RecrawlError(Exception):
+    """What went wrong, and the remedy."""
+
+    exit_code = ExitCode.ERROR
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.remedy}".rstrip()
+
+
+class InputError(RecrawlError):
+    """A file or answer that cannot be read, with the place where it stops making sense."""
+
+    def __init__(self, what: str, remedy: str = "", *, source: str = "", position: int | None = None) -> None:
+        place = source if position is None else f"{source} at byte {position}"
+        super().__init__(f"{place}: {what}" if place else what, remedy)
+        self.source = source
+        self.position = position
+
+
+class ConfigError(RecrawlError):
+    """A setting that is unknown, of the wrong type or out of range."""
+
+    exit_code = ExitCode.BAD_CONFIG
+
+
+class StoreError(RecrawlError):
+    """The store is missing, from a newer recrawl, damaged or out of reach."""
+
+
+class DiskFullError(StoreError):
+    """Nothing more can be written; what was acknowledged before is kept."""
+
+    exit_code = ExitCode.DISK_FULL
+
+
+class FetchError(RecrawlError):
+    """The remote side failed. Recorded as a failed visit, not shown as a crash."""
+
+
+class MissingExtraError(RecrawlError):
+    """An optional library is needed and not installed."""
+
+    def __init__(self, module: str, extra: str) -> None:
+        super().__init__(f"This needs the Python module {module!r}.", f"Install it with: pip install 'recrawl[{extra}]'")
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional module, or say which extra brings it.
+
+    >>> require("json", "columns").__name__
+    'json'
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as missing:
+        raise MissingExtraError(module, extra) from missing

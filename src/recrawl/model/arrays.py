@@ -1,0 +1,63 @@
+"""Names for the columns everything is made of, and the ragged-array steps that several modules share."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+ByteArray: TypeAlias = npt.NDArray[np.uint8]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+AnyArray: TypeAlias = npt.NDArray[Any]
+
+
+def starts_of_runs(*columns: AnyArray) -> BoolArray:
+    """True where any of the columns differs from the row before (and at row 0). O(n).
+
+    >>> starts_of_runs(np.array([7, 7, 8, 8]), np.array([1, 1, 1, 2])).tolist()
+    [True, False, True, True]
+    """
+    starts = np.zeros(len(columns[0]), dtype=np.bool_)
+    if len(starts):
+        starts[0] = True
+    for column in columns:
+        starts[1:] |= column[1:] != column[:-1]
+    return starts
+
+
+def order_by(major: IntArray, minor: FloatArray) -> IntArray | None:
+    """The order that sorts by ``major``, then ``minor``; ``None`` if the rows already have it.
+
+    O(n) for sorted input, else O(n log n): sort by ``minor``, pack ``major`` and the rank into one 64-bit
+    key, and sort that (less than half the time of a lexical sort at 10⁷ rows). Keys that do not fit are
+    sorted lexically.
+    """
+    ascending = major[1:] > major[:-1]
+    ascending |= (major[1:] == major[:-1]) & (minor[1:] >= minor[:-1])
+    if bool(ascending.all()):
+        return None
+    low = int(major.min())
+    rank_bits = len(major).bit_length()
+    if (int(major.max()) - low).bit_length() + rank_bits > 63:  # noqa: PLR2004 - bits of a signed key
+        return np.lexsort((minor, major))
+    by_minor = np.argsort(minor)
+    key = major[by_minor] - low
+    key <<= rank_bits
+    key |= np.arange(len(major))
+    key.sort()
+    key &= (1 << rank_bits) - 1
+    return by_minor[key]
+
+
+def offsets_of(rows: IntArray, count: int) -> IntArray:
+    """CSR offsets of ``rows`` (sorted row numbers) over ``count`` rows, empty ones included. O(n).
+
+    >>> offsets_of(np.array([0, 0, 2]), 4).tolist()
+    [0, 2, 2, 3, 3]
+    """
+    offsets = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(rows, minlength=count), out=offsets[1:])
+    return offsets

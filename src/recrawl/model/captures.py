@@ -1,0 +1,45 @@
+"""A capture: what a fetch, or an archive, returned for a URL at a time. It says nothing about change.
+
+Only a detector turns two captures into a verdict, and it can do so again later without fetching.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One answer, with the bytes as they came over the wire."""
+
+    url: str
+    time: float
+    """When the request began, seconds since the epoch."""
+    status: int
+    """HTTP status; 0 if no complete head arrived."""
+    raw_head: bytes = b""
+    """Status line and header block as received, with the empty line."""
+    raw_body: bytes = b""
+    """Body as received: transfer- and content-encoding untouched."""
+    raw_request: bytes = b""
+    """The request as sent, with the empty line."""
+    ip: str = ""
+    duration: float = 0.0
+    """Seconds from the request to the last byte."""
+    truncated: str = ""
+    """Why the body is incomplete (WARC-Truncated: length, time, disconnect), empty if it is not."""
+    error: str = ""
+    """Why there is no answer, in words, empty if there is one."""
+
+    def header(self, name: str) -> str:
+        """The first value of a header, by case-insensitive name; empty text if absent.
+
+        >>> Capture("http://x/", 0.0, 200, b"HTTP/1.1 200 OK\\r\\nETag: \\"a\\"\\r\\n\\r\\n").header("etag")
+        '"a"'
+        """
+        wanted = name.lower().encode("ascii")
+        for line in self.raw_head.split(b"\r\n")[1:]:
+            field, colon, value = line.partition(b":")
+            if colon and field.strip().lower() == wanted:
+                return value.strip().decode("latin-1")
+        return ""

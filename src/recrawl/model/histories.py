@@ -1,0 +1,258 @@
+"""Histories: per page the gaps between looks, and whether each look found a change. Ragged columns.
+
+Rules of this file:
+ 1. The first look at a page opens its history and closes no gap, whatever it says about change.
+ 2. A visit without a verdict (it failed, or nobody could judge it) closes no gap: the gap widens.
+ 3. Two visits at the same instant are one visit; the one that says more wins. So every gap is > 0.
+ 4. Rows are sorted by page id, gaps by time. Every constructor ends in :func:`_assemble`, which keeps this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from recrawl.model.arrays import AnyArray, BoolArray, FloatArray, IntArray, offsets_of, order_by, starts_of_runs
+from recrawl.model.visits import ChangeKind, Verdict, Visits
+
+
+@dataclass(frozen=True, slots=True)
+class Histories:
+    """What is known of n pages that were looked at m times after their first look.
+
+    Row i has the gaps ``gaps[offsets[i]:offsets[i+1]]``. Times are NaN where there was no such look.
+    """
+
+    page: IntArray
+    """Page ids, ascending, unique. Shape (n,)."""
+    offsets: IntArray
+    """Shape (n + 1,)."""
+    gaps: FloatArray
+    """Seconds between consecutive looks, all > 0. Shape (m,)."""
+    changed: BoolArray
+    """Whether the look that closes the gap found a change. Shape (m,)."""
+    first_visit: FloatArray
+    """When the history opens, seconds since the epoch."""
+    last_visit: FloatArray
+    """The last look that said something: time elapsed counts from here."""
+    last_change: FloatArray
+    """The last look that found a change."""
+
+    def __len__(self) -> int:
+        return len(self.page)
+
+    # -- built from ---------------------------------------------------------------------------
+
+    @classmethod
+    def from_visits(cls, visits: Visits, kind: ChangeKind | None = None) -> Histories:
+        """Histories of all pages in ``visits``, which may be unordered, doubled and failed.
+
+        With a ``kind``, only changes of that kind count, and a change whose kinds nobody determined says
+        nothing. Pages that never answered get an empty row. O(n) if sorted by page and time, else O(n log n).
+
+        >>> h = Histories.from_visits(Visits.of([1, 1, 1], [0.0, 9.0, 4.0], verdict=[0, 2, 1]))
+        >>> h.gaps.tolist(), h.changed.tolist()
+        ([4.0, 5.0], [False, True])
+        """
+        if not np.isfinite(visits.time).all():
+            msg = "a visit has no finite time"
+            raise ValueError(msg)
+        order = order_by(visits.page, visits.time)
+        pick = (lambda column: column) if order is None else (lambda column: column[order])
+        page, time = pick(visits.page), pick(visits.time)
+        says, answered = pick(_what_it_says(visits, kind)), pick(visits.answered())
+        starts = starts_of_runs(page, time)
+        if not bool(starts.all()):
+            first = np.flatnonzero(starts)
+            page, time = page[first], time[first]
+            says, answered = np.maximum.reduceat(says, first), np.logical_or.reduceat(answered, first)
+        new_page = starts_of_runs(page)
+        ids = page[new_page]
+        row = np.cumsum(new_page) - 1
+        looks = answered | (says != Verdict.UNKNOWN)
+        return _assemble(ids, row[looks], time[looks], says[looks])
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Histories]) -> Histories:
+        """Histories of disjoint sets of pages as one, sorted by page id.
+
+        Parts that share a page cannot be joined here: join their visits instead.
+        """
+        if not parts:
+            return _assemble(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0, np.uint8))
+        page = np.concatenate([part.page for part in parts])
+        shifts = np.cumsum([0] + [len(part.gaps) for part in parts[:-1]])
+        joined = cls(
+            page,
+            np.concatenate([part.offsets[:-1] + shift for part, shift in zip(parts, shifts, strict=True)] + [[sum(len(p.gaps) for p in parts)]]),
+            np.concatenate([part.gaps for part in parts]),
+            np.concatenate([part.changed for part in parts]),
+            np.concatenate([part.first_visit for part in parts]),
+            np.concatenate([part.last_visit for part in parts]),
+            np.concatenate([part.last_change for part in parts]),
+        )
+        if bool((page[1:] > page[:-1]).all()):
+            return joined
+        order = np.argsort(page, kind="stable")
+        if bool((page[order][1:] == page[order][:-1]).any()):
+            msg = "the parts share a page; concatenate their visits instead"
+            raise ValueError(msg)
+        return joined._rows(order)
+
+    # -- looked at ----------------------------------------------------------------------------
+
+    def counts(self) -> IntArray:
+        """Number n of gaps of each page."""
+        return np.diff(self.offsets)
+
+    def changes(self) -> IntArray:
+        """Number X of gaps of each page that ended in a change."""
+        return self._sum(self.changed.astype(np.int64))
+
+    def observed(self) -> FloatArray:
+        """Time T over which each page was observed, seconds: the sum of its gaps."""
+        return self._sum(self.gaps)
+
+    def row_of_gap(self) -> IntArray:
+        """The row each gap belongs to. Shape (m,)."""
+        return np.repeat(np.arange(len(self), dtype=np.int64), self.counts())
+
+    def look_times(self) -> FloatArray:
+        """When each gap was closed, seconds since the epoch. Shape (m,).
+
+        One running sum over all rows, restarted at each row. Gaps are exact differences of times, so
+        contemporary times come out exact.
+        """
+        if not len(self.gaps):
+            return np.empty(0)
+        steps = self.gaps.copy()
+        rows = np.flatnonzero(self.counts())
+        heads = self.offsets[rows]
+        steps[heads] += self.first_visit[rows]
+        steps[heads[1:]] -= self.last_visit[rows[:-1]]
+        return np.cumsum(steps)
+
+    # -- cut, grouped, chosen -----------------------------------------------------------------
+
+    def window(self, start: float, end: float) -> Histories:
+        """Only the looks with start <= time <= end; the first of them opens the history (ERRATA 000.2).
+
+        Pages stay, with an empty row if nothing is left of them. O(m).
+        """
+        row, time, says = self._looks()
+        inside = (time >= start) & (time <= end)
+        return _assemble(self.page, row[inside], time[inside], says[inside])
+
+    def group(self, label: IntArray, *, round_length: float = 0.0) -> Histories:
+        """Histories of groups of pages: a group changes when any of its pages does.
+
+        ``label[i]`` is the id of the group of row i. The looks at the members within one round of
+        ``round_length`` seconds (counted from the epoch) are one look at the group, dated at the last of
+        them; 0 joins only simultaneous ones. A member's first look says nothing about change, so it can
+        open the group's history but close no gap of it. O(m log m).
+        """
+        ids, group = np.unique(label, return_inverse=True)
+        row, time, says = self._looks()
+        row = group[row]
+        order = order_by(row, time)
+        if order is not None:
+            row, time, says = row[order], time[order], says[order]
+        bucket = np.floor(time / round_length) if round_length > 0 else time
+        first = np.flatnonzero(starts_of_runs(row, bucket))
+        if len(first):
+            last = np.append(first[1:], len(row)) - 1
+            row, time, says = row[first], time[last], np.maximum.reduceat(says, first)
+        return _assemble(ids.astype(np.int64), row, time, says)
+
+    def take(self, rows: AnyArray | slice) -> Histories:
+        """The rows at these ascending positions, or where this mask is true."""
+        positions = np.arange(len(self))[rows]
+        if len(positions) > 1 and bool((np.diff(positions) <= 0).any()):
+            msg = "rows must be ascending positions, each at most once"
+            raise ValueError(msg)
+        return self._rows(positions)
+
+    def align(self, page: IntArray) -> Histories:
+        """One row for each id of ``page`` (ascending): known pages keep theirs, others get an empty row."""
+        place = np.searchsorted(self.page, page)
+        place_in_range = np.minimum(place, max(len(self) - 1, 0))
+        known = self.page[place_in_range] == page if len(self) else np.zeros(len(page), np.bool_)
+        kept = self._rows(place_in_range[known])
+        counts = np.zeros(len(page), dtype=np.int64)
+        counts[known] = kept.counts()
+        times = [_spread(column, known) for column in (kept.first_visit, kept.last_visit, kept.last_change)]
+        return Histories(page, np.concatenate([[0], np.cumsum(counts)]), kept.gaps, kept.changed, *times)
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _sum(self, values: AnyArray) -> AnyArray:
+        totals = np.concatenate([np.zeros(1, values.dtype), np.cumsum(values)])
+        if values.dtype.kind != "f":
+            return totals[self.offsets[1:]] - totals[self.offsets[:-1]]
+        out = np.zeros(len(self))
+        rows = np.flatnonzero(self.counts())
+        if len(rows):
+            out[rows] = np.add.reduceat(values, self.offsets[rows])
+        return out
+
+    def _looks(self) -> tuple[IntArray, FloatArray, AnyArray]:
+        """Every look as (row, time, what it says), by row and time, the opening ones included."""
+        opened = np.flatnonzero(~np.isnan(self.first_visit))
+        row = np.concatenate([opened, self.row_of_gap()])
+        time = np.concatenate([self.first_visit[opened], self.look_times()])
+        says = np.concatenate(
+            [np.full(len(opened), Verdict.UNKNOWN, np.uint8), np.where(self.changed, Verdict.CHANGED, Verdict.UNCHANGED).astype(np.uint8)]
+        )
+        order = np.argsort(row, kind="stable")
+        return row[order], time[order], says[order]
+
+    def _rows(self, positions: AnyArray) -> Histories:
+        counts = self.counts()[positions]
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        shift = np.repeat(self.offsets[:-1][positions] - offsets[:-1], counts)
+        source = np.arange(offsets[-1]) + shift
+        return Histories(
+            self.page[positions],
+            offsets,
+            self.gaps[source],
+            self.changed[source],
+            self.first_visit[positions],
+            self.last_visit[positions],
+            self.last_change[positions],
+        )
+
+
+def _what_it_says(visits: Visits, kind: ChangeKind | None) -> AnyArray:
+    """The verdict of each visit about one kind of change (any, if ``None``)."""
+    if kind is None:
+        return visits.verdict
+    found = visits.verdict == Verdict.CHANGED
+    of_kind = (visits.kinds & np.uint16(kind)) != 0
+    says = np.where(found & ~of_kind, Verdict.UNCHANGED, visits.verdict)
+    return np.where(found & (visits.kinds == 0), Verdict.UNKNOWN, says).astype(np.uint8)
+
+
+def _assemble(page: IntArray, row: IntArray, time: FloatArray, says: AnyArray) -> Histories:
+    """Histories from looks sorted by row and time: the first of a row opens it, the silent rest is dropped."""
+    opens = starts_of_runs(row)
+    keep = opens | (says != Verdict.UNKNOWN)
+    if not bool(keep.all()):
+        row, time, says, opens = row[keep], time[keep], says[keep], opens[keep]
+    n = len(page)
+    first, last, change = (np.full(n, np.nan) for _ in range(3))
+    first[row[opens]] = time[opens]
+    last[row] = time  # of equal indices the last assignment stands
+    closes = ~opens
+    gap_row = row[closes]
+    gaps = np.diff(time, prepend=np.nan)[closes]
+    changed = says[closes] == Verdict.CHANGED
+    change[gap_row[changed]] = time[closes][changed]
+    return Histories(page, offsets_of(gap_row, n), gaps, changed, first, last, change)
+
+
+def _spread(values: FloatArray, where: BoolArray) -> FloatArray:
+    out = np.full(len(where), np.nan)
+    out[where] = values
+    return out

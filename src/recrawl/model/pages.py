@@ -1,0 +1,75 @@
+"""Pages: what there is to come back to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from recrawl.model.arrays import AnyArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page, for the places that handle one at a time."""
+
+    id: int
+    host: int
+    url: str
+    key: str
+    """SURT of the URL: the page's identity."""
+    importance: float = 1.0
+    discovered: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """What a page last said about its version, for a conditional request. Empty text where it said nothing."""
+
+    etag: str = ""
+    last_modified: str = ""
+    digest: bytes = b""
+    """Of the last body, decoded: SHA-1, 20 bytes."""
+    text_digest: bytes = b""
+    """Of the last body without noise: what the verdict compares."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Pages as columns: what a policy needs to know beside their histories. URLs stay in the store."""
+
+    id: IntArray
+    host: IntArray
+    importance: FloatArray
+    """Weight w of the page in every objective; 1 is ordinary."""
+    cost: FloatArray
+    """Price c of one visit in units of budget; 1 is one request."""
+    discovered: FloatArray
+    """When the page was first heard of, seconds since the epoch."""
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    @classmethod
+    def of(
+        cls,
+        id: npt.ArrayLike,  # noqa: A002 - the column's name everywhere
+        *,
+        host: npt.ArrayLike = 0,
+        importance: npt.ArrayLike = 1.0,
+        cost: npt.ArrayLike = 1.0,
+        discovered: npt.ArrayLike = 0.0,
+    ) -> Pages:
+        """Columns from anything array-like; a single value fills its column.
+
+        >>> Pages.of([10, 11], host=[1, 2]).importance.tolist()
+        [1.0, 1.0]
+        """
+        ids = np.asarray(id, dtype=np.int64)
+        fill = lambda value, dtype: np.broadcast_to(np.asarray(value, dtype=dtype), ids.shape).copy()  # noqa: E731
+        return cls(ids, fill(host, np.int64), fill(importance, np.float64), fill(cost, np.float64), fill(discovered, np.float64))
+
+    def take(self, rows: AnyArray | slice) -> Pages:
+        """The pages at these positions, or where this mask is true."""
+        return Pages(self.id[rows], self.host[rows], self.importance[rows], self.cost[rows], self.discovered[rows])

@@ -1,0 +1,87 @@
+"""What a URL is to us: how it is written, which host is asked for it, and the key that names its page.
+
+The key is a SURT (INTERFACES X3): host reversed, ``www`` and default ports dropped, lower-cased, query
+arguments sorted, session ids removed. URLs with one key are one page.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import ada_url
+
+_WWW = re.compile(r"^www\d*\.")
+_SESSION_IN_PATH = re.compile(r"(?:;jsessionid=[0-9a-z]{32})|(?:/\([a-z]?\([0-9a-z]{24}\)\)(?=/))", re.IGNORECASE)
+_SESSION_IN_QUERY = re.compile(r"^(?:jsessionid|phpsessid|sid|cfid|cftoken|aspsessionid[a-z]{8})=", re.IGNORECASE)
+
+
+class Address(NamedTuple):
+    """A URL taken apart far enough to queue and to fetch it."""
+
+    url: str
+    """As a browser would write it, without fragment."""
+    host: str
+    """Host and, if not the default, port: the unit of politeness."""
+    key: str
+    """SURT: the identity of the page."""
+
+
+def address(url: str, base: str | None = None) -> Address | None:
+    """Normalise a URL, or a link found on the page ``base``; ``None`` if it is not an http(s) URL.
+
+    >>> address("HTTP://www.Example.com:80/A/../b?z=1&a=2#top")
+    Address(url='http://www.example.com/b?z=1&a=2', host='www.example.com', key='com,example)/b?a=2&z=1')
+    >>> address("../x", base="http://example.com/a/b/").url
+    'http://example.com/a/x'
+    >>> address("mailto:someone@example.com") is None
+    True
+    """
+    try:
+        parsed = ada_url.URL(url.strip(), base=base) if base else ada_url.URL(url.strip())
+    except ValueError:
+        return None
+    if parsed.protocol not in ("http:", "https:"):
+        return None
+    parsed.hash = ""
+    parsed.username = parsed.password = ""
+    return Address(parsed.href, parsed.host, _surt(parsed))
+
+
+def surt(url: str) -> str | None:
+    """The SURT key of a URL, ``None`` if it is not an http(s) URL.
+
+    >>> surt("https://WWW.Example.com/A/b?z=1&a=2")
+    'com,example)/a/b?a=2&z=1'
+    """
+    found = address(url)
+    return found.key if found else None
+
+
+def host_of(url: str) -> str | None:
+    """Host and port as politeness counts them; ``None`` if it is not an http(s) URL."""
+    found = address(url)
+    return found.host if found else None
+
+
+def section(url: str, depth: int = 1) -> str:
+    """The part of a site a URL lies in: its host and the first ``depth`` directories.
+
+    >>> section("http://example.com/news/2026/item.html"), section("http://example.com/about.html")
+    ('http://example.com/news/', 'http://example.com/')
+    """
+    parsed = ada_url.URL(url)
+    directories = parsed.pathname.split("/")[1:-1][:depth]
+    return f"{parsed.origin}/" + "".join(f"{name}/" for name in directories)
+
+
+def _surt(parsed: ada_url.URL) -> str:
+    name = _WWW.sub("", parsed.hostname)
+    if not (name.startswith("[") or re.fullmatch(r"[\d.]+", name)):
+        name = ",".join(reversed(name.split(".")))
+    port = f":{parsed.port}" if parsed.port else ""
+    path = _SESSION_IN_PATH.sub("", parsed.pathname)
+    path = path.rstrip("/") or "/"
+    arguments = [a for a in parsed.search[1:].split("&") if a and not _SESSION_IN_QUERY.match(a)]
+    query = "?" + "&".join(sorted(arguments)) if arguments else ""
+    return f"{name}{port}){path}{query}".lower()
