@@ -83,7 +83,9 @@ class MissingExtraError(RecrawlError):
     """An optional library is needed and not installed."""
 
     def __init__(self, module: str, extra: str) -> None:
-        super().__init__(f"This needs the Python module {module!r}.", f"Install it with: pip install 'recrawl[{extra}]'")
+        super().__init__(
+            f"This needs the Python module {module!r}.", f"Install it with: pip install 'recrawl[{extra}]'"
+        )
 
 
 def require(module: str, extra: str) -> ModuleType:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Collection
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
@@ -124,7 +124,9 @@ def parse_duration(text: str | float) -> float:
     while position < len(text.rstrip()):
         found = _DURATION.match(text, position)
         if found is None:
-            raise ConfigError(f"{text!r} is not a duration.", "Write a number and a unit: 500ms, 30s, 15min, 6h, 2d, 1w, or several.")
+            raise ConfigError(
+                f"{text!r} is not a duration.", "Write a number and a unit: 500ms, 30s, 15min, 6h, 2d, 1w, or several."
+            )
         total += float(found[1]) * _UNITS[found[2]]
         position = found.end()
     if position == 0:

@@ -32,9 +32,9 @@ class Capture:
     """Why there is no answer, in words, empty if there is one."""
 
     def header(self, name: str) -> str:
-        """The first value of a header, by case-insensitive name; empty text if absent.
+        r"""The first value of a header, by case-insensitive name; empty text if absent.
 
-        >>> Capture("http://x/", 0.0, 200, b"HTTP/1.1 200 OK\\r\\nETag: \\"a\\"\\r\\n\\r\\n").header("etag")
+        >>> Capture("http://x/", 0.0, 200, b"HTTP/1.1 200 OK\r\nETag: \"a\"\r\n\r\n").header("etag")
         '"a"'
         """
         wanted = name.lower().encode("ascii")

@@ -86,7 +86,10 @@ class Histories:
         shifts = np.cumsum([0] + [len(part.gaps) for part in parts[:-1]])
         joined = cls(
             page,
-            np.concatenate([part.offsets[:-1] + shift for part, shift in zip(parts, shifts, strict=True)] + [[sum(len(p.gaps) for p in parts)]]),
+            np.concatenate(
+                [part.offsets[:-1] + shift for part, shift in zip(parts, shifts, strict=True)]
+                + [[sum(len(p.gaps) for p in parts)]]
+            ),
             np.concatenate([part.gaps for part in parts]),
             np.concatenate([part.changed for part in parts]),
             np.concatenate([part.first_visit for part in parts]),
@@ -203,7 +206,10 @@ class Histories:
         row = np.concatenate([opened, self.row_of_gap()])
         time = np.concatenate([self.first_visit[opened], self.look_times()])
         says = np.concatenate(
-            [np.full(len(opened), Verdict.UNKNOWN, np.uint8), np.where(self.changed, Verdict.CHANGED, Verdict.UNCHANGED).astype(np.uint8)]
+            [
+                np.full(len(opened), Verdict.UNKNOWN, np.uint8),
+                np.where(self.changed, Verdict.CHANGED, Verdict.UNCHANGED).astype(np.uint8),
+            ]
         )
         order = np.argsort(row, kind="stable")
         return row[order], time[order], says[order]

@@ -68,7 +68,13 @@ class Pages:
         """
         ids = np.asarray(id, dtype=np.int64)
         fill = lambda value, dtype: np.broadcast_to(np.asarray(value, dtype=dtype), ids.shape).copy()  # noqa: E731
-        return cls(ids, fill(host, np.int64), fill(importance, np.float64), fill(cost, np.float64), fill(discovered, np.float64))
+        return cls(
+            ids,
+            fill(host, np.int64),
+            fill(importance, np.float64),
+            fill(cost, np.float64),
+            fill(discovered, np.float64),
+        )
 
     def take(self, rows: AnyArray | slice) -> Pages:
         """The pages at these positions, or where this mask is true."""

@@ -145,7 +145,20 @@ class Visits:
         >>> len(Visits.of([1, 1, 2], [0.0, 5.0, 3.0], verdict=[0, 2, 0]))
         3
         """
-        given = (page, time, outcome, verdict, kinds, status, size, cost, new_internal, new_external, added_internal, added_external)
+        given = (
+            page,
+            time,
+            outcome,
+            verdict,
+            kinds,
+            status,
+            size,
+            cost,
+            new_internal,
+            new_external,
+            added_internal,
+            added_external,
+        )
         length = len(np.atleast_1d(np.asarray(page)))
         columns: list[AnyArray] = []
         for (name, dtype), value in zip(VISIT_COLUMNS.items(), given, strict=True):
@@ -160,7 +173,9 @@ class Visits:
     def from_rows(cls, rows: Iterable[Visit]) -> Visits:
         """Columns from single visits, for the edges. O(n) Python."""
         table = list(rows)
-        return cls(*(np.array([getattr(row, name) for row in table], dtype=dtype) for name, dtype in VISIT_COLUMNS.items()))
+        return cls(
+            *(np.array([getattr(row, name) for row in table], dtype=dtype) for name, dtype in VISIT_COLUMNS.items())
+        )
 
     @classmethod
     def empty(cls) -> Visits:
