@@ -95,7 +95,7 @@ class GammaBelief:
         log_r = np.log1p(t / self.b)
         k = self.a - 1.0
         # (1 − e^{−k·log r})/k through special.exprel, which is exact at k = 0
-        return self.b * log_r * special.exprel(-k * log_r)
+        return self.b * log_r * np.asarray(special.exprel(-k * log_r))
 
     def change_density(self, t: FloatArray) -> FloatArray:
         """(a/b) r^{−a−1}, per second."""

@@ -59,10 +59,11 @@ class Histories:
         if not np.isfinite(visits.time).all():
             msg = "a visit has no finite time"
             raise ValueError(msg)
-        order = order_by(visits.page, visits.time)
-        pick = (lambda column: column) if order is None else (lambda column: column[order])
-        page, time = pick(visits.page), pick(visits.time)
-        says, answered = pick(_what_it_says(visits, kind)), pick(visits.answered())
+        page, time = visits.page, visits.time
+        says, answered = _what_it_says(visits, kind), visits.answered()
+        order = order_by(page, time)
+        if order is not None:
+            page, time, says, answered = page[order], time[order], says[order], answered[order]
         starts = starts_of_runs(page, time)
         if not bool(starts.all()):
             first = np.flatnonzero(starts)
@@ -191,12 +192,9 @@ class Histories:
     # -- inside -------------------------------------------------------------------------------
 
     def _sum(self, values: AnyArray) -> AnyArray:
-        totals = np.concatenate([np.zeros(1, values.dtype), np.cumsum(values)])
-        if values.dtype.kind != "f":
-            return totals[self.offsets[1:]] - totals[self.offsets[:-1]]
-        out = np.zeros(len(self))
+        out = np.zeros(len(self), values.dtype)
         rows = np.flatnonzero(self.counts())
-        if len(rows):
+        if len(rows):  # reduceat has no notion of an empty row
             out[rows] = np.add.reduceat(values, self.offsets[rows])
         return out
 

@@ -67,14 +67,9 @@ class Pages:
         [1.0, 1.0]
         """
         ids = np.asarray(id, dtype=np.int64)
-        fill = lambda value, dtype: np.broadcast_to(np.asarray(value, dtype=dtype), ids.shape).copy()  # noqa: E731
-        return cls(
-            ids,
-            fill(host, np.int64),
-            fill(importance, np.float64),
-            fill(cost, np.float64),
-            fill(discovered, np.float64),
-        )
+        columns = [np.asarray(host, dtype=np.int64)]
+        columns += [np.asarray(value, dtype=np.float64) for value in (importance, cost, discovered)]
+        return cls(ids, *(np.broadcast_to(column, ids.shape).copy() for column in columns))
 
     def take(self, rows: AnyArray | slice) -> Pages:
         """The pages at these positions, or where this mask is true."""

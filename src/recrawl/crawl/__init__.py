@@ -1,0 +1,1 @@
+"""The live driver: asks the frontier, fetches, detects, archives, records. The only wall clock."""
