@@ -94,8 +94,8 @@ class GammaBelief:
         """b(1 − r^{1−a})/(a−1), continuous through a = 1 (ALGORITHMS §1)."""
         log_r = np.log1p(t / self.b)
         k = self.a - 1.0
-        # (1 − e^{−k·log r})/k through special.exprel, which is exact at k = 0
-        return self.b * log_r * np.asarray(special.exprel(-k * log_r))
+        share: FloatArray = special.exprel(-k * log_r)  # (1 − e^{−k·log r})/(k·log r), exact at k = 0 too
+        return self.b * log_r * share
 
     def change_density(self, t: FloatArray) -> FloatArray:
         """(a/b) r^{−a−1}, per second."""

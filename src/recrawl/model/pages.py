@@ -67,7 +67,7 @@ class Pages:
         [1.0, 1.0]
         """
         ids = np.asarray(id, dtype=np.int64)
-        columns = [np.asarray(host, dtype=np.int64)]
+        columns: list[AnyArray] = [np.asarray(host, dtype=np.int64)]
         columns += [np.asarray(value, dtype=np.float64) for value in (importance, cost, discovered)]
         return cls(ids, *(np.broadcast_to(column, ids.shape).copy() for column in columns))
 

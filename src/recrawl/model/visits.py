@@ -99,7 +99,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """Visits as columns of equal length, in any order, duplicates allowed. 48 bytes a visit."""
+    """Visits as columns of equal length, in any order, duplicates allowed. 50 bytes a visit."""
 
     page: IntArray
     time: FloatArray
