@@ -1,0 +1,139 @@
+"""The truth about pages: when each appeared, changed and disappeared, exactly. Ragged columns.
+
+Rules of this file:
+ 1. A row is one life of a page, from its birth up to, not including, its death. A page that went away and came
+    back has two rows. Rows are sorted by page id, then birth; lives of one page do not overlap.
+ 2. A change at time c is visible to whoever looks at c or later. The version a look at t meets is therefore the
+    number of changes <= t.
+ 3. A visit belongs to the last life of its page that had begun; a page not yet born has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.model.arrays import offsets_of, starts_of_runs
+
+NO_LIFE = -1
+"""The row of a visit to a page that did not exist yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Exact change times of n lives of pages, m changes in all."""
+
+    page: IntArray
+    """Page ids, ascending. Shape (n,)."""
+    offsets: IntArray
+    """Row i changed at ``times[offsets[i]:offsets[i+1]]``. Shape (n + 1,)."""
+    times: FloatArray
+    """Change times, ascending in a row, seconds since the epoch. Shape (m,)."""
+    birth: FloatArray
+    """When the life began; finite."""
+    death: FloatArray
+    """When it ended; infinity for a page that is still there."""
+
+    def __post_init__(self) -> None:
+        """Refuse columns that break the rules above: every measure relies on them. O(n + m)."""
+        n = len(self.page)
+        if not len(self.birth) == len(self.death) == len(self.offsets) - 1 == n:
+            msg = "page, birth, death and offsets differ in length"
+            raise ValueError(msg)
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self.times) or bool((np.diff(self.offsets) < 0).any()):
+            msg = "the offsets do not span the change times"
+            raise ValueError(msg)
+        row = self.row_of_change()
+        same_row, same_page = row[1:] == row[:-1], self.page[1:] == self.page[:-1]
+        inside = (self.times > self.birth[row]) & (self.times < self.death[row])
+        rules = {
+            "page ids are not ascending": self.page[1:] >= self.page[:-1],
+            "a birth is not finite": np.isfinite(self.birth),
+            "a death is not after its birth": self.death > self.birth,
+            "lives of one page overlap": ~same_page | (self.birth[1:] >= self.death[:-1]),
+            "change times are not ascending": ~same_row | (self.times[1:] >= self.times[:-1]),
+            "a change is outside its life": inside,
+        }
+        for what, holds in rules.items():
+            if not bool(holds.all()):
+                raise ValueError(what)
+
+    def __len__(self) -> int:
+        return len(self.page)
+
+    @classmethod
+    def of(
+        cls,
+        page: npt.ArrayLike,
+        offsets: npt.ArrayLike,
+        times: npt.ArrayLike,
+        *,
+        birth: npt.ArrayLike,
+        death: npt.ArrayLike = np.inf,
+    ) -> Truth:
+        """Columns from anything array-like; a single birth or death fills its column.
+
+        >>> truth = Truth.of([7, 8], [0, 2, 2], [3.0, 5.0], birth=0.0)
+        >>> truth.death.tolist()
+        [inf, inf]
+        """
+        ids = np.asarray(page, dtype=np.int64)
+        ends = (np.broadcast_to(np.asarray(value, dtype=np.float64), ids.shape).copy() for value in (birth, death))
+        return cls(ids, np.asarray(offsets, dtype=np.int64), np.asarray(times, dtype=np.float64), *ends)
+
+    def row_of_change(self) -> IntArray:
+        """The row each change belongs to. Shape (m,)."""
+        return np.repeat(np.arange(len(self.offsets) - 1, dtype=np.int64), np.diff(self.offsets))
+
+    def row_of_visit(self, page: IntArray, time: FloatArray) -> IntArray:
+        """The life each visit belongs to by rule 3, or ``NO_LIFE``. O((n + v) log n) for v visits.
+
+        >>> truth = Truth.of([7, 7], [0, 0, 0], [], birth=[0.0, 9.0], death=[5.0, 99.0])
+        >>> truth.row_of_visit(np.array([7, 7, 7, 3]), np.array([-1.0, 6.0, 9.0, 1.0])).tolist()
+        [-1, 0, 1, -1]
+        """
+        starts = starts_of_runs(self.page)
+        ids = self.page[starts]
+        if not len(ids):
+            return np.full(len(page), NO_LIFE)
+        place = np.minimum(np.searchsorted(ids, page), len(ids) - 1)
+        lives = offsets_of(np.cumsum(starts) - 1, len(ids))
+        row = ragged_search(lives, self.birth, place, time, after_equal=True) - 1
+        return np.where((ids[place] == page) & (row >= lives[place]), row, NO_LIFE)
+
+    def next_change(self, row: IntArray, time: FloatArray) -> FloatArray:
+        """The first change of the row after each time; infinity if there is none. O((m + v) log m).
+
+        >>> Truth.of([7], [0, 2], [3.0, 5.0], birth=0.0).next_change(np.array([0, 0]), np.array([3.0, 6.0])).tolist()
+        [5.0, inf]
+        """
+        position = ragged_search(self.offsets, self.times, row, time, after_equal=True)
+        inside = position < self.offsets[row + 1]
+        return np.append(self.times, np.inf)[np.where(inside, position, len(self.times))]
+
+    def alive(self, row: IntArray, time: FloatArray) -> BoolArray:
+        """Whether each time lies within its life; false for ``NO_LIFE``."""
+        return (row >= 0) & (time < np.append(self.death, -np.inf)[row])
+
+
+def ragged_search(
+    offsets: IntArray, times: FloatArray, row: IntArray, time: FloatArray, *, after_equal: bool
+) -> IntArray:
+    """For each (row, time) the position in ``times`` of the first entry of that row later than it.
+
+    Like ``np.searchsorted`` on one row, for all rows at once: with ``after_equal`` behind entries equal to the
+    time, else before them. ``times`` is ascending in each row. Times are replaced by their rank among all times,
+    so that row and time make one integer key. O((m + v) log m).
+
+    >>> offsets, times = np.array([0, 2, 3]), np.array([3.0, 5.0, 4.0])
+    >>> ragged_search(offsets, times, np.array([0, 1]), np.array([3.0, 3.0]), after_equal=True).tolist()
+    [1, 2]
+    """
+    distinct, rank = np.unique(times, return_inverse=True)
+    stride = len(distinct) + 1
+    key = np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets)) * stride + rank + 1
+    wanted = row * stride + np.searchsorted(distinct, time, side="right" if after_equal else "left")
+    return np.searchsorted(key, wanted, side="right").astype(np.int64)
