@@ -1,0 +1,53 @@
+"""``recrawl config``: the settings and where each comes from."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from recrawl.cli.configuration import parse_assignments
+from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.settings import declared
+from recrawl.cli.verbs import TeachingCommand, new_app
+from recrawl.cli.workspace import open_workspace
+
+EXAMPLES = """
+recrawl config show -w my-archive
+recrawl config show --json
+RECRAWL_FETCH_TIMEOUT=20s recrawl config show
+recrawl config show --set fetch.timeout=20s
+"""
+
+app = new_app()
+
+
+@app.callback(cls=None)
+def config() -> None:
+    """Show the settings and where each comes from."""
+
+
+@app.command("show", cls=TeachingCommand, epilog=EXAMPLES)
+def show(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, assignments: SetOption = None) -> None:
+    """Print every setting, its value and its origin.
+
+    A flag (--set KEY=VALUE) wins over an environment variable (RECRAWL_SECTION_KEY), which wins over the workspace's
+    recrawl.yaml, which wins over the default.
+    """
+    configuration = open_workspace(workspace, parse_assignments(assignments or [])).configuration
+    if json_output:
+        rows = {
+            setting.key: {"value": configuration.value(setting), "origin": str(configuration.origins[setting.key])}
+            for setting in declared()
+        }
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    from recrawl.cli.tables import print_table
+
+    print_table(
+        ("setting", "value", "origin"),
+        [
+            (setting.key, setting.kind.write(configuration.value(setting)), str(configuration.origins[setting.key]))
+            for setting in declared()
+        ],
+    )

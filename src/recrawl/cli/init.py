@@ -1,0 +1,58 @@
+"""``recrawl init``: make a workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recrawl.cli.configuration import FILE_NAME, parse_assignments, settings_text
+from recrawl.cli.options import HERE, SetOption
+from recrawl.cli.workspace import open_workspace
+from recrawl.errors import InputError
+
+EXAMPLES = """
+recrawl init                       in the current folder
+recrawl init my-archive            in a new folder
+recrawl init shared --store postgresql://me@db.example.org/archive
+"""
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="The folder; made if it is missing.")] = HERE,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOCATION", help="A SQLite file or a PostgreSQL URL, written to recrawl.yaml as store.location."
+        ),
+    ] = None,
+    assignments: SetOption = None,
+) -> None:
+    """Make a workspace: a folder with settings, a store and room for archive files.
+
+    Writes recrawl.yaml with every setting at its default and explained, opens an empty store, and makes the folders
+    warc/ (archive files) and reports/ (tables and pictures). A folder that is a workspace already is left alone.
+    """
+    from recrawl.store.open import open_store
+
+    file = folder / FILE_NAME
+    if file.exists():
+        raise InputError(f"{folder} is a workspace already.", "Choose another folder, or edit its recrawl.yaml.")
+    flags = parse_assignments(assignments or [])
+    if store is not None:
+        flags["store.location"] = store
+    text = settings_text(flags)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        workspace = open_workspace(folder, {})
+        open_store(workspace.store, create=True).close()
+        workspace.warc.mkdir(exist_ok=True)
+        workspace.reports.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be a workspace: {error.strerror}.", "Choose a folder you may write to."
+        ) from error
+    typer.echo(f"Made the workspace {folder}.")
+    typer.echo(f"Next: recrawl add{'' if folder == HERE else f' -w {folder}'} https://example.org/")

@@ -1,0 +1,25 @@
+"""The options that several verbs share, with one name, one meaning and one help text each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+WorkspaceOption = Annotated[
+    Path,
+    typer.Option("--workspace", "-w", envvar="RECRAWL_WORKSPACE", metavar="FOLDER", help="The workspace to work in."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table, for other programs.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set any key of recrawl.yaml for this run, e.g. store.location=other.db. May be repeated.",
+    ),
+]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="ROWS", help="Print at most so many rows.")]
+HERE = Path()

@@ -1,0 +1,110 @@
+"""The verbs, as data, and a command group that imports a verb's module only when it is used.
+
+``recrawl --help`` must answer at once, so it lists the summaries below and imports nothing else. A test keeps
+each summary equal to the first line of its verb's own help.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+if TYPE_CHECKING:  # typer's own copy of click has no public name for these
+    from typer._click import Command, Context, HelpFormatter
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One verb: where it is implemented and what it is for.
+
+    The module may define ``EXAMPLES``, command lines shown verbatim at the end of the verb's help.
+    """
+
+    name: str
+    target: str
+    """``module:function`` below ``recrawl.cli``, or ``module:app`` for a verb with verbs of its own."""
+    summary: str
+
+
+VERBS = (
+    Verb("init", "init:init", "Make a workspace: a folder with settings, a store and room for archive files."),
+    Verb("add", "add:add", "Add pages to come back to."),
+    Verb("status", "status:status", "Say what there is, how fresh it is and what is due."),
+    Verb("list", "listing:listing", "List pages, hosts, due pages or visits."),
+    Verb("rates", "rates:rates", "Estimate how often each page changes, and how sure that is."),
+    Verb("export", "export:export", "Write visits or histories to a Parquet file."),
+    Verb("config", "config:app", "Show the settings and where each comes from."),
+    Verb("demo", "demo:demo", "Watch the whole job on a small web that really changes."),
+)
+
+
+class TeachingCommand(TyperCommand):
+    """A command whose help ends with examples, printed as written."""
+
+    def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002 - the signature is typer's
+        """Write the examples, one line each, unwrapped."""
+        _write_examples(self.epilog, formatter)
+
+
+class VerbGroup(TyperGroup):
+    """The top-level command: knows every verb by name, loads the one that is asked for."""
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        """Import the verb's module and build its command; suggest another name if there is no such verb."""
+        by_name = {verb.name: verb for verb in VERBS}
+        if cmd_name in by_name:
+            return load(by_name[cmd_name])
+        from difflib import get_close_matches
+
+        nearest = get_close_matches(cmd_name, by_name, n=1)
+        if nearest and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {cmd_name!r}. Did you mean {nearest[0]!r}?")
+        return None
+
+    def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - the signature is typer's
+        """The names, in the order in which a newcomer needs them."""
+        return [verb.name for verb in VERBS]
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002 - the signature is typer's
+        """Write names and summaries without importing any verb."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb.name, verb.summary) for verb in VERBS])
+
+    def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002 - the signature is typer's
+        """Write the examples, one line each, unwrapped."""
+        _write_examples(self.epilog, formatter)
+
+
+def _write_examples(examples: str | None, formatter: HelpFormatter) -> None:
+    if examples:
+        with formatter.section("Examples"):
+            for line in examples.strip().splitlines():
+                formatter.write(f"  {line}\n")
+
+
+def load(verb: Verb) -> Command:
+    """Import a verb's module and make its command."""
+    module_name, _, attribute = verb.target.partition(":")
+    module = import_module(f"recrawl.cli.{module_name}")
+    target = getattr(module, attribute)
+    app = target if isinstance(target, typer.Typer) else new_app()
+    if app is not target:
+        app.command(verb.name, cls=TeachingCommand, epilog=getattr(module, "EXAMPLES", None))(target)
+    command = get_command(app)
+    command.name = verb.name
+    return command
+
+
+def new_app() -> typer.Typer:
+    """A typer application as all verbs use it: plain help, ordinary tracebacks."""
+    return typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,  # rich's help costs 200 ms of imports
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )

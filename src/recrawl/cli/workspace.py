@@ -1,0 +1,51 @@
+"""A workspace: a folder with settings, a store, archive files and reports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from recrawl.cli.configuration import FILE_NAME, Configuration, configure
+from recrawl.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The parts of a workspace by name. The folder exists; what is in it may not."""
+
+    folder: Path
+    configuration: Configuration
+
+    @property
+    def settings_file(self) -> Path:
+        """``recrawl.yaml``."""
+        return self.folder / FILE_NAME
+
+    @property
+    def warc(self) -> Path:
+        """Where archive files go."""
+        return self.folder / "warc"
+
+    @property
+    def reports(self) -> Path:
+        """Where tables and pictures go."""
+        return self.folder / "reports"
+
+    @property
+    def store(self) -> str:
+        """Location of the store: a PostgreSQL URL as it is, a file relative to the workspace."""
+        location = self.configuration.settings.store.location
+        return location if "://" in location else str(self.folder / location)
+
+
+def open_workspace(folder: Path, flags: Mapping[str, object]) -> Workspace:
+    """The workspace in this folder with its settings resolved; an error naming ``recrawl init`` if there is none."""
+    file = folder / FILE_NAME
+    if not file.is_file():
+        raise ConfigError(
+            f"There is no workspace in {folder}: {file} is missing.",
+            f"Make one with: recrawl init {folder}   or name another with --workspace.",
+        )
+    return Workspace(folder, configure(file, os.environ, flags))  # noqa: TID251 - the command line is where it is read

@@ -1,0 +1,100 @@
+"""The log of a crawl: one JSON object a line, the fields of Browsertrix (INTERFACES S4).
+
+    {"timestamp": "2026-01-02T03:04:05.678Z", "logLevel": "info", "context": "fetch", "message": "…", "details": {…}}
+
+Only the driver and the command line write it; rooms that think return values instead.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Literal, Protocol, TextIO
+
+import numpy as np
+
+Level = Literal["debug", "info", "warn", "error", "fatal"]
+"""How much an event matters, in Browsertrix's words."""
+
+
+class SaysNow(Protocol):
+    """As much of a clock as a log needs."""
+
+    def now(self) -> float:
+        """Seconds since the epoch, UTC."""
+        ...
+
+
+class JsonLinesLog:
+    """Writes events to a text stream, each as one line that is flushed at once.
+
+    A value that JSON cannot hold is written as its text: a log line must never be the reason a crawl stops. Errors
+    of the stream itself (a full disk) do stop it.
+    """
+
+    def __init__(self, stream: TextIO, clock: SaysNow) -> None:
+        self._stream = stream
+        self._clock = clock
+
+    def event(
+        self, context: str, message: str, *, level: Level = "info", details: Mapping[str, object] | None = None
+    ) -> None:
+        """Write one event.
+
+        Args:
+            context: The stage that speaks: ``fetch``, ``store``, ``schedule``.
+            message: A constant sentence, so that events can be counted by it.
+            level: How much it matters.
+            details: What varies: the URL, the status, the reason.
+        """
+        record = {
+            "timestamp": _timestamp(self._clock.now()),
+            "logLevel": level,
+            "context": context,
+            "message": message,
+            "details": _plain(details or {}),
+        }
+        self._stream.write(json.dumps(record, ensure_ascii=True, allow_nan=False) + "\n")
+        self._stream.flush()
+
+
+def _timestamp(when: float) -> str:
+    return datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_DEPTH = 8
+"""Nesting beyond this, cycles included, is written as text."""
+_BITS = 1024
+"""Whole numbers beyond this are written as hexadecimal text: readers and Python itself refuse very long ones."""
+
+
+def _plain(value: object, depth: int = _DEPTH) -> object:  # noqa: PLR0911 - one a type
+    """The nearest thing JSON can hold."""
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return str(value)
+        case int():
+            return int(value) if value.bit_length() <= _BITS else hex(value)
+        case float():
+            return float(value) if math.isfinite(value) else str(float(value))
+        case bytes():
+            return value.decode("utf-8", "backslashreplace")
+        case Mapping() if depth:
+            return {_text(key): _plain(entry, depth - 1) for key, entry in value.items()}
+        case list() | tuple() | set() | frozenset() if depth:
+            return [_plain(entry, depth - 1) for entry in value]
+        case np.ndarray() | np.generic() if depth:
+            return _plain(value.tolist(), depth - 1)
+        case _:
+            return _text(value)
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception as error:  # noqa: BLE001 - whatever a foreign __str__ does, the line is written
+        return f"<{type(value).__name__} without text: {type(error).__name__}>"
