@@ -13,7 +13,7 @@ from recrawl.assess.truth import NO_LIFE, Truth, ragged_search
 from recrawl.model import Outcome, Verdict, Visits
 
 # Times are quarters of a second: ties between changes, visits, births and edges are then common.
-TICKS = st.integers(0, 80).map(lambda tick: tick / 4)
+TICKS = st.integers(0, 20).map(lambda tick: tick / 4)
 
 
 @st.composite
@@ -159,6 +159,14 @@ def test_changes_seen_merged_overlooked_and_missed_in_one_life():
     assert (report.looks, report.wasted, report.detections) == (4, 2, 2)
     assert report.mean_delay == pytest.approx((3.0 + 1.0 + 2.0) / 3)
     assert (report.seen, report.recall, report.precision, report.hit_rate) == (3 / 5, 2 / 5, 1.0, 2 / 4)
+
+
+@pytest.mark.parametrize(("verdict", "fate"), [(Verdict.UNCHANGED, Fate.OVERLOOKED), (Verdict.CHANGED, Fate.ALONE)])
+def test_a_change_at_the_instant_of_a_look_is_met_by_that_look(verdict, fate):
+    truth = Truth.of([1], [0, 2], [1.0, 5.0], birth=0.0)
+    visits = Visits.of([1, 1], [1.0, 5.0], verdict=[Verdict.UNKNOWN, verdict])
+    assert fates(truth, visits, 9.0).tolist() == [Fate.BEFORE, fate]
+    assert freshness(truth, visits, np.array([1.0, 9.0])).mean_fresh == pytest.approx(1.0)
 
 
 def test_a_304_that_lies_leaves_the_copy_stale():

@@ -133,9 +133,9 @@ class _Looks:
     verdict: AnyArray
     opens: BoolArray
     new: IntArray
-    """True changes since the look before; of an opening look, since the birth."""
+    """True changes since the look before; 0 for an opening look."""
     covered: IntArray
-    """True changes since the last look that said ``CHANGED``, or since the opening one."""
+    """True changes since the last look that said ``CHANGED``, or since the opening one; 0 for an opening look."""
 
     @classmethod
     def of(cls, truth: Truth, visits: Visits) -> _Looks:
@@ -153,10 +153,8 @@ class _Looks:
         # Changes passed at the last look that reset the comparison: running maximum, as `passed` never falls.
         resets = opens | (verdict == Verdict.CHANGED)
         known = np.maximum.accumulate(np.where(resets, passed, 0))
-        before = np.append(0, passed[:-1])
-        before[opens] = truth.offsets[row[opens]]
-        covered = np.where(opens, 0, passed - np.append(0, known[:-1]))
-        return cls(row, time, verdict, opens, passed - before, covered)
+        new, covered = (np.where(opens, 0, passed - np.append(0, earlier)) for earlier in (passed[:-1], known[:-1]))
+        return cls(row, time, verdict, opens, new, covered)
 
 
 def _fates(truth: Truth, looks: _Looks) -> tuple[npt.NDArray[np.uint8], FloatArray]:
