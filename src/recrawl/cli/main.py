@@ -43,19 +43,24 @@ def recrawl(
     """
 
 
+def new_recrawl() -> typer.Typer:
+    """The whole command line, with its verbs still to be loaded."""
+    app = typer.Typer(
+        rich_markup_mode=None,  # rich's help costs 200 ms of imports
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+    app.callback(cls=VerbGroup, no_args_is_help=True, epilog=EXAMPLES)(recrawl)
+    return app
+
+
 def main() -> NoReturn:
     """Run ``recrawl`` with the arguments of the process and exit.
 
     An error that a user can cause is one sentence and its remedy; anything else is a bug and keeps its traceback.
     """
-    app = typer.Typer(
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["--help", "-h"]},
-    )
-    app.callback(cls=VerbGroup, no_args_is_help=True, epilog=EXAMPLES)(recrawl)
     try:
-        get_command(app).main(prog_name="recrawl")
+        get_command(new_recrawl()).main(prog_name="recrawl")
     except SystemExit as done:
         sys.exit(ExitCode.INTERRUPTED if done.code == _TYPER_INTERRUPTED else done.code)
     except RecrawlError as error:

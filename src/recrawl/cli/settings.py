@@ -7,7 +7,6 @@ anything: :mod:`recrawl.cli.configuration` does.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -102,7 +101,13 @@ def _write_duration(seconds: float) -> str:
     return f"{seconds:.12g}s" if seconds >= 1 or seconds == 0 else f"{seconds * 1000:.12g}ms"
 
 
-TEXT = Kind("text", _read_text, json.dumps)
+def _write_text(text: str) -> str:
+    import yaml
+
+    return str(yaml.safe_dump(text, default_style='"', allow_unicode=True, width=1_000_000)).rstrip("\n")
+
+
+TEXT = Kind("text", _read_text, _write_text)
 DURATION = Kind("duration", _read_duration, _write_duration)
 NUMBER = Kind("number", _read_number, lambda value: f"{value:.12g}")
 COUNT = Kind("whole number", _read_count, str)
@@ -151,10 +156,11 @@ class FetchSettings:
         TEXT,
         "Mail address or URL of whoever runs the crawl, sent with the name. A crawl does not start without it.",
     )
-    connect_timeout: float = _setting(10.0, DURATION, "Longest wait for a connection.")
-    timeout: float = _setting(60.0, DURATION, "Longest time for one whole answer.")
+    connect_timeout: float = _setting(15.0, DURATION, "Longest wait for a connection.")
+    idle_timeout: float = _setting(20.0, DURATION, "Longest silence in the middle of an answer.")
+    timeout: float = _setting(120.0, DURATION, "Longest time for one whole answer.")
     max_size: int = _setting(
-        32_000_000, COUNT, "Bytes of body after which an answer is cut off and marked as truncated."
+        67_108_864, COUNT, "Bytes of body after which an answer is cut off and marked as truncated."
     )
 
     def agent(self) -> str:
@@ -186,7 +192,11 @@ class PolitenessSettings:
 class ScheduleSettings:
     """When to come back."""
 
-    objective: str = _setting("freshness", one_of("freshness", "changes"), "What a visit is worth.")
+    objective: str = _setting(
+        "archive",
+        one_of("archive", "freshness", "changes", "harmonic", "age", "blur", "links"),
+        "What a visit is worth; archive is freshness with 5 % harmonic.",
+    )
     budget: float = _setting(1_000.0, NUMBER, "Visits a day that may be spent on the whole workspace.")
     min_interval: float = _setting(HOUR, DURATION, "A page is never visited again sooner.")
     max_interval: float = _setting(30 * DAY, DURATION, "A page is never left alone longer.")
