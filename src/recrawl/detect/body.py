@@ -1,0 +1,134 @@
+"""From the bytes on the wire to the bytes and the text the author meant.
+
+Two layers lie over a body: transfer-encoding (chunks, of this one connection) and content-encoding (gzip or
+deflate, of the file). WARC digests take off the first only, verdicts both.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import zlib
+
+from recrawl.errors import InputError, require
+from recrawl.model import Capture
+
+MAX_DECODED = 64 * 1024 * 1024
+"""Bytes a body may unfold to."""
+
+_CHUNK_HEAD = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
+_MAX_LAYERS = 4
+"""Nobody encodes a body more often than this in earnest."""
+
+
+def unchunked(capture: Capture) -> bytes:
+    r"""The body without transfer-encoding: what WARC-Payload-Digest is of (INTERFACES W5).
+
+    A body cut in the middle of a chunk gives what had come. One that does not begin like chunks, whatever its
+    header says, is returned as it is.
+
+    >>> unchunked(Capture("http://x/", 0.0, 200, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ...     b"5\r\nhello\r\n4;n=1\r\n you\r\n0\r\n\r\n"))
+    b'hello you'
+    """
+    if "chunked" not in capture.header("transfer-encoding").lower():
+        return capture.raw_body
+    raw, parts, position = capture.raw_body, [], 0
+    while found := _CHUNK_HEAD.match(raw, position):
+        size, start = int(found[1], 16), found.end()
+        if size == 0:
+            break
+        parts.append(raw[start : start + size])
+        position = start + size
+        position += 2 if raw.startswith(b"\r\n", position) else raw.startswith(b"\n", position)
+    else:
+        if position < len(raw):
+            parts.append(raw[position:])
+    return b"".join(parts)
+
+
+def decoded(capture: Capture, limit: int = MAX_DECODED) -> bytes:
+    """The body without transfer- and content-encoding, at most ``limit`` bytes.
+
+    Raises:
+        InputError: the encoding is unknown or broken, or the body unfolds to more than ``limit``.
+    """
+    body = unchunked(capture)
+    layers = [name.strip().lower() for name in capture.header("content-encoding").split(",")]
+    layers = [name for name in layers if name not in ("", "identity")]
+    if len(layers) > _MAX_LAYERS:
+        raise InputError(f"the body is encoded {len(layers)} times", source=capture.url)
+    for name in reversed(layers if body else []):
+        body = _unfold(body, name, limit, capture.url)
+    if len(body) > limit:
+        raise InputError(f"the body is longer than {limit} bytes", source=capture.url)
+    return body
+
+
+def _unfold(body: bytes, name: str, limit: int, url: str) -> bytes:
+    if name in ("gzip", "x-gzip"):
+        windows: tuple[int, ...] = (_GZIP_WINDOW,)
+    elif name == "deflate":
+        windows = (zlib.MAX_WBITS, -zlib.MAX_WBITS)  # RFC 9110 means zlib, some servers send it bare
+    else:
+        raise InputError(f"the content-encoding {name!r} is not one we asked for", source=url)
+    for window in windows:
+        try:
+            return _inflate(body, window, limit, url)
+        except zlib.error as error:
+            broken = error
+    raise InputError(f"the {name} encoding of the body is broken ({broken})", source=url)
+
+
+def _inflate(body: bytes, window: int, limit: int, url: str) -> bytes:
+    """One or several members, one after the other; bytes behind the last one are dropped, as browsers do."""
+    parts: list[bytes] = []
+    size, rest = 0, body
+    while rest:
+        member = zlib.decompressobj(window)
+        try:
+            part = member.decompress(rest, limit + 1 - size)
+        except zlib.error:
+            if parts:
+                break
+            raise
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            raise InputError(f"the body unfolds to more than {limit} bytes", source=url)
+        if not member.eof:
+            raise zlib.error("it ends too early")
+        rest = member.unused_data
+    return b"".join(parts)
+
+
+def media_type(capture: Capture) -> str:
+    r"""The media type the server names, lower-case and without parameters; empty text if it names none.
+
+    >>> media_type(Capture("http://x/", 0.0, 200, b"HTTP/1.1 200 OK\r\nContent-Type: Text/HTML; charset=x\r\n\r\n"))
+    'text/html'
+    """
+    return capture.header("content-type").partition(";")[0].strip().lower()
+
+
+def text_of(body: bytes, content_type: str) -> str:
+    """The characters of a decoded body, by byte order mark, then header, then what it says or looks like itself.
+
+    Names mean what browsers take them for (iso-8859-1 is windows-1252). Never fails: bytes that do not fit
+    their encoding are read by another one or dropped.
+
+    >>> text_of("café".encode("latin-1"), "text/html; charset=iso-8859-1")
+    'café'
+    """
+    encoding = require("resiliparse.parse.encoding", "crawl")
+    for mark, name in _BOMS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(name, "replace")
+    named = _CHARSET.search(content_type)
+    charset = encoding.map_encoding_to_html5(named[1], fallback_utf8=False) if named else None
+    if charset is None:
+        charset = encoding.detect_encoding(body, from_html_meta=True)
+    return str(encoding.bytes_to_str(body, charset))

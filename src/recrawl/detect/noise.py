@@ -1,0 +1,161 @@
+"""What differs between two versions without being a change: clocks, nonces, advertisements.
+
+The rules are fixed and few, and lean to the side of a person who reads the page. Each has its price, told
+beside it: what it hides when it is wrong. They are two tables, :data:`TEXT_RULES` for the visible text and
+:data:`ELEMENT_RULES` for elements whose class, id or role names their purpose.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+_TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?"
+_SECONDS = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?"
+_ZONE = r"(?:\s?[ap]\.?m\b\.?)?(?:\s?(?:Z|UTC|GMT|CES?T|[ECMP][SD]T)\b|\s?[+-]\d{2}:?\d{2}\b)?"
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
+
+
+class TextRule(NamedTuple):
+    """A piece of text that is not content."""
+
+    name: str
+    pattern: re.Pattern[str]
+    hides: str
+    """What is missed where the rule is wrong."""
+
+
+def _rule(name: str, pattern: str, hides: str) -> TextRule:
+    return TextRule(name, re.compile(pattern, re.IGNORECASE), hides)
+
+
+TEXT_RULES: tuple[TextRule, ...] = (
+    _rule(
+        "date with time",
+        rf"\b(?:\d{{4}}-\d{{2}}-\d{{2}}[t,]?\s?"
+        rf"|(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{{0,6}},?\s)?\d{{1,2}}\.?\s{_MONTH},?\s\d{{4}},?\s(?:at\s)?"
+        rf"|{_MONTH}\s\d{{1,2}},?\s\d{{4}},?\s(?:at\s)?"
+        rf"|\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}},?\s){_TIME}{_ZONE}",
+        "an event that moves to another hour",
+    ),
+    _rule("clock with seconds", rf"\b{_SECONDS}{_ZONE}", "a lap time or a track length of hours"),
+    _rule(
+        "clock with a label",
+        rf"\b(?:time|clock|now|updated|generated|rendered|served|retrieved|as\sof)\b[\s:]{{1,3}}(?:is\s|at\s)?{_TIME}{_ZONE}",
+        "a meeting time written like a clock",
+    ),
+    _rule(
+        "relative time",
+        r"\b(?:\d+|an?|one|few)\s(?:second|minute|hour|day|week|month|year)s?\sago\b|\bjust\snow\b",
+        "a sentence that counts backwards",
+    ),
+    _rule(
+        "how long the page took",
+        r"\b(?:generated|rendered|loaded|served|processed|executed|took)\s(?:in\s)?\d+(?:[.,]\d+)?\s?"
+        r"(?:ms|s|msec|sec|seconds?|milliseconds?)\b",
+        "a benchmark result in these words",
+    ),
+    _rule(
+        "visitor count",
+        r"\b(?:visitors?|visits|page\s?views|hits|users\sonline)\s?[:=]\s?\d[\d.,]*",
+        "statistics of the site itself",
+    ),
+    _rule(
+        "labelled token",
+        r"\b(?:nonce|csrf|xsrf|token|session(?:\sid)?|request(?:\sid)?|trace(?:\sid)?)\s?[:=#]\s?\S{4,}",
+        "a published token",
+    ),
+    _rule(
+        "UUID", r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "a record known by its UUID only"
+    ),
+    _rule(
+        "long hexadecimal number",
+        r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{16,}\b",
+        "a new checksum beside an unchanged name",
+    ),
+    TextRule(
+        "long random token",
+        re.compile(r"\b(?=[A-Za-z]*\d)(?=[a-z0-9]*[A-Z])(?=[A-Z0-9]*[a-z])[A-Za-z0-9]{24,}(?![A-Za-z0-9])={0,2}"),
+        "a new key beside an unchanged name",
+    ),
+)
+"""In the order in which they are applied."""
+
+ELEMENT_RULES: dict[str, tuple[str, ...]] = {
+    "advertisement": (
+        ".ad",
+        ".ads",
+        ".advert",
+        ".advertisement",
+        ".adsbygoogle",
+        ".ad-banner",
+        ".banner-ad",
+        ".ad-container",
+        ".ad-slot",
+        ".ad-unit",
+        ".sponsored",
+        "#ad",
+        "#ads",
+        "[data-ad-slot]",
+        "[role=marquee]",
+    ),
+    "banner": (".banner", "#banner", ".banner-rotator", ".rotating-banner"),
+    "clock": (
+        ".clock",
+        "#clock",
+        ".current-time",
+        ".server-time",
+        ".countdown",
+        ".timestamp",
+        "#timestamp",
+        "[role=timer]",
+    ),
+    "counter": (".hit-counter", ".visitor-counter", "#hit-counter", "#visitor-counter"),
+}
+"""CSS selectors by what they stand for. ``role=banner`` is missing on purpose: to ARIA that is the head of the site."""
+
+NEVER_NOISE = frozenset({"html", "head", "body", "main", "article", "header", "nav"})
+MAX_NOISE_TEXT = 500
+"""Characters. A clock or a banner is short; what is longer is content, whatever its class says."""
+MAX_NOISE_LINKS = 3
+"""A banner points to one place; what points to many is navigation."""
+
+_SELECTOR = ", ".join(selector for selectors in ELEMENT_RULES.values() for selector in selectors)
+_TOKEN_IN_KEY = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-z]{24,}|[0-9a-f]{16,}")
+
+
+def without_noise(text: str) -> str:
+    """The text with every noisy piece cut out and runs of space made one.
+
+    >>> without_noise("Served 2026-11-15 09:14:07 UTC.  Open 9:00 to 17:00.")
+    'Served . Open 9:00 to 17:00.'
+    """
+    text = " ".join(text.split())
+    for rule in TEXT_RULES:
+        text = rule.pattern.sub(" ", text)
+    return " ".join(text.split())
+
+
+def drop_noisy_elements(tree: Any) -> None:  # noqa: ANN401 - a selectolax tree, which has no types of its own here
+    """Remove from a parsed page the elements whose class, id or role says that they are noise."""
+    # Inner elements come last in document order and must go first: an element may not outlive its parent.
+    for node in reversed(tree.css(_SELECTOR)):
+        if (
+            node.tag not in NEVER_NOISE
+            and len(node.text(deep=True)) <= MAX_NOISE_TEXT
+            and len(node.css("a[href]")) <= MAX_NOISE_LINKS
+        ):
+            node.decompose()
+
+
+def is_noisy_key(key: str) -> bool:
+    """True if the query of a SURT key carries a nonce, so that the same link looks new on every visit.
+
+    >>> is_noisy_key("com,example)/form?token=9f86d081884c7d659a2feaa0c55ad015"), is_noisy_key("com,example)/a?page=2")
+    (True, False)
+    """
+    _, _, query = key.partition("?")
+    return any(
+        _TOKEN_IN_KEY.fullmatch(value) and any(map(str.isdigit, value))
+        for _, _, value in (argument.partition("=") for argument in query.split("&"))
+    )

@@ -1,0 +1,103 @@
+"""A version: what of an answer is compared with the answer before it.
+
+    answer                              compared as          a difference is
+    HTML                                text without noise   TEXT
+    JSON                                sorted keys          DATA
+    CSV, RDF, XML, lines of JSON        line by line         DATA
+    other text                          text without noise   TEXT
+    a redirect                          its target           TEXT
+    anything else; too long; broken     bytes                CONTENT
+
+RDF is taken as lines for now, so the same graph in another order counts as another version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from recrawl.detect.body import decoded, media_type, text_of, unchunked
+from recrawl.detect.digest import canonical_json, canonical_lines, digest, text_digest
+from recrawl.detect.html import read_html
+from recrawl.detect.noise import without_noise
+from recrawl.errors import InputError
+from recrawl.model import Capture, ChangeKind
+from recrawl.urls import Address, address
+
+_HTML = ("text/html", "application/xhtml+xml")
+_BY_LINES = (
+    "application/n-quads",
+    "application/n-triples",
+    "application/trig",
+    "application/x-ndjson",
+    "application/xml",
+    "text/csv",
+    "text/n3",
+    "text/tab-separated-values",
+    "text/turtle",
+    "text/xml",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Digests and links of one answer."""
+
+    digest: bytes
+    """Of the decoded body, or of the bytes we have where it cannot be decoded."""
+    mime: str = ""
+    text_digest: bytes = b""
+    """Of the comparable form; empty where only the bytes can be compared."""
+    kind: ChangeKind = ChangeKind.CONTENT
+    """The kind of change if that digest differs."""
+    links: tuple[Address, ...] | None = ()
+    """Outlinks; ``None`` if the body could not be read."""
+    redirect_to: str = ""
+
+
+def body_of(capture: Capture) -> tuple[bytes, bool]:
+    """The decoded body and True, or, if it is cut or broken, the bytes we have and False."""
+    if not capture.truncated:
+        try:
+            return decoded(capture), True
+        except InputError:
+            pass  # Said by the second value: the verdict then rests on the bytes.
+    return unchunked(capture), False
+
+
+def redirect_version(capture: Capture) -> Version:
+    """A redirect, whose text is its target. Without a valid one the target is empty."""
+    target = address(capture.header("location"), base=capture.url)
+    to = target.url if target else ""
+    return Version(digest(to.encode()), "", text_digest(f"→ {without_noise(to)}"), ChangeKind.TEXT, (), to)
+
+
+def page_version(capture: Capture, body: bytes, *, whole: bool) -> Version:
+    """A page, from its capture and what :func:`body_of` made of it."""
+    mime, content_type = media_type(capture), capture.header("content-type")
+    if not whole:
+        return Version(digest(body), mime, links=None)
+    if mime in _HTML or (not mime and _looks_like_html(body)):
+        page = read_html(text_of(body, content_type), capture.url)
+        return Version(digest(body), mime, text_digest(page.text), ChangeKind.TEXT, page.links)
+    canonical, kind = _canonical_form(mime)
+    if canonical is None:
+        return Version(digest(body), mime)
+    try:
+        return Version(digest(body), mime, text_digest(canonical(text_of(body, content_type))), kind)
+    except InputError:
+        return Version(digest(body), mime)
+
+
+def _looks_like_html(body: bytes) -> bool:
+    return body[:512].lstrip(b"\xef\xbb\xbf\t\n\r ")[:14].lower().startswith((b"<!doctype html", b"<html"))
+
+
+def _canonical_form(mime: str) -> tuple[Callable[[str], str] | None, ChangeKind]:
+    if mime == "application/json" or mime.endswith("+json"):
+        return canonical_json, ChangeKind.DATA
+    if mime in _BY_LINES or mime.endswith("+xml"):
+        return canonical_lines, ChangeKind.DATA
+    if mime.startswith("text/"):
+        return without_noise, ChangeKind.TEXT
+    return None, ChangeKind.CONTENT

@@ -1,0 +1,207 @@
+"""HTTP by libcurl: the bytes exactly as they came over the wire.
+
+Rules of this file:
+ 1. Nothing is decoded: chunk framing, content-encoding, header case and order stay as received.
+ 2. Nothing is followed and nothing is remembered: no redirects, no cookies, no proxy or password from the environment.
+ 3. Whatever happens on the remote side becomes a capture. Once the head is complete there is an answer; a body
+    cut short by our limits or by the server keeps its bytes and says why it ends.
+
+Which addresses may be connected to (private, loopback) is not decided here yet.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from recrawl.errors import require
+from recrawl.fetch.request import Request, checked_user_agent
+from recrawl.model import Capture
+from recrawl.time import Clock
+
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+_STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)? +(\d{3})")
+_HEADER_VALUE = re.compile(r"[\x20-\x7e\x80-\xff]+")
+_INTERIM = range(100, 200)
+_CUT_BY_SERVER = ("E_PARTIAL_FILE", "E_RECV_ERROR", "E_SEND_ERROR", "E_GOT_NOTHING")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long and how much one request may take."""
+
+    connect: float = 15.0
+    """Seconds until the connection stands."""
+    total: float = 120.0
+    """Seconds until the last byte."""
+    idle: float = 20.0
+    """Seconds without a byte; rounded up to whole ones."""
+    body: int = 64 * 1024 * 1024
+    """Bytes of body kept; the rest is not read."""
+    connections: int = 256
+    """Idle connections kept open over all hosts."""
+
+
+class HttpFetcher:
+    """Fetches over HTTP/1.1 with many transfers at once on the running event loop.
+
+    Use it as an async context manager and await all fetches before it ends. ``resolve`` pins
+    ``"host:port"`` to an IP address instead of asking DNS. The capture's time is the clock's; its duration is
+    what libcurl measured. Handles and connections are reused; how many requests run at once is the caller's choice.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        user_agent: str,
+        *,
+        resolve: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        ca_file: str = "",
+    ) -> None:
+        self._pycurl: Any = require("pycurl", "crawl")
+        self._clock = clock
+        self._user_agent = checked_user_agent(user_agent)
+        self._pins = [f"{place}:{ip}" for place, ip in (resolve or {}).items()]
+        self._limits = limits or Limits()
+        self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
+        self._multi = self._pycurl.AsyncCurlMulti()
+        self._multi.setopt(self._pycurl.M_MAXCONNECTS, self._limits.connections)
+        self._idle: list[_Transfer] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections. Fetches still running are cancelled."""
+        await self._multi.aclose()
+        while self._idle:
+            self._idle.pop().curl.close()
+
+    async def fetch(self, request: Request) -> Capture:
+        """Ask once and return what came, whatever it was."""
+        transfer = self._idle.pop() if self._idle else self._new_transfer()
+        began = self._clock.now()
+        code, words = 0, ""
+        # A transfer that is cancelled here is still known to libcurl, so it does not return to the idle ones.
+        try:
+            transfer.prepare(request)
+            await self._multi.perform(transfer.curl)
+        except self._pycurl.error as failure:
+            code, words = failure.args
+        capture = transfer.capture(request.url, began, code, words)
+        self._idle.append(transfer)
+        return capture
+
+    def _new_transfer(self) -> _Transfer:
+        transfer = _Transfer(self._pycurl, self._limits)
+        options, curl = self._pycurl, transfer.curl
+        curl.setopt(options.USERAGENT, self._user_agent)
+        curl.setopt(options.RESOLVE, self._pins)
+        if self._ca_file:
+            curl.setopt(options.CAINFO, self._ca_file)
+        return transfer
+
+
+class _Transfer:
+    """A libcurl handle and the bytes of the exchange it carries."""
+
+    def __init__(self, pycurl: Any, limits: Limits) -> None:  # noqa: ANN401 - the module, imported when needed
+        self._pycurl = pycurl
+        self._body_limit = limits.body
+        self.curl = curl = pycurl.Curl()
+        self._clear()
+        curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
+        curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
+        curl.setopt(pycurl.HTTP_TRANSFER_DECODING, 0)
+        curl.setopt(pycurl.FOLLOWLOCATION, 0)
+        curl.setopt(pycurl.PATH_AS_IS, 1)
+        curl.setopt(pycurl.NOSIGNAL, 1)
+        curl.setopt(pycurl.PROXY, "")  # an empty name keeps libcurl from looking for http_proxy
+        curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, round(limits.connect * 1000)))
+        curl.setopt(pycurl.TIMEOUT_MS, max(1, round(limits.total * 1000)))
+        curl.setopt(pycurl.LOW_SPEED_LIMIT, 1)
+        curl.setopt(pycurl.LOW_SPEED_TIME, max(1, -int(-limits.idle // 1)))
+        curl.setopt(pycurl.HEADERFUNCTION, self._on_head)
+        curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
+        # The only way libcurl tells what it really sent.
+        curl.setopt(pycurl.VERBOSE, 1)
+        curl.setopt(pycurl.DEBUGFUNCTION, self._on_event)
+
+    def _clear(self) -> None:
+        self._sent = b""
+        self._head: list[bytes] = []
+        self._head_done = False
+        self._body: list[bytes] = []
+        self._size = 0
+        self._full = False
+
+    def prepare(self, request: Request) -> None:
+        """Make ready for a new exchange."""
+        self._clear()
+        headers = [b"Accept: " + ACCEPT.encode(), b"Accept-Encoding: gzip"]
+        for name, value in ((b"If-None-Match", request.etag), (b"If-Modified-Since", request.last_modified)):
+            # A stored validator is the server's text: one that could break out of its line is not sent back.
+            if _HEADER_VALUE.fullmatch(value):
+                headers.append(name + b": " + value.encode("latin-1"))
+        self.curl.setopt(self._pycurl.URL, request.url.encode())
+        self.curl.setopt(self._pycurl.HTTPHEADER, headers)
+
+    def _on_event(self, kind: int, data: bytes) -> None:
+        if kind == self._pycurl.INFOTYPE_HEADER_OUT:
+            # On a connection that died while idle libcurl sends the request again: the last one counts.
+            self._sent = data if self._sent.endswith(b"\r\n\r\n") else self._sent + data
+
+    def _on_head(self, line: bytes) -> None:
+        if self._head_done:
+            return  # trailers: they are part of the body's framing already
+        self._head.append(line)
+        if not line.rstrip(b"\r\n"):
+            self._head_done = self._status() not in _INTERIM
+            if not self._head_done:
+                self._head.clear()
+
+    def _on_body(self, data: bytes) -> int:
+        room = self._body_limit - self._size
+        kept = data if len(data) <= room else data[:room]
+        self._body.append(kept)
+        self._size += len(kept)
+        self._full = len(kept) < len(data)
+        return len(data) if not self._full else 0
+
+    def _status(self) -> int:
+        found = _STATUS_LINE.match(self._head[0]) if self._head else None
+        return int(found[1]) if found else 0
+
+    def capture(self, url: str, began: float, code: int, words: str) -> Capture:
+        """What the exchange brought; ``code`` and ``words`` are libcurl's, 0 if it was content."""
+        answered = self._head_done
+        return Capture(
+            url=url,
+            time=began,
+            status=self._status() if answered else 0,
+            raw_head=b"".join(self._head) if answered else b"",
+            raw_body=b"".join(self._body) if answered else b"",
+            raw_request=self._sent,
+            ip=self.curl.getinfo(self._pycurl.PRIMARY_IP) or "",
+            duration=float(self.curl.getinfo(self._pycurl.TOTAL_TIME)),
+            truncated=self._why_cut(code) if answered and code else "",
+            error="" if answered else (words or f"The server sent no complete answer (libcurl error {code})."),
+        )
+
+    def _why_cut(self, code: int) -> str:
+        """The reason of WARC-Truncated for a body that libcurl did not see the end of."""
+        if self._full:
+            return "length"
+        if code == self._pycurl.E_OPERATION_TIMEDOUT:
+            return "time"
+        return "disconnect" if code in {getattr(self._pycurl, name) for name in _CUT_BY_SERVER} else "unspecified"

@@ -1,0 +1,149 @@
+"""What robots.txt allows, host by host (RFC 9309, INTERFACES R1-R4).
+
+    answer                     rules
+    2xx                        as written, of the first 500 KiB
+    3xx                        followed up to five times, also to other hosts; then as 4xx
+    4xx but 429                none: everything is allowed
+    5xx, 429, no or cut answer everything is disallowed, and asked again later
+
+A copy serves for at most a day. Crawl-delay is honoured up to a cap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from recrawl.errors import InputError, require
+from recrawl.fetch.request import Fetcher, Request, checked_user_agent
+from recrawl.model import Capture
+from recrawl.time import DAY, HOUR, Clock
+from recrawl.urls import address
+
+MAX_REDIRECTS = 5
+MAX_BYTES = 500 * 1024
+_PRODUCT = re.compile(r"[A-Za-z_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What one host allows us."""
+
+    reason: str
+    """Why these rules hold, in words, for the record of a refusal."""
+    crawl_delay: float | None = None
+    """Seconds between requests that the host asks for, up to our cap; ``None`` if it does not ask."""
+    asked_delay: float | None = None
+    """The same before the cap."""
+    sitemaps: tuple[str, ...] = ()
+    expires: float = 0.0
+    """When to ask again, seconds since the epoch."""
+    _decide: Callable[[str], bool] = field(default=lambda _url: True, repr=False, compare=False)
+
+    def allowed(self, url: str) -> bool:
+        """Whether we may fetch this URL of the host. ``/robots.txt`` itself always."""
+        return urlsplit(url).path == "/robots.txt" or self._decide(url)
+
+
+@dataclass(slots=True)
+class _Entry:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    rules: Rules | None = None
+
+
+class RobotsCache:
+    """The rules of each host, fetched when first asked for and again when they are a day old.
+
+    ``body_of`` gives the decoded body of a capture (``recrawl.detect.decoded``). ``on_capture`` is handed
+    every answer on the way, so that robots.txt is archived like any page. Tasks that ask for the same
+    host at once share one request. Grows by one entry per host.
+    """
+
+    def __init__(  # noqa: PLR0913 - what it needs of others, then its settings
+        self,
+        fetcher: Fetcher,
+        clock: Clock,
+        user_agent: str,
+        *,
+        body_of: Callable[[Capture], bytes],
+        on_capture: Callable[[Capture], None] = lambda _capture: None,
+        max_age: float = DAY,
+        retry: float = HOUR,
+        max_delay: float = 300.0,
+    ) -> None:
+        found = _PRODUCT.match(checked_user_agent(user_agent))
+        self._protego: Any = require("protego", "crawl").Protego
+        self._fetcher = fetcher
+        self._clock = clock
+        self._product = found[0] if found else user_agent
+        self._body_of = body_of
+        self._on_capture = on_capture
+        self._max_age = min(max_age, DAY)
+        self._retry = min(retry, self._max_age)
+        self._max_delay = max_delay
+        self._entries: dict[str, _Entry] = {}
+
+    async def rules(self, host_url: str) -> Rules:
+        """The rules for ``scheme://host:port`` (or any URL there)."""
+        parts = urlsplit(host_url)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        entry = self._entries.setdefault(origin, _Entry())
+        async with entry.lock:
+            if entry.rules is None or self._clock.now() >= entry.rules.expires:
+                entry.rules = await self._ask(f"{origin}/robots.txt")
+            return entry.rules
+
+    async def _ask(self, url: str) -> Rules:
+        for _ in range(MAX_REDIRECTS + 1):
+            capture = await self._fetcher.fetch(Request(url))
+            self._on_capture(capture)
+            if not 300 <= capture.status < 400:  # noqa: PLR2004 - a redirect
+                return self._judge(capture)
+            target = address(capture.header("location"), base=url)
+            if target is None:
+                return self._free(f"{url} redirects to nowhere ({capture.status})")
+            url = target.url
+        return self._free(f"robots.txt redirects more than {MAX_REDIRECTS} times")
+
+    def _judge(self, capture: Capture) -> Rules:
+        said = f"{capture.url} answered {capture.status}"
+        if 400 <= capture.status < 500 and capture.status != 429:  # noqa: PLR2004 - 4xx but "too many requests"
+            return self._free(said)
+        if not 200 <= capture.status < 300:  # noqa: PLR2004 - 5xx, 429, nothing
+            return self._closed(said if capture.status else f"{capture.url}: {capture.error}")
+        if capture.truncated not in ("", "length"):
+            return self._closed(f"{capture.url} was cut short ({capture.truncated})")
+        try:
+            body = self._body_of(capture)
+        except InputError as broken:
+            return self._closed(f"{capture.url}: {broken}")
+        if len(body) > MAX_BYTES:
+            body = body[: body.rfind(b"\n", 0, MAX_BYTES) + 1]  # half a rule would be another rule
+        return self._read(said, capture.url, body.decode("utf-8-sig", "replace"))
+
+    def _read(self, said: str, url: str, text: str) -> Rules:
+        parsed = self._protego.parse(text)
+        asked = parsed.crawl_delay(self._product)
+        asked = float(asked) if asked is not None and 0 <= float(asked) < float("inf") else None
+        return Rules(
+            reason=said,
+            crawl_delay=None if asked is None else min(asked, self._max_delay),
+            asked_delay=asked,
+            sitemaps=tuple(found.url for place in parsed.sitemaps if (found := address(place, base=url))),
+            expires=self._clock.now() + self._max_age,
+            _decide=lambda url: bool(parsed.can_fetch(url, self._product)),
+        )
+
+    def _free(self, reason: str) -> Rules:
+        return Rules(reason=f"{reason}: no rules", expires=self._clock.now() + self._max_age)
+
+    def _closed(self, reason: str) -> Rules:
+        return Rules(
+            reason=f"{reason}: nothing is allowed until it is there",
+            expires=self._clock.now() + self._retry,
+            _decide=lambda _url: False,
+        )

@@ -1,0 +1,1 @@
+"""Files that others read and write, to and from captures and visits."""

@@ -1,0 +1,228 @@
+"""Visits and histories as Arrow tables and Parquet files.
+
+In memory nothing is copied that need not be: numeric columns share their buffers in both directions, a ragged
+history becomes a list column over the same offsets and values, and flags travel as bytes (Arrow packs booleans
+into bits, which would be another copy). Columns that come from Arrow cannot be written to.
+
+A file says in its schema what it holds (``recrawl.table``) and in which version of this layout
+(``recrawl.version``). It appears under its name complete or not at all.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recrawl.errors import DiskFullError, InputError, require
+from recrawl.model import VISIT_COLUMNS, AnyArray, ChangeKind, Histories, Outcome, Verdict, Visits
+
+VERSION = 1
+_ALL_KINDS = sum(ChangeKind)
+
+
+def visits_to_table(visits: Visits) -> Any:  # noqa: ANN401 - a pyarrow.Table, imported when needed
+    """The visits as a ``pyarrow.Table`` over the same memory."""
+    pa = require("pyarrow", "columns")
+    return pa.Table.from_arrays([pa.array(column) for column in visits.columns().values()], schema=_visit_schema(pa))
+
+
+def visits_from_table(table: Any, source: str = "") -> Visits:  # noqa: ANN401 - a pyarrow.Table
+    """The visits of a table, over the same memory where its columns are in one piece.
+
+    Raises:
+        InputError: a column is missing, of another type or out of range; ``source`` names the place.
+    """
+    table = _conform(table, _visit_schema(require("pyarrow", "columns")), source)
+    visits = Visits(*(_values(table, name, source) for name in VISIT_COLUMNS))
+    for name, top in (("outcome", max(Outcome)), ("verdict", max(Verdict)), ("kinds", _ALL_KINDS)):
+        column = getattr(visits, name)
+        _refuse(column > top, f"column {name!r} has a value above {int(top)}", source)
+    _refuse(~np.isfinite(visits.time), "a visit has no finite time", source)
+    return visits
+
+
+def histories_to_table(histories: Histories) -> Any:  # noqa: ANN401 - a pyarrow.Table, imported when needed
+    """The histories as a ``pyarrow.Table`` over the same memory, one row a page."""
+    pa = require("pyarrow", "columns")
+    offsets = pa.array(histories.offsets)
+    return pa.Table.from_arrays(
+        [
+            pa.array(histories.page),
+            pa.LargeListArray.from_arrays(offsets, pa.array(histories.gaps)),
+            pa.LargeListArray.from_arrays(offsets, pa.array(histories.changed.view(np.uint8))),
+            pa.array(histories.first_visit),
+            pa.array(histories.last_visit),
+            pa.array(histories.last_change),
+        ],
+        schema=_history_schema(pa),
+    )
+
+
+def histories_from_table(table: Any, source: str = "") -> Histories:  # noqa: ANN401 - a pyarrow.Table
+    """The histories of a table, over the same memory where its columns are in one piece.
+
+    Raises:
+        InputError: a column is missing or of another type, or the rows break a rule of ``Histories``.
+    """
+    table = _conform(table, _history_schema(require("pyarrow", "columns")), source)
+    offsets, gaps = _ragged(table, "gaps", source)
+    same_offsets, flags = _ragged(table, "changed", source)
+    if not np.array_equal(offsets, same_offsets):
+        raise InputError("columns 'gaps' and 'changed' have rows of different lengths", source=source)
+    page, first, last, change = (
+        _values(table, name, source) for name in ("page", "first_visit", "last_visit", "last_change")
+    )
+    _refuse(page[1:] <= page[:-1], "page ids are not ascending", source)
+    _refuse(~(np.isfinite(gaps) & (gaps > 0)), "a gap is not a positive number of seconds", source)
+    _refuse(flags > 1, "column 'changed' has a value above 1", source)
+    _refuse((np.diff(offsets) > 0) & ~np.isfinite(first), "a page has gaps but no first visit", source)
+    return Histories(page, offsets, gaps, flags.view(np.bool_), first, last, change)
+
+
+def write_visits(path: Path, visits: Visits) -> None:
+    """Write visits as one Parquet file, replacing it only when complete."""
+    _write(path, visits_to_table(visits))
+
+
+def read_visits(path: Path) -> Visits:
+    """The visits of a file that :func:`write_visits` wrote."""
+    return visits_from_table(_read(path, "visits"), str(path))
+
+
+def write_histories(path: Path, histories: Histories) -> None:
+    """Write histories as one Parquet file, replacing it only when complete."""
+    _write(path, histories_to_table(histories))
+
+
+def read_histories(path: Path) -> Histories:
+    """The histories of a file that :func:`write_histories` wrote."""
+    return histories_from_table(_read(path, "histories"), str(path))
+
+
+def _visit_schema(pa: Any) -> Any:  # noqa: ANN401 - the pyarrow module and one of its schemas
+    columns = [pa.field(name, pa.from_numpy_dtype(dtype), nullable=False) for name, dtype in VISIT_COLUMNS.items()]
+    return pa.schema(columns, metadata=_label("visits"))
+
+
+def _history_schema(pa: Any) -> Any:  # noqa: ANN401 - the pyarrow module and one of its schemas
+    columns = {
+        "page": pa.int64(),
+        "gaps": pa.large_list(pa.float64()),
+        "changed": pa.large_list(pa.uint8()),
+        "first_visit": pa.float64(),
+        "last_visit": pa.float64(),
+        "last_change": pa.float64(),
+    }
+    return pa.schema(
+        [pa.field(name, kind, nullable=False) for name, kind in columns.items()], metadata=_label("histories")
+    )
+
+
+def _label(table: str) -> dict[str, str]:
+    return {"recrawl.table": table, "recrawl.version": str(VERSION)}
+
+
+def _conform(table: Any, schema: Any, source: str) -> Any:  # noqa: ANN401 - pyarrow tables and schema
+    """The columns of ``schema``, in its order and types."""
+    pa = require("pyarrow", "columns")
+    missing = [name for name in schema.names if name not in table.column_names]
+    if missing:
+        raise InputError(f"there is no column {missing[0]!r}", source=source)
+    for name in schema.names:
+        if table.column(name).null_count:
+            raise InputError(f"column {name!r} has empty values", source=source)
+    try:
+        return table.select(schema.names).cast(schema)
+    except (pa.ArrowException, ValueError) as error:
+        raise InputError(f"a column has another type than expected: {error}", source=source) from error
+
+
+def _piece(table: Any, name: str) -> Any:  # noqa: ANN401 - a pyarrow array
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _values(table: Any, name: str, source: str) -> AnyArray:  # noqa: ANN401 - a pyarrow.Table
+    return _to_numpy(_piece(table, name), name, source)
+
+
+def _ragged(table: Any, name: str, source: str) -> tuple[AnyArray, AnyArray]:  # noqa: ANN401 - a pyarrow.Table
+    """Offsets from 0 and values of a list column; a slice of a larger one is cut to its own."""
+    lists = _piece(table, name)
+    offsets = _to_numpy(lists.offsets, name, source)
+    first, last = int(offsets[0]), int(offsets[-1])
+    values = _to_numpy(lists.values.slice(first, last - first), name, source)
+    return (offsets if first == 0 else offsets - first), values
+
+
+def _to_numpy(array: Any, name: str, source: str) -> AnyArray:  # noqa: ANN401 - a pyarrow array
+    if array.null_count:
+        raise InputError(f"column {name!r} has empty values", source=source)
+    values: AnyArray = array.to_numpy(zero_copy_only=True)
+    return values
+
+
+def _refuse(wrong: AnyArray, what: str, source: str) -> None:
+    if bool(wrong.any()):
+        raise InputError(f"row {int(np.argmax(wrong))}: {what}", "Write the file again.", source=source)
+
+
+def _write(path: Path, table: Any) -> None:  # noqa: ANN401 - a pyarrow.Table
+    parquet = require("pyarrow.parquet", "columns")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            parquet.write_table(table, file, compression="zstd", write_page_checksum=True)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise DiskFullError(f"{path}: the disk is full.", "Free some space and write it again.") from error
+        raise InputError(
+            f"it cannot be written ({error.strerror or error})",
+            "Check the folder and its permissions.",
+            source=str(path),
+        ) from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _read(path: Path, kind: str) -> Any:  # noqa: ANN401 - a pyarrow.Table
+    parquet = require("pyarrow.parquet", "columns")
+    if not path.is_file():
+        raise InputError("there is no such file", "Check the path.", source=str(path))
+    with _told(path), parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        label = file.schema_arrow.metadata or {}
+        _check_label(label.get(b"recrawl.table", b""), label.get(b"recrawl.version", b""), kind, path)
+        return file.read()
+
+
+def _check_label(table: bytes, version: bytes, kind: str, path: Path) -> None:
+    if table != kind.encode():
+        held = table.decode("utf-8", "replace")
+        what = f"it holds {held!r}, not {kind}" if held else f"it is no recrawl file of {kind}"
+        raise InputError(what, f"Give a file that recrawl wrote with its {kind}.", source=str(path))
+    if not version.isdigit() or int(version) > VERSION:
+        raise InputError(
+            f"its layout has version {version.decode('utf-8', 'replace')!r}, this recrawl reads up to {VERSION}",
+            "Upgrade recrawl.",
+            source=str(path),
+        )
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turn what pyarrow raises about a broken file into an error with its name."""
+    pa = require("pyarrow", "columns")
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"it is not a readable Parquet file ({error})", "Write it again.", source=str(path)) from error
