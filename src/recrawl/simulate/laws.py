@@ -70,13 +70,15 @@ class Rhythm:
 
     def operational(self, t: FloatArray | float) -> FloatArray:
         """Operational time M(t), in seconds: it passes a week when the calendar does."""
-        weeks, rest = np.divmod(np.asarray(t, dtype=np.float64) - _MONDAY, WEEK)
-        return np.asarray(weeks * WEEK + np.interp(rest, self._hours(), self._passed()), dtype=np.float64)
+        since = np.asarray(t, dtype=np.float64) - _MONDAY
+        weeks = np.floor(since / WEEK) * WEEK
+        return np.asarray(weeks + np.interp(since - weeks, self._hours(), self._passed()))
 
     def calendar(self, operational: FloatArray | float) -> FloatArray:
         """The time at which ``operational`` time has passed: the inverse of ``operational``."""
-        weeks, rest = np.divmod(np.asarray(operational, dtype=np.float64), WEEK)
-        return np.asarray(weeks * WEEK + np.interp(rest, self._passed(), self._hours()) + _MONDAY)
+        passed = np.asarray(operational, dtype=np.float64)
+        weeks = np.floor(passed / WEEK) * WEEK
+        return np.asarray(weeks + np.interp(passed - weeks, self._passed(), self._hours()) + _MONDAY)
 
     def times(self, rate: FloatArray, start: float, end: float, rng: np.random.Generator) -> EventTimes:
         """Change times in (start, end). O(n log n) for n changes."""
@@ -88,8 +90,8 @@ class Rhythm:
         return np.arange(_HOURS_A_WEEK + 1) * HOUR
 
     def _passed(self) -> FloatArray:
-        passed: FloatArray = np.concatenate([[0.0], np.cumsum(self.hourly)])
-        return passed * float(WEEK / passed[-1])
+        passed = np.concatenate([[0.0], np.cumsum(self.hourly)])
+        return np.asarray(passed * (WEEK / passed[-1]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def tree_site(  # noqa: PLR0913 - what makes a site, by keyword, nearly all opti
         hosts=(f"{name}.{DOMAIN}",),
         host=np.zeros(pages, dtype=np.int64),
         path=paths,
-        title=[f"{name.capitalize()} – {title}" for title in titles],
+        title=[f"{name.capitalize()} | {title}" for title in titles],
         kind=kind,
         rate=rate,
         lives=lifetimes.events(),

@@ -1,0 +1,237 @@
+"""How a server misbehaves: shares of pages with a trait, and chances that a request goes wrong.
+
+Traits are dealt to pages once, by seed; failures are drawn for each request from (seed, page, number of
+the request to that page). Both can be asked for afterwards, so a test can say which page lied.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+
+from recrawl.errors import ConfigError
+from recrawl.living.dice import Dice
+from recrawl.model import AnyArray
+from recrawl.simulate.web_names import PRIVATE
+
+
+class Offer(enum.IntEnum):
+    """Which validators a page sends."""
+
+    BOTH = 0
+    ETAG = 1
+    LAST_MODIFIED = 2
+    NONE = 3
+
+
+class Lie(enum.IntEnum):
+    """How the validators of a page lie."""
+
+    NONE = 0
+    STUCK = 1
+    """They never move on: 304 although the page changed."""
+    RESTLESS = 2
+    """Last-Modified is now, at every request, and there is no ETag: never 304."""
+
+
+class MapLie(enum.IntEnum):
+    """How a page's entry in the sitemap lies."""
+
+    NONE = 0
+    STALE = 1
+    """lastmod stays at the page's birth and changefreq says ``never``."""
+    FRESH = 2
+    """lastmod is now and changefreq says ``always``."""
+
+
+class Noise(enum.IntFlag):
+    """What differs on every request and is no change."""
+
+    NONE = 0
+    CLOCK = 1
+    NONCE = 2
+    BANNER = 4
+
+
+class Failure(enum.IntEnum):
+    """What happens to one request."""
+
+    NONE = 0
+    ERROR = 1
+    """500 or 502."""
+    BUSY = 2
+    """503 or 429 with Retry-After."""
+    SLOW = 3
+    TRUNCATED = 4
+    """The connection closes in the middle of the body."""
+
+
+CHARSETS = ("utf-8", "iso-8859-1", "windows-1252", "utf-16", "shift_jis")
+REDIRECTS = (301, 302, 307, 308)
+
+
+class PageQuirks(NamedTuple):
+    """The traits of one page."""
+
+    offer: Offer
+    lie: Lie
+    noise: Noise
+    charset: str
+    in_header: bool
+    """The charset is declared in Content-Type, else in a meta element (UTF-16: by its byte order mark)."""
+    gzip: bool
+    """Compressed for clients that accept it."""
+    chunked: bool
+    redirect: int
+    """Links lead to an old address that answers with this status; 0: straight to the page."""
+    map_lie: MapLie
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quirks:
+    """Shares of pages (0 to 1), chances for each request (0 to 1), and what robots.txt says."""
+
+    no_validators: float = 0.0
+    """Share of pages with neither ETag nor Last-Modified."""
+    one_validator: float = 0.0
+    """Share of pages with only one of the two."""
+    stuck_validators: float = 0.0
+    restless_validators: float = 0.0
+    noise: float = 0.0
+    """Share of pages with a clock, a nonce or a rotating banner, or several of them."""
+    charsets: float = 0.0
+    """Share of pages in another charset than UTF-8."""
+    meta_charset: float = 0.0
+    """Share of pages that declare their charset inside the page."""
+    gzip: float = 0.0
+    chunked: float = 0.0
+    redirects: float = 0.0
+    lying_maps: float = 0.0
+    """Share of pages whose sitemap entry lies."""
+    errors: float = 0.0
+    """Chance that a request gets 500 or 502."""
+    busy: float = 0.0
+    """Chance that a request gets 503 or 429 with Retry-After."""
+    slow: float = 0.0
+    truncated: float = 0.0
+    retry_after: float = 60.0
+    """Seconds of the web's own time that Retry-After asks for."""
+    slowness: float = 0.3
+    """Seconds of real time that a slow answer takes: it is the client's patience that it tries."""
+    crawl_delay: float = 0.0
+    """Seconds in robots.txt; 0: none is named."""
+    disallow: tuple[str, ...] = (PRIVATE,)
+    """Path prefixes that robots.txt disallows. They are served all the same, and the log tells."""
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            limit = np.inf if item.name in _NO_SHARES else 1.0
+            if isinstance(value, float | int) and not 0 <= value <= limit:
+                raise ConfigError(f"The quirk {item.name} = {value} is out of range.", f"Use 0 to {limit}.")
+        if self.errors + self.busy + self.slow + self.truncated > 1:
+            raise ConfigError("The chances of failures add up to more than 1.", "Lower some of them.")
+
+    @classmethod
+    def none(cls) -> Quirks:
+        """A server without fault: ETag and Last-Modified, UTF-8, plain bodies, no failures."""
+        return cls()
+
+    @classmethod
+    def mild(cls) -> Quirks:
+        """What a crawler meets on any day."""
+        return cls(
+            no_validators=0.15, one_validator=0.2, stuck_validators=0.02, restless_validators=0.05, noise=0.15,
+            charsets=0.1, meta_charset=0.3, gzip=0.6, chunked=0.2, redirects=0.03, lying_maps=0.1, errors=0.005,
+            busy=0.002, truncated=0.002, crawl_delay=1.0,
+        )  # fmt: skip
+
+    @classmethod
+    def wild(cls) -> Quirks:
+        """Everything that can go wrong, often."""
+        return cls(
+            no_validators=0.25, one_validator=0.25, stuck_validators=0.15, restless_validators=0.15, noise=0.5,
+            charsets=0.6, meta_charset=0.5, gzip=0.5, chunked=0.5, redirects=0.2, lying_maps=0.4, errors=0.05,
+            busy=0.05, slow=0.02, truncated=0.05, slowness=0.1, crawl_delay=2.0,
+        )  # fmt: skip
+
+    def failure(self, seed: int, page: int, count: int) -> Failure:
+        """What happens to request number ``count`` (from 0) to a page."""
+        if not (self.errors or self.busy or self.slow or self.truncated):
+            return Failure.NONE
+        draw = Dice(seed, page, count, 1).share()
+        chances = (
+            (Failure.ERROR, self.errors),
+            (Failure.BUSY, self.busy),
+            (Failure.SLOW, self.slow),
+            (Failure.TRUNCATED, self.truncated),
+        )
+        for failure, chance in chances:
+            if draw < chance:
+                return failure
+            draw -= chance
+        return Failure.NONE
+
+
+_NO_SHARES = ("retry_after", "slowness", "crawl_delay")
+
+
+@dataclass(frozen=True, slots=True)
+class DealtQuirks:
+    """The traits of all pages, as columns."""
+
+    offer: AnyArray
+    lie: AnyArray
+    noise: AnyArray
+    charset: AnyArray
+    """Index into ``CHARSETS``."""
+    in_header: AnyArray
+    gzip: AnyArray
+    chunked: AnyArray
+    redirect: AnyArray
+    map_lie: AnyArray
+
+    @classmethod
+    def deal(cls, quirks: Quirks, pages: int, seed: int) -> DealtQuirks:
+        """Traits for ``pages`` pages, the same for the same seed. O(n)."""
+        rng = np.random.default_rng([seed, 0x0DD])
+
+        def some(share: float) -> AnyArray:
+            return rng.random(pages) < share
+
+        def one_of(low: int, high: int) -> AnyArray:
+            return rng.integers(low, high, pages)
+
+        one = np.where(some(quirks.one_validator), one_of(Offer.ETAG, Offer.NONE), Offer.BOTH)
+        offer = np.where(some(quirks.no_validators), Offer.NONE, one)
+        restless = np.where(some(quirks.restless_validators), Lie.RESTLESS, Lie.NONE)
+        lie = np.where(some(quirks.stuck_validators), Lie.STUCK, restless)
+        return cls(
+            offer=offer.astype(np.uint8),
+            # A page that sends no validators has nothing to lie with.
+            lie=np.where(offer == Offer.NONE, Lie.NONE, lie).astype(np.uint8),
+            noise=np.where(some(quirks.noise), one_of(1, 8), 0).astype(np.uint8),
+            charset=np.where(some(quirks.charsets), one_of(1, len(CHARSETS)), 0).astype(np.uint8),
+            in_header=~some(quirks.meta_charset),
+            gzip=some(quirks.gzip),
+            chunked=some(quirks.chunked),
+            redirect=np.where(some(quirks.redirects), np.array(REDIRECTS)[one_of(0, len(REDIRECTS))], 0),
+            map_lie=np.where(some(quirks.lying_maps), one_of(1, 3), 0).astype(np.uint8),
+        )
+
+    def of(self, page: int) -> PageQuirks:
+        """The traits of one page."""
+        return PageQuirks(
+            Offer(self.offer[page]),
+            Lie(self.lie[page]),
+            Noise(int(self.noise[page])),
+            CHARSETS[self.charset[page]],
+            bool(self.in_header[page]),
+            bool(self.gzip[page]),
+            bool(self.chunked[page]),
+            int(self.redirect[page]),
+            MapLie(self.map_lie[page]),
+        )

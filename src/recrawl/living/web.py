@@ -1,0 +1,129 @@
+"""A living web: a real HTTP server over a virtual web, with the truth told afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from recrawl.living.answers import Answer, Answers, Request
+from recrawl.living.quirks import PageQuirks, Quirks
+from recrawl.living.requests import LoggedRequest, Requests
+from recrawl.living.server import IP, LoopbackServer
+from recrawl.model import FloatArray
+from recrawl.simulate.web import VirtualWeb
+from recrawl.time import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What was so: the virtual web, and the URL under which each of its pages was served."""
+
+    web: VirtualWeb
+    urls: list[str]
+
+    def page(self, url: str) -> int:
+        """Index of the page served at a URL. O(n); keep a dictionary of ``urls`` to ask often."""
+        return self.urls.index(url)
+
+    def changes(self, url: str) -> FloatArray:
+        """Exact times of all changes of the page at a URL."""
+        return self.web.changes.row(self.page(url))
+
+
+class LivingWeb:
+    """Serves a virtual web on 127.0.0.1, at the time its clock shows.
+
+    One port, many hosts: they are told apart by the Host header, so a client must send the names of
+    ``hosts()`` to ``ip`` and ``port`` (curl: ``resolve()``), or use ``ip:port`` as its HTTP proxy. A request
+    to any other host gets a page that lists the hosts.
+
+    A body depends on seed, page, version, links and, if the page has any, noise; a failure on seed, page
+    and how often the page was asked for. So a run on a virtual clock repeats itself.
+    """
+
+    ip = IP
+
+    def __init__(
+        self, web: VirtualWeb, clock: Clock, *, quirks: Quirks | None = None, seed: int = 0, port: int = 0
+    ) -> None:
+        self._web = web
+        self._clock = clock
+        self._server = LoopbackServer(port)
+        self.port = self._server.port
+        self._answers = Answers(web, quirks or Quirks.none(), seed, self.port)
+        self._log: list[LoggedRequest] = []
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Begin to serve; returns once requests are taken."""
+        self._server.start(self._handle)
+
+    def close(self) -> None:
+        """Stop serving. The truth and the log stay."""
+        self._server.close()
+
+    # -- where to go --------------------------------------------------------------------------
+
+    def hosts(self) -> list[str]:
+        """Names of the hosts, with the port: what URLs contain."""
+        return [f"{name}:{self.port}" for name in self._web.hosts]
+
+    def seeds(self) -> list[str]:
+        """The root URL of each host."""
+        return [self._answers.home(host) for host in range(len(self._web.hosts))]
+
+    def urls(self) -> list[str]:
+        """The URL of each page, by page index."""
+        return list(self._answers.urls)
+
+    def resolve(self) -> list[str]:
+        """``host:port:ip`` for each host, as curl's RESOLVE takes it."""
+        return [f"{name}:{self.port}:{self.ip}" for name in self._web.hosts]
+
+    # -- what was so --------------------------------------------------------------------------
+
+    def truth(self) -> Truth:
+        """Exact change times, lives, links and rates, by page and by URL."""
+        return Truth(self._web, self.urls())
+
+    def requests(self) -> Requests:
+        """Every request so far, in order of arrival."""
+        return Requests.of(list(self._log))
+
+    def quirks_of(self, page: int) -> PageQuirks:
+        """The traits of a page: which validators it sends, whether they lie, its noise and charset."""
+        return self._answers.dealt.of(page)
+
+    # -- in the server's thread ---------------------------------------------------------------
+
+    def _handle(self, request: Request | None, connection: int) -> Answer:
+        now = self._clock.now()
+        if request is None:
+            self._log.append(LoggedRequest(now, connection, "", "", -1, "", 400, False, "", 0))
+            return Answer(400, [])
+        answer = self._answers.answer(request, now)
+        headers = request.headers
+        self._log.append(
+            LoggedRequest(
+                time=now,
+                connection=connection,
+                host=request.host,
+                path=request.path,
+                page=answer.page,
+                method=request.method,
+                status=answer.status,
+                conditional="if-none-match" in headers or "if-modified-since" in headers,
+                agent=headers.get("user-agent", ""),
+                bytes=len(answer.sent()) if request.method != "HEAD" else 0,
+            )
+        )
+        return answer
