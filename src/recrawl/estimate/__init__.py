@@ -1,0 +1,1 @@
+"""Histories to beliefs: how fast each page changes. One file per estimator, vectorised over all pages."""

@@ -1,0 +1,109 @@
+"""What every policy remembers of its pages: their columns, and when each was last looked at.
+
+Rows are dense and stay where they are; ids may be any integers and come in any order.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from recrawl.model import BoolArray, FloatArray, Histories, IntArray, Pages, Visits
+from recrawl.schedule.columns import Columns
+
+_PAGE_COLUMNS = ("id", "host", "importance", "cost", "discovered")
+
+
+class Gaps(NamedTuple):
+    """Looks that closed a gap, by row and time."""
+
+    row: IntArray
+    seconds: FloatArray
+    changed: BoolArray
+
+
+class Ledger:
+    """Pages in rows, found by id; the last look at each. A fold over what was added and told."""
+
+    def __init__(self) -> None:
+        real, whole = np.float64, np.int64
+        self._table = Columns(
+            {"id": whole, "host": whole, "importance": real, "cost": real, "discovered": real, "last_look": real}
+        )
+        self._by_id: tuple[IntArray, IntArray] | None = None
+        """Ids in order and their rows; ``None`` while they came in order, so that the id column serves itself."""
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    @property
+    def pages(self) -> Pages:
+        """All pages, one a row. Views: not to be modified or kept."""
+        return Pages(*(self._table[name] for name in _PAGE_COLUMNS))
+
+    @property
+    def last_look(self) -> FloatArray:
+        """When each page was last looked at with a result, seconds since the epoch; NaN for never. A view."""
+        return self._table["last_look"]
+
+    def add(self, pages: Pages) -> Pages:
+        """Append the pages that are new, and return them. Of equal ids the first counts.
+
+        O(new log n) amortised for ids in ascending order, else O(n log n) a call to keep them findable.
+        """
+        unique, first = np.unique(pages.id, return_index=True)
+        _, known = self._find(unique)
+        new = pages.take(np.sort(first[~known]))
+        ids = np.concatenate([self._table["id"][-1:], new.id])
+        in_order = self._by_id is None and bool((np.diff(ids) > 0).all())
+        self._table.append(**{name: getattr(new, name) for name in _PAGE_COLUMNS}, last_look=np.full(len(new), np.nan))
+        if len(new) and not in_order:
+            rows = np.argsort(self._table["id"], kind="stable")
+            self._by_id = self._table["id"][rows], rows
+        return new
+
+    def rows(self, page: IntArray) -> IntArray:
+        """The row of each id. O(m log n). :class:`LookupError` if one was never added."""
+        rows, known = self._find(page)
+        if not bool(known.all()):
+            strangers = page[~known]
+            raise LookupError(f"page {strangers[0]} was never added ({len(strangers)} such in this call): add it first")
+        return rows
+
+    def tell(self, visits: Visits) -> Gaps:
+        """Move the last looks; the gaps that these visits closed. O(m log m).
+
+        What counts as a look, and what it says, is decided by :class:`~recrawl.model.Histories`: the last look so
+        far is put before the new ones and opens the history. Visits not after it are ignored.
+        """
+        row = self.rows(visits.page)
+        news = ~(visits.time <= self.last_look[row])
+        row, visits = row[news], visits.take(news)
+        before = np.unique(row)
+        before = before[~np.isnan(self.last_look[before])]
+        looks = Histories.from_visits(
+            Visits.concatenate(
+                [
+                    Visits.of(before, self.last_look[before]),
+                    Visits.of(row, visits.time, outcome=visits.outcome, verdict=visits.verdict),
+                ]
+            )
+        )
+        seen = ~np.isnan(looks.last_visit)
+        self.last_look[looks.page[seen]] = looks.last_visit[seen]
+        return Gaps(looks.page[looks.row_of_gap()], looks.gaps, looks.changed)
+
+    def due_after(self, page: IntArray, interval: FloatArray | float) -> FloatArray:
+        """``interval`` seconds after the last look at each page; its discovery if there was none."""
+        rows = self.rows(page)
+        last = self.last_look[rows]
+        return np.where(np.isnan(last), self.pages.discovered[rows], last + interval)
+
+    def _find(self, page: IntArray) -> tuple[IntArray, BoolArray]:
+        """Row of each id, and whether it is known; the row means nothing where it is not."""
+        ids, rows = self._by_id or (self._table["id"], None)
+        if not len(ids):
+            return np.zeros(len(page), np.int64), np.zeros(len(page), np.bool_)
+        place = np.minimum(np.searchsorted(ids, page), len(ids) - 1)
+        return (place if rows is None else rows[place]), ids[place] == page

@@ -1,0 +1,71 @@
+"""Patience: when to try a page again after its visits failed. Immutable; pure functions of counts and times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from recrawl.model import ANSWERED, AnyArray, FloatArray, IntArray, Outcome
+from recrawl.time import DAY, HOUR, MINUTE
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Wait ``first`` seconds after the first failure, ``factor`` times as long after each further one, up to a cap.
+
+    >>> Backoff(first=60.0, factor=2.0, longest=200.0).wait(np.array([1, 2, 3, 400])).tolist()
+    [60.0, 120.0, 200.0, 200.0]
+    """
+
+    first: float
+    factor: float
+    longest: float
+
+    def wait(self, failures: IntArray) -> FloatArray:
+        """Seconds to wait after so many failures in a row; 0 after none."""
+        doublings = np.clip(failures - 1, 0, 1000)
+        with np.errstate(over="ignore"):
+            grown = self.first * np.power(self.factor, doublings.astype(np.float64))
+        return np.where(failures > 0, np.minimum(grown, self.longest), 0.0)
+
+
+TRANSIENT = Backoff(first=15 * MINUTE, factor=2.0, longest=DAY)
+"""The server is overloaded, broken or out of reach: likely over soon."""
+FORBIDDEN = Backoff(first=DAY, factor=2.0, longest=30 * DAY)
+"""We are not wanted, or robots.txt says so: rules are read again after a day and seldom change."""
+
+
+def _by_outcome() -> Mapping[Outcome, Backoff]:
+    return MappingProxyType(
+        {
+            Outcome.REFUSED: FORBIDDEN,
+            Outcome.REJECTED: Backoff(first=6 * HOUR, factor=2.0, longest=30 * DAY),
+            Outcome.SERVER_ERROR: TRANSIENT,
+            Outcome.UNREACHABLE: TRANSIENT,
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Which patience for which failure."""
+
+    transient: Backoff = TRANSIENT
+    """When it is not known how the visits failed."""
+    by_outcome: Mapping[Outcome, Backoff] = field(default_factory=_by_outcome)
+
+    def at(self, failures: IntArray, attempt: FloatArray, outcome: AnyArray | None = None) -> FloatArray:
+        """The earliest time of the next try, seconds since the epoch. O(n).
+
+        ``failures`` counts the failed visits in a row, ``attempt`` is when the last one was made, ``outcome`` how it
+        ended. After an answer (or no failure) there is nothing to wait for: the time of the attempt.
+        """
+        if outcome is None:
+            return attempt + self.transient.wait(failures)
+        wait = np.where(outcome > ANSWERED, self.transient.wait(failures), 0.0)
+        for kind, backoff in self.by_outcome.items():
+            wait = np.where(outcome == kind, backoff.wait(failures), wait)
+        return attempt + wait

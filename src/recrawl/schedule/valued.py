@@ -1,0 +1,137 @@
+"""Ours: come back when a visit is worth its price (DESIGN, "One question").
+
+Belief × objective × price: a Gamma belief about each page's rate, learned from every look; the objective turns it into
+the value of a visit after a time; the price, found from the budget, turns that into a due time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from recrawl.estimate import gamma
+from recrawl.estimate.empirical_bayes import GroupPriors, fit_group_priors, vague
+from recrawl.model import BoolArray, FloatArray, GammaBelief, Histories, IntArray, Pages, Visits
+from recrawl.model.arrays import offsets_of
+from recrawl.schedule.columns import Columns
+from recrawl.schedule.due import Demand
+from recrawl.schedule.ledger import Ledger
+from recrawl.schedule.objectives import ARCHIVE, Objective
+from recrawl.schedule.price import Allocation, allocate
+from recrawl.time import DAY, HOUR
+
+PagePrior: TypeAlias = Callable[[Pages], GammaBelief]
+"""What is believed of pages before any look at them, one row a page: for example a learned model's answer."""
+
+
+class Valued:
+    """The policy of recrawl. Memory: 80 bytes a page and 17 a look.
+
+    ``longest_interval`` is the floor against starvation: no page waits longer, whatever its value, and where pages
+    are hopeless or the budget is too small it is all they get. ``prior`` replaces the prior that is otherwise
+    estimated at each fit: of the whole population, and of each host shrunk towards it.
+    """
+
+    def __init__(
+        self,
+        objective: Objective = ARCHIVE,
+        *,
+        shortest_interval: float = HOUR,
+        longest_interval: float = 180 * DAY,
+        prior: PagePrior | None = None,
+    ) -> None:
+        self._objective = objective
+        self._shortest = shortest_interval
+        self._longest = longest_interval
+        self._given_prior = prior
+        self._ledger = Ledger()
+        self._shape = Columns({"a": np.float64, "b": np.float64})
+        self._gaps = Columns({"row": np.int64, "seconds": np.float64, "changed": np.bool_})
+        unknown = vague(Histories.concatenate([]))
+        self._host_priors = GroupPriors(np.empty(0, np.int64), unknown.take(slice(0)), unknown)
+        self._allocation: Allocation | None = None
+
+    @property
+    def name(self) -> str:
+        """``valued-`` and the objective."""
+        return f"valued-{self._objective.name}"
+
+    @property
+    def price(self) -> float | None:
+        """Value a unit of cost must bring; ``None`` before a fit that had pages."""
+        return None if self._allocation is None else self._allocation.price
+
+    @property
+    def allocation(self) -> Allocation | None:
+        """The last fit: rates by row in the order the pages were added, who is hopeless, whether the budget is kept."""
+        return self._allocation
+
+    def belief(self, page: IntArray) -> GammaBelief:
+        """What is held about the change rates of these pages."""
+        return self._belief.take(self._ledger.rows(page))
+
+    def add(self, pages: Pages) -> None:
+        """Learn of pages; until they are seen, their prior is what is believed of them."""
+        new = self._ledger.add(pages)
+        prior = self._prior(new)
+        self._shape.append(a=prior.a, b=prior.b)
+
+    def tell(self, visits: Visits) -> None:
+        """Fold looks into the beliefs. O(1) a look."""
+        closed = self._ledger.tell(visits)
+        gamma.update(self._belief, closed.row, closed.seconds, closed.changed)
+        self._gaps.append(row=closed.row, seconds=closed.seconds, changed=closed.changed)
+
+    def fit(self, budget: float, now: float) -> None:  # noqa: ARG002 - beliefs do not age yet
+        """Estimate the prior anew, fold all looks into it again, and solve the price.
+
+        O(looks) for the beliefs and O(pages · steps) for the price.
+        """
+        if not len(self._ledger):
+            return
+        pages, histories = self._ledger.pages, self._histories()
+        if self._given_prior is None:
+            self._host_priors = fit_group_priors(histories, pages.host)
+        belief = gamma.fit(histories, self._prior(pages))
+        self._shape["a"][:], self._shape["b"][:] = belief.a, belief.b
+        self._allocation = allocate(self._demand(slice(None)), budget)
+
+    def due(self, page: IntArray, now: float) -> FloatArray:  # noqa: ARG002 - due times are absolute
+        """When the value of a visit reaches the price, at the latest ``longest_interval`` after the last look.
+
+        Before a fit there is no price, and seen pages wait for the longest interval. O(m · steps).
+        """
+        if self.price is None:
+            return self._ledger.due_after(page, self._longest)
+        interval = self._demand(self._ledger.rows(page)).intervals(self.price)
+        return self._ledger.due_after(page, np.minimum(interval, self._longest))
+
+    # -- inside -------------------------------------------------------------------------------
+
+    @property
+    def _belief(self) -> GammaBelief:
+        """Views of the stored columns: written to in place by ``tell``."""
+        return GammaBelief(self._shape["a"], self._shape["b"])
+
+    def _prior(self, pages: Pages) -> GammaBelief:
+        if self._given_prior is not None:
+            return self._given_prior(pages)
+        return self._host_priors.of(pages.host)
+
+    def _demand(self, rows: IntArray | slice) -> Demand:
+        pages = self._ledger.pages.take(rows)
+        belief = self._belief.take(rows)
+        return Demand(self._objective, belief, pages.importance, pages.cost, self._shortest, self._longest)
+
+    def _histories(self) -> Histories:
+        """All looks told so far, row by row. O(m log m)."""
+        n = len(self._ledger)
+        order = np.argsort(self._gaps["row"], kind="stable")
+        row: IntArray = self._gaps["row"][order]
+        seconds: FloatArray = self._gaps["seconds"][order]
+        changed: BoolArray = self._gaps["changed"][order]
+        last = self._ledger.last_look.copy()
+        first = last - np.bincount(row, seconds, n)
+        return Histories(np.arange(n), offsets_of(row, n), seconds, changed, first, last, np.full(n, np.nan))
