@@ -1,0 +1,41 @@
+"""Hottest-first and hottest-last: by change rate among the pages found so far (SHARC 4.5.1)."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from recrawl.capture.strategy import KnownPages
+from recrawl.model import FloatArray, IntArray
+
+
+class HottestFirst:
+    """Always the page of the highest rate; of equal ones, the one found first. O(log n) a page."""
+
+    _sign = -1.0
+
+    def __init__(self) -> None:
+        self._known = KnownPages()
+        self._waiting: list[tuple[float, int, int]] = []
+        self._found = 0
+
+    def discover(self, page: IntArray, rate: FloatArray) -> None:
+        """Add new pages to the heap."""
+        for one, its_rate in self._known.admit(page, rate):
+            heapq.heappush(self._waiting, (self._sign * its_rate, self._found, one))
+            self._found += 1
+
+    def next_page(self) -> int | None:
+        """The page at the top of the heap."""
+        return heapq.heappop(self._waiting)[-1] if self._waiting else None
+
+    def revisits(self) -> IntArray:
+        """None: a single-visit strategy."""
+        return np.empty(0, dtype=np.int64)
+
+
+class HottestLast(HottestFirst):
+    """Always the page of the lowest rate; of equal ones, the one found first. O(log n) a page."""
+
+    _sign = 1.0
