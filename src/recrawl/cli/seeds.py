@@ -47,7 +47,7 @@ def parse_seed(url: str, source: str) -> Address:
     if found is None:
         raise InputError(
             f"{url!r} is not an http or https URL.",
-            "Write it in full, for example https://example.org/.",
+            "Write it in full, like https://example.org/.",
             source=source,
         )
     return found

@@ -182,7 +182,7 @@ class FetchSettings:
 class PolitenessSettings:
     """How long a host is left alone between two requests: factor × the last answer's duration, within bounds."""
 
-    min_delay: float = _setting(1.0, DURATION, "Shortest pause between two requests to one host.")
+    min_delay: float = _setting(3.0, DURATION, "Shortest pause between two requests to one host.")
     max_delay: float = _setting(30.0, DURATION, "Longest pause that a slow answer alone can cause.")
     factor: float = _setting(5.0, NUMBER, "Pause after an answer, as a multiple of how long the answer took.")
     crawl_delay_cap: float = _setting(300.0, DURATION, "Longest Crawl-delay of a robots.txt that is honoured in full.")
@@ -192,14 +192,19 @@ class PolitenessSettings:
 class ScheduleSettings:
     """When to come back."""
 
+    policy: str = _setting(
+        "valued",
+        one_of("valued", "uniform"),
+        "How due times are found: from the value of a visit, or one interval for all pages.",
+    )
     objective: str = _setting(
         "archive",
         one_of("archive", "freshness", "changes", "harmonic", "age", "blur", "links"),
-        "What a visit is worth; archive is freshness with 5 % harmonic.",
+        "What a visit is worth, to the policy valued. archive is freshness with 5 % harmonic.",
     )
     budget: float = _setting(1_000.0, NUMBER, "Visits a day that may be spent on the whole workspace.")
     min_interval: float = _setting(HOUR, DURATION, "A page is never visited again sooner.")
-    max_interval: float = _setting(30 * DAY, DURATION, "A page is never left alone longer.")
+    max_interval: float = _setting(180 * DAY, DURATION, "A page is never left alone longer.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,58 @@
+"""Every command, setting, exit code and table is documented, and the generated pages are current."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from recrawl.cli.reference import PAGES
+from recrawl.cli.settings import declared
+from recrawl.cli.verbs import VERBS
+from recrawl.errors import ExitCode
+from recrawl.store.schema import metadata
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def text_of(name: str) -> str:
+    return (REFERENCE / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_generated_page_is_current(name):
+    assert text_of(name) == PAGES[name](), "run: python -m recrawl.cli.reference docs/reference"
+
+
+@pytest.mark.parametrize("verb", [verb.name for verb in VERBS])
+def test_verb_is_documented(verb):
+    assert f"\n## recrawl {verb}\n" in text_of("cli.md")
+
+
+@pytest.mark.parametrize("setting", list(declared()), ids=lambda setting: setting.key)
+def test_setting_is_documented(setting):
+    page = text_of("config.md")
+    assert f"| `{setting.key}` |" in page
+    assert f"`{setting.variable}`" in page
+
+
+@pytest.mark.parametrize("code", list(ExitCode), ids=lambda code: code.name)
+def test_exit_code_is_documented(code):
+    assert f"| {int(code)} | {code.name} |" in text_of("exit-codes-and-logs.md")
+
+
+@pytest.mark.parametrize("table", metadata.tables.values(), ids=lambda table: table.name)
+def test_table_and_its_columns_are_documented(table):
+    section = re.search(rf"^## {table.name}\n(.*?)(?=^## |\Z)", text_of("store-schema.md"), re.MULTILINE | re.DOTALL)
+    assert section, f"no section for table {table.name}"
+    documented = re.findall(r"^\| `(\w+)` \|", section[1], re.MULTILINE)
+    assert documented == [column.name for column in table.columns]
+
+
+def test_documented_command_lines_exist():
+    """Every `recrawl VERB` that the pages mention is a verb."""
+    known = {verb.name for verb in VERBS}
+    for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "CONTRIBUTING.md"]:
+        for block in re.findall(r"```\w*\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            for verb in re.findall(r"^(?:\s*\$ )?\s*(?:\w+=\S+ )?(?:uv run )?recrawl ([a-z]+)", block, re.MULTILINE):
+                assert verb in known, f"{page}: recrawl {verb}"

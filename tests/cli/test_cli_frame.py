@@ -1,0 +1,161 @@
+"""What holds for every command: help, version, exit codes, start-up."""
+
+import inspect
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from importlib.metadata import version
+
+import pytest
+import typer
+from typer.main import get_command
+
+from recrawl.cli.main import new_recrawl
+from recrawl.cli.verbs import VERBS, load
+from recrawl.errors import ExitCode
+
+HEAVY = ("numpy", "scipy", "rich", "yaml", "sqlalchemy", "apsw", "pyarrow", "asyncio", "matplotlib", "recrawl.model")
+
+
+def commands():
+    """Every command that does something, with its full name."""
+    for verb in VERBS:
+        command = load(verb)
+        children = getattr(command, "commands", None)
+        if children is None:
+            yield pytest.param(command, id=verb.name)
+        else:
+            yield from (pytest.param(child, id=f"{verb.name} {name}") for name, child in children.items())
+
+
+def test_version(run):
+    result = run("--version")
+    assert (result.returncode, result.stdout) == (0, f"recrawl {version('recrawl')}\n")
+
+
+def test_the_console_script_is_the_same_program(run):
+    script = os.path.join(os.path.dirname(sys.executable), "recrawl")  # noqa: PTH118, PTH120 - beside the interpreter
+    by_script = subprocess.run([script, "--version"], check=True, capture_output=True, text=True)
+    assert by_script.stdout == run("--version").stdout
+
+
+def test_help_lists_every_verb_with_its_purpose(run):
+    result = run("--help")
+    assert result.returncode == 0
+    told = " ".join(result.stdout.split())
+    for verb in VERBS:
+        assert f"{verb.name} {verb.summary}" in told
+    assert "Examples:" in result.stdout
+
+
+def test_help_imports_nothing_heavy():
+    code = textwrap.dedent(
+        f"""
+        import sys
+        sys.argv = ["recrawl", "--help"]
+        from recrawl.cli.main import main
+        try:
+            main()
+        finally:
+            print(sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)
+        """
+    )
+    result = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert result.stdout.startswith("Usage: recrawl")
+    assert result.stderr == "[]\n"
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_the_summary_is_the_first_line_of_the_verbs_own_help(verb):
+    assert inspect.cleandoc(load(verb).help).splitlines()[0] == verb.summary
+
+
+@pytest.mark.parametrize("command", commands())
+def test_help_teaches_purpose_explanation_and_examples(command):
+    context = typer.Context(command, info_name=command.name)
+    text = command.get_help(context)
+    assert "\nExamples:\n" in text
+    examples = text.partition("\nExamples:\n")[2].splitlines()
+    assert len([line for line in examples if "recrawl " in line]) >= 2
+    purpose, _, explanation = inspect.cleandoc(command.help).partition("\n\n")
+    assert purpose.endswith(".")
+    assert len(explanation.split()) >= 8
+    for option in command.params:
+        assert getattr(option, "help", ""), f"{option.name} is not explained"
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_example_parses(command):
+    """Each line of the examples is a command line that its command accepts."""
+    import shlex
+
+    context = typer.Context(get_command(new_recrawl()), info_name="recrawl")
+    for line in (command.epilog or "").strip().splitlines():
+        words = shlex.split(line.split("   ")[0].partition("recrawl ")[2])
+        top = context.command
+        name, found, rest = top.resolve_command(context, words)
+        while getattr(found, "commands", None):
+            name, found, rest = found.resolve_command(typer.Context(found, info_name=name, parent=context), rest)
+        assert found.name == command.name
+        found.make_context(name, rest, parent=context)
+
+
+def test_a_misspelled_verb_is_answered_with_the_nearest(run):
+    result = run("lsit")
+    assert result.returncode == 2
+    assert "Did you mean 'list'?" in result.stderr
+
+
+def test_no_verb_shows_the_help(run):
+    result = run()
+    assert result.returncode == 2
+    assert "Commands:" in result.stdout + result.stderr
+
+
+def test_a_users_error_is_a_sentence_and_a_remedy_without_traceback(run, tmp_path):
+    result = run("status", "-w", "nowhere")
+    assert result.returncode == ExitCode.BAD_CONFIG
+    assert result.stderr.startswith("recrawl: There is no workspace in nowhere")
+    assert "recrawl init nowhere" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def planted(body: str) -> subprocess.CompletedProcess[str]:
+    """Run main() with a verb whose function has this body."""
+    code = f"""
+import sys, recrawl.cli.config as module
+from recrawl.cli import verbs, main
+def status():
+    {body}
+module.planted = status
+verbs.VERBS = (verbs.Verb("status", "config:planted", "x"),)
+sys.argv = ["recrawl", "status"]
+main.main()
+"""
+    return subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+
+
+def test_a_bug_keeps_its_traceback_and_has_a_code_of_its_own():
+    result = planted("return {}['missing']")
+    assert result.returncode == ExitCode.FATAL
+    assert "Traceback" in result.stderr
+    assert "KeyError: 'missing'" in result.stderr
+    assert "bug" in result.stderr.splitlines()[-1]
+
+
+def test_an_interrupt_ends_with_its_code_and_no_traceback():
+    result = planted(f"import os; os.kill(os.getpid(), {int(signal.SIGINT)}); import time; time.sleep(30)")
+    assert result.returncode == ExitCode.INTERRUPTED
+    assert "Traceback" not in result.stderr
+
+
+def test_an_error_exits_with_the_code_of_its_class():
+    result = planted("from recrawl.errors import DiskFullError; raise DiskFullError('Full.', 'Free some.')")
+    assert (result.returncode, result.stderr) == (ExitCode.DISK_FULL, "recrawl: Full.\nFree some.\n")
+
+
+def test_success_is_zero():
+    assert planted("pass").returncode == ExitCode.OK
