@@ -1,0 +1,150 @@
+"""The golden functions that recrawl has, each as a call of recrawl. Names and arguments are those of the golden file.
+
+To add one: write a function with the arguments of its cases that returns what they expect, register it, and take
+its name off ``missing.txt``.
+"""
+
+import numpy as np
+
+from recrawl.assess import blur, coherence, rankings, selections
+from recrawl.capture import STRATEGIES, sharc_offline
+from recrawl.capture.walk import LinkGraph, walk
+from recrawl.estimate import bias_reduced, mle
+from recrawl.model import Histories
+
+FUNCTIONS = {}
+
+
+def golden(name):
+    """Register the call under its golden name."""
+
+    def register(call):
+        FUNCTIONS[name] = call
+        return call
+
+    return register
+
+
+def floats(values):
+    return np.asarray(values, dtype=np.float64)
+
+
+# -- 000 HACS ---------------------------------------------------------------------------------
+
+
+def history(tc, tu):
+    """One page with gaps ``tc`` that ended in a change and ``tu`` that did not."""
+    gaps = floats([*tc, *tu])
+    ends = (np.array([np.nan if not len(gaps) else time]) for time in (0.0, gaps.sum(), floats(tc).sum()))
+    changed = np.arange(len(gaps)) < len(tc)
+    return Histories(np.array([0]), np.array([0, len(gaps)]), gaps, changed, *ends)
+
+
+@golden("hacs.lambda_mle")
+def lambda_mle(tc, tu):
+    return mle.rates(history(tc, tu))[0]
+
+
+@golden("hacs.lambda_bias_reduced")
+def lambda_bias_reduced(X, n, T):  # noqa: N803 - the paper's letters
+    return bias_reduced.rate(X, n, T)
+
+
+@golden("hacs.micro")
+def micro(counts):
+    scores = selections.micro(np.asarray(counts))
+    return [scores.precision, scores.recall, scores.f1]
+
+
+@golden("hacs.macro")
+def macro(counts):
+    scores = selections.macro(np.asarray(counts))
+    return [scores.precision, scores.recall, scores.f1]
+
+
+@golden("hacs.weighted_p_at_k")
+def weighted_p_at_k(model, expected):
+    return rankings.weighted_precision_at_k(np.asarray(model), np.asarray(expected))
+
+
+# -- 003 SHARC --------------------------------------------------------------------------------
+
+
+@golden("sharc.blur")
+def sharc_blur(lam, times, o_s, o_e):
+    capture = floats(lam), floats(times), o_s, o_e
+    return {"blur": blur.capture_blur(*capture), "average": blur.average_blur(*capture)}
+
+
+@golden("sharc.blur_revisit")
+def blur_revisit(lam, tv, tr, delta):
+    end = (2 * len(lam) - 1) * delta
+    return blur.capture_blur(floats(lam), floats(tv), 0.0, end, floats(tr))
+
+
+@golden("sharc.offline")
+def offline(lam, delta):
+    plan = sharc_offline.organ_pipes(floats(lam))
+    end = (len(lam) - 1) * delta
+    capture = floats(lam), plan.visit_times(0.0, delta), 0.0, end
+    return {
+        "slot": plan.visit,
+        "blur": blur.capture_blur(*capture),
+        "average_blur": blur.average_blur(*capture),
+        "bounds": blur.blur_bounds(floats(lam), 0.0, end),
+    }
+
+
+@golden("sharc.offline_general")
+def offline_general(lam, delta, o_s, o_e):
+    start = sharc_offline.centred_start(len(lam), delta, o_s, o_e)
+    return sharc_offline.organ_pipes(floats(lam)).visit_times(start, delta)
+
+
+def order_of(strategy, children, seeds, lam):
+    offsets = np.append(0, np.cumsum([len(row) for row in children]))
+    targets = np.array([page for row in children for page in row], dtype=np.int64)
+    return walk(STRATEGIES[strategy](), LinkGraph(offsets, targets), np.asarray(seeds), floats(lam)).visited
+
+
+@golden("sharc.bfs")
+def bfs(children, seeds):
+    return order_of("bfs", children, seeds, [0.0] * len(children))
+
+
+@golden("sharc.dfs")
+def dfs(children, seeds):
+    return order_of("dfs", children, seeds, [0.0] * len(children))
+
+
+@golden("sharc.hottest_first")
+def hottest_first(lam, children, seeds):
+    return order_of("hottest-first", children, seeds, lam)
+
+
+@golden("sharc.hottest_last")
+def hottest_last(lam, children, seeds):
+    return order_of("hottest-last", children, seeds, lam)
+
+
+@golden("sharc.expected_coherence")
+def expected_coherence(lam, lengths):
+    return coherence.expected_coherence(floats(lam), floats(lengths))
+
+
+# -- 004 LBLA ---------------------------------------------------------------------------------
+
+
+@golden("lbla.precision_at_percent")
+def precision_at_percent(truth, pred, k):
+    return rankings.precision_at_percent(floats(truth), floats(pred), k)
+
+
+@golden("lbla.precision_area")
+def precision_area(truth, pred):
+    return rankings.precision_area(floats(truth), floats(pred))
+
+
+@golden("lbla.spearman")
+def spearman(a, b):
+    return rankings.spearman(floats(a), floats(b))
