@@ -201,6 +201,22 @@ def test_a_deletion_is_noticed_only_by_a_visit_between_death_and_return():
     assert deletions(truth, noticing, 4.5).noticed == 0
 
 
+@given(lives(), st.lists(st.tuples(st.integers(0, 9), TICKS), max_size=20), st.randoms(use_true_random=False))
+def test_a_truth_from_births_and_deaths_keeps_only_changes_inside_a_life(rows, loose, shuffler):
+    pages = sorted({row[0] for row in rows})
+    shuffler.shuffle(pages)
+    events = [[t for p, b, d, _ in rows if p == page for t in (b, d) if t < np.inf] for page in pages]
+    changes = [sorted(t for p, t in loose if p == page) for page in pages]
+
+    def ragged(table):
+        return np.array([t for row in table for t in row]), np.append(0, np.cumsum([len(row) for row in table]))
+
+    truth = Truth.from_lives(np.array(pages), *ragged(events), *ragged(changes))
+    expected = truth_of([(p, b, d, sorted(t for q, t in loose if q == p and b < t < d)) for p, b, d, _ in rows])
+    for name in ("page", "offsets", "times", "birth", "death"):
+        assert getattr(truth, name).tolist() == getattr(expected, name).tolist()
+
+
 def test_visits_of_unknown_and_unborn_pages_belong_to_no_life():
     truth = Truth.of([3], [0, 0], [], birth=5.0)
     assert truth.row_of_visit(np.array([2, 3, 3, 4]), np.array([9.0, 4.0, 5.0, 9.0])).tolist() == [

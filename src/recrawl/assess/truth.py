@@ -84,6 +84,40 @@ class Truth:
         ends = (np.broadcast_to(np.asarray(value, dtype=np.float64), ids.shape).copy() for value in (birth, death))
         return cls(ids, np.asarray(offsets, dtype=np.int64), np.asarray(times, dtype=np.float64), *ends)
 
+    @classmethod
+    def from_lives(
+        cls, page: IntArray, lives: FloatArray, lives_offsets: IntArray, changes: FloatArray, changes_offsets: IntArray
+    ) -> Truth:
+        """From births and deaths in turn (born, died, born, ...) and changes, both ragged with one row a page.
+
+        Page ids may come in any order, each once. A change while the page was not there, or at the instant it
+        appeared, is no change. O((n + m) log(n + m)).
+
+        >>> born_died_born, changed = np.array([0.0, 4.0, 9.0]), np.array([2.0, 9.0, 10.0])
+        >>> truth = Truth.from_lives(np.array([7]), born_died_born, np.array([0, 3]), changed, np.array([0, 3]))
+        >>> truth.page.tolist(), truth.offsets.tolist(), truth.times.tolist()
+        ([7, 7], [0, 1, 2], [2.0, 10.0])
+        """
+        events = np.diff(lives_offsets)
+        event_page = np.repeat(page, events)
+        place = np.arange(len(lives)) - np.repeat(lives_offsets[:-1], events)
+        last = place == np.repeat(events, events) - 1
+        births = place % 2 == 0
+        death = np.where(last, np.inf, np.append(lives[1:], np.inf))[births]
+        order = np.lexsort((lives[births], event_page[births]))
+        bare = cls.of(
+            event_page[births][order],
+            np.zeros(len(order) + 1),
+            [],
+            birth=lives[births][order],
+            death=death[order],
+        )
+        row = bare.row_of_visit(np.repeat(page, np.diff(changes_offsets)), changes)
+        kept = bare.alive(row, changes) & (changes > np.append(bare.birth, np.inf)[row])
+        row, times = row[kept], changes[kept]
+        by_row = np.lexsort((times, row))
+        return cls(bare.page, offsets_of(row, len(bare)), times[by_row], bare.birth, bare.death)
+
     def row_of_change(self) -> IntArray:
         """The row each change belongs to. Shape (m,)."""
         return np.repeat(np.arange(len(self.offsets) - 1, dtype=np.int64), np.diff(self.offsets))
