@@ -3,7 +3,8 @@
     answer                              compared as          a difference is
     HTML                                text without noise   TEXT
     JSON                                sorted keys          DATA
-    CSV, RDF, XML, lines of JSON        line by line         DATA
+    CSV, XML, lines of JSON             line by line         DATA
+    Turtle, N-Triples and their kin     line by line         DATA
     other text                          text without noise   TEXT
     a redirect                          its target           TEXT
     anything else; too long; broken     bytes                CONTENT
@@ -17,7 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from recrawl.detect.body import decoded, media_type, text_of, unchunked
-from recrawl.detect.digest import canonical_json, canonical_lines, digest, text_digest
+from recrawl.detect.data import canonical_json, canonical_lines, canonical_rdf
+from recrawl.detect.digest import digest, text_digest
 from recrawl.detect.html import read_html
 from recrawl.detect.noise import without_noise
 from recrawl.errors import InputError
@@ -25,18 +27,8 @@ from recrawl.model import Capture, ChangeKind
 from recrawl.urls import Address, address
 
 _HTML = ("text/html", "application/xhtml+xml")
-_BY_LINES = (
-    "application/n-quads",
-    "application/n-triples",
-    "application/trig",
-    "application/x-ndjson",
-    "application/xml",
-    "text/csv",
-    "text/n3",
-    "text/tab-separated-values",
-    "text/turtle",
-    "text/xml",
-)
+_RDF = ("application/n-quads", "application/n-triples", "application/trig", "text/n3", "text/turtle")
+_BY_LINES = ("application/x-ndjson", "application/xml", "text/csv", "text/tab-separated-values", "text/xml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +88,8 @@ def _looks_like_html(body: bytes) -> bool:
 def _canonical_form(mime: str) -> tuple[Callable[[str], str] | None, ChangeKind]:
     if mime == "application/json" or mime.endswith("+json"):
         return canonical_json, ChangeKind.DATA
+    if mime in _RDF:
+        return canonical_rdf, ChangeKind.DATA
     if mime in _BY_LINES or mime.endswith("+xml"):
         return canonical_lines, ChangeKind.DATA
     if mime.startswith("text/"):

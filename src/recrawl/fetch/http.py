@@ -1,7 +1,8 @@
 """HTTP by libcurl: the bytes exactly as they came over the wire.
 
 Rules of this file:
- 1. Nothing is decoded: chunk framing, content-encoding, header case and order stay as received.
+ 1. Nothing is decoded: chunk framing, content-encoding, header case and order stay as received. One thing is out
+    of our hands: a header folded over several lines (obsolete since RFC 7230) reaches us from libcurl as one line.
  2. Nothing is followed and nothing is remembered: no redirects, no cookies, no proxy or password from the environment.
  3. Whatever happens on the remote side becomes a capture. Once the head is complete there is an answer; a body
     cut short by our limits or by the server keeps its bytes and says why it ends.
@@ -39,7 +40,7 @@ class Limits:
     total: float = 120.0
     """Seconds until the last byte."""
     idle: float = 20.0
-    """Seconds without a byte; rounded up to whole ones."""
+    """Seconds without a byte, rounded up to whole ones. libcurl averages, and so acts up to 5 s late."""
     body: int = 64 * 1024 * 1024
     """Bytes of body kept; the rest is not read."""
     connections: int = 256

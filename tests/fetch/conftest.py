@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-Answer = bytes | Callable[[asyncio.StreamWriter], "asyncio.Future[None] | object"]
+import pytest
+
+Answer = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
+NOT_FOUND = b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"
 
 
 @dataclass
@@ -17,16 +21,21 @@ class WireServer:
     answers: dict[str, Answer]
     port: int = 0
     requests: list[bytes] = field(default_factory=list)
+    connections: int = 0
 
     def url(self, path: str = "/") -> str:
         return f"http://127.0.0.1:{self.port}{path}"
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def paths(self) -> list[str]:
+        return [request.split(b" ")[1].decode() for request in self.requests]
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
         try:
             while True:
                 request = await reader.readuntil(b"\r\n\r\n")
                 self.requests.append(request)
-                answer = self.answers.get(request.split(b" ")[1].decode(), b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
+                answer = self.answers.get(request.split(b" ")[1].decode(), NOT_FOUND)
                 if callable(answer):
                     await answer(writer)
                     break
@@ -41,21 +50,26 @@ class WireServer:
 
 
 @asynccontextmanager
-async def serving(answers: dict[str, Answer]) -> AsyncIterator[WireServer]:
+async def _serving(answers: dict[str, Answer], tls: ssl.SSLContext | None = None) -> AsyncIterator[WireServer]:
     wire = WireServer(answers)
-    connections: set[asyncio.Task[None]] = set()
+    running: set[asyncio.Task[None]] = set()
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(wire._serve(reader, writer))
-        connections.add(task)
-        task.add_done_callback(connections.discard)
+        task = asyncio.ensure_future(wire.answer(reader, writer))
+        running.add(task)
+        task.add_done_callback(running.discard)
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
     wire.port = server.sockets[0].getsockname()[1]
     try:
         yield wire
     finally:
         server.close()
-        for task in connections:
+        for task in running:
             task.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+@pytest.fixture
+def serving():
+    return _serving

@@ -1,0 +1,229 @@
+"""RobotsCache against real answers (RFC 9309, INTERFACES R1-R4)."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+
+import pytest
+
+from recrawl.detect import decoded
+from recrawl.errors import ConfigError
+from recrawl.fetch import HttpFetcher, Limits, Request, RobotsCache
+from recrawl.time import DAY, HOUR, VirtualClock
+
+AGENT = "RecrawlTest/1.0 (+https://example.org/bot)"
+
+
+def answer(body: bytes | str = b"", status: str = "200 OK", *headers: str) -> bytes:
+    body = body.encode() if isinstance(body, str) else body
+    lines = [f"HTTP/1.1 {status}", *headers, f"Content-Length: {len(body)}", "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def with_cache(serving, answers, ask, **options):
+    """Run ``ask(cache, server, clock)`` and return what it returns."""
+
+    async def run():
+        clock = VirtualClock(1_000.0)
+        async with serving(answers) as server, HttpFetcher(clock, AGENT, limits=Limits(total=1.0)) as fetcher:
+            cache = RobotsCache(fetcher, clock, AGENT, body_of=decoded, **options)
+            return await ask(cache, server, clock)
+
+    return asyncio.run(run())
+
+
+def rules_of(serving, answers, **options):
+    async def ask(cache, server, clock):
+        return await cache.rules(server.url("/some/page")), server
+
+    return with_cache(serving, answers, ask, **options)
+
+
+def test_rules_of_our_group_hold(serving):
+    text = """
+        User-agent: *
+        Disallow: /
+        User-agent: recrawltest
+        Disallow: /private/*.html$
+        Allow: /private/open.html
+        Crawl-delay: 2.5
+        Sitemap: /map.xml
+        User-agent: RECRAWLTEST
+        Disallow: /also
+    """
+    rules, server = rules_of(serving, {"/robots.txt": answer(text)})
+    allowed = {
+        path: rules.allowed(server.url(path))
+        for path in ("/", "/private/a.html", "/private/a.html?x", "/private/open.html", "/also/this")
+    }
+    assert allowed == {
+        "/": True,
+        "/private/a.html": False,
+        "/private/a.html?x": True,
+        "/private/open.html": True,
+        "/also/this": False,
+    }
+    assert (rules.crawl_delay, rules.asked_delay, rules.sitemaps) == (2.5, 2.5, (server.url("/map.xml"),))
+    assert "200" in rules.reason
+
+
+def test_robots_txt_itself_is_always_allowed(serving):
+    rules, server = rules_of(serving, {"/robots.txt": answer("User-agent: *\nDisallow: /")})
+    assert rules.allowed(server.url("/robots.txt"))
+    assert not rules.allowed(server.url("/"))
+
+
+@pytest.mark.parametrize("status", ["400 No", "401 No", "403 No", "404 No", "410 No", "451 No"])
+def test_4xx_means_no_rules(serving, status):
+    rules, server = rules_of(serving, {"/robots.txt": answer("User-agent: *\nDisallow: /", status)})
+    assert rules.allowed(server.url("/"))
+    assert rules.expires == 1_000.0 + DAY
+    assert status[:3] in rules.reason
+
+
+@pytest.mark.parametrize("status", ["429 Slow down", "500 Oops", "503 Busy", "600 Huh"])
+def test_server_trouble_means_nothing_is_allowed_for_now(serving, status):
+    rules, server = rules_of(serving, {"/robots.txt": answer(b"User-agent: *\nAllow: /", status)})
+    assert not rules.allowed(server.url("/"))
+    assert rules.expires == 1_000.0 + HOUR
+    assert status[:3] in rules.reason
+
+
+async def _cut(writer):
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nUser-agent: *\nAllow: /\n")
+    await writer.drain()
+
+
+async def _nothing(writer):
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "broken", [_cut, _nothing, answer(b"no gzip", "200 OK", "Content-Encoding: gzip"), b"garbage\r\n\r\n"]
+)
+def test_a_broken_answer_means_nothing_is_allowed_for_now(serving, broken):
+    rules, server = rules_of(serving, {"/robots.txt": broken})
+    assert not rules.allowed(server.url("/"))
+    assert rules.expires == 1_000.0 + HOUR
+    assert "nothing is allowed" in rules.reason
+
+
+def test_an_encoded_answer_is_read(serving):
+    body = gzip.compress(b"\xef\xbb\xbfUser-agent: *\nDisallow: /x")
+    rules, server = rules_of(serving, {"/robots.txt": answer(body, "200 OK", "Content-Encoding: gzip")})
+    assert [rules.allowed(server.url(path)) for path in ("/x", "/y")] == [False, True]
+
+
+@pytest.mark.parametrize(("hops", "allowed"), [(1, False), (5, False), (6, True)])
+def test_five_redirects_are_followed(serving, hops, allowed):
+    answers = {f"/{n}": answer(b"", "302 Found", f"Location: /{n + 1}") for n in range(hops)}
+    answers["/robots.txt"] = answers.pop("/0")
+    answers[f"/{hops}"] = answer("User-agent: *\nDisallow: /")
+    rules, server = rules_of(serving, answers)
+    assert rules.allowed(server.url("/")) == allowed
+    assert len(server.requests) == min(hops, 5) + 1
+
+
+@pytest.mark.parametrize("location", ["Location: /robots.txt", "Location: mailto:a@b.example", "X: no location"])
+def test_redirects_to_nowhere_end(serving, location):
+    rules, server = rules_of(serving, {"/robots.txt": answer(b"", "301 Moved", location)})
+    assert rules.allowed(server.url("/"))
+    assert len(server.requests) <= 6
+
+
+def test_only_the_first_500_kib_count(serving):
+    filler = "# " + "x" * 97 + "\n"
+    text = "User-agent: *\nDisallow: /early\n" + filler * 5_200 + "Disallow: /late\n"
+    rules, server = rules_of(serving, {"/robots.txt": answer(text)})
+    assert [rules.allowed(server.url(path)) for path in ("/early", "/late")] == [False, True]
+
+
+def test_a_rule_cut_in_half_is_no_rule(serving):
+    start = "User-agent: *\n# "
+    text = start + "x" * (500 * 1024 - len(start) - len("\nDisallow: /")) + "\nDisallow: /far/away\n"
+    rules, server = rules_of(serving, {"/robots.txt": answer(text)})
+    assert rules.allowed(server.url("/near"))
+
+
+@pytest.mark.parametrize(
+    ("written", "asked", "delay"),
+    [
+        ("1000", 1000.0, 300.0),
+        ("0", 0.0, 0.0),
+        ("soon", None, None),
+        ("-5", None, None),
+        ("nan", None, None),
+        ("inf", None, None),
+    ],
+)
+def test_crawl_delay_has_a_cap_and_must_make_sense(serving, written, asked, delay):
+    rules, _ = rules_of(serving, {"/robots.txt": answer(f"User-agent: *\nCrawl-delay: {written}\nDisallow: /x")})
+    assert (rules.asked_delay, rules.crawl_delay) == (asked, delay)
+
+
+def test_a_copy_serves_for_a_day_and_every_answer_is_handed_on(serving):
+    archived = []
+
+    async def ask(cache, server, clock):
+        answers = {"/robots.txt": answer("User-agent: *\nDisallow: /a")}
+        server.answers.update(answers)
+        seen = []
+        for when in (0.0, DAY - 1, DAY, DAY + 1):
+            clock.advance_to(1_000.0 + when)
+            await cache.rules(server.url())
+            seen.append(len(server.requests))
+        return seen
+
+    assert with_cache(serving, {}, ask, on_capture=archived.append, max_age=9 * DAY) == [1, 1, 2, 2]
+    assert [(capture.time, capture.status) for capture in archived] == [(1_000.0, 200), (1_000.0 + DAY, 200)]
+
+
+def test_trouble_is_asked_about_again_and_ends(serving):
+    async def ask(cache, server, clock):
+        server.answers["/robots.txt"] = answer(b"", "503 Busy")
+        before = await cache.rules(server.url())
+        server.answers["/robots.txt"] = answer(b"", "404 No")
+        still = await cache.rules(server.url())
+        clock.advance_to(1_000.0 + HOUR)
+        after = await cache.rules(server.url())
+        return [rules.allowed(server.url("/")) for rules in (before, still, after)]
+
+    assert with_cache(serving, {}, ask) == [False, False, True]
+
+
+def test_tasks_share_one_request_and_hosts_do_not_share_rules(serving):
+    async def ask(cache, server, clock):
+        await asyncio.gather(*(cache.rules(server.url(f"/{n}")) for n in range(20)))
+        once = len(server.requests)
+        await cache.rules(f"http://localhost:{server.port}/")
+        return once, len(server.requests)
+
+    assert with_cache(serving, {"/robots.txt": answer("User-agent: *\nDisallow: /")}, ask) == (1, 2)
+
+
+def test_an_agent_without_contact_is_refused(serving):
+    async def ask(cache, server, clock):
+        RobotsCache(None, clock, "nobody", body_of=decoded)
+
+    with pytest.raises(ConfigError, match="User-Agent"):
+        with_cache(serving, {}, ask)
+
+
+def test_requests_are_plain(serving):
+    asked = []
+
+    class Recorder:
+        async def fetch(self, request: Request):
+            asked.append(request)
+            return await self.fetcher.fetch(request)
+
+    async def run():
+        clock = VirtualClock()
+        recorder = Recorder()
+        async with serving({}) as server, HttpFetcher(clock, AGENT) as recorder.fetcher:
+            await RobotsCache(recorder, clock, AGENT, body_of=decoded).rules(server.url("/deep/page?x=1"))
+            return server
+
+    server = asyncio.run(run())
+    assert asked == [Request(server.url("/robots.txt"))]
