@@ -33,7 +33,8 @@ def floats(values):
 
 
 def history(tc, tu):
-    """One page with gaps ``tc`` that ended in a change and ``tu`` that did not."""
+    """One page with gaps ``tc`` that ended in a change and ``tu`` that did not; empty gaps are none (ERRATA 000.3)."""
+    tc, tu = ([gap for gap in gaps if gap > 0] for gaps in (tc, tu))
     gaps = floats([*tc, *tu])
     ends = (np.array([np.nan if not len(gaps) else time]) for time in (0.0, gaps.sum(), floats(tc).sum()))
     changed = np.arange(len(gaps)) < len(tc)
@@ -52,13 +53,13 @@ def lambda_bias_reduced(X, n, T):  # noqa: N803 - the paper's letters
 
 @golden("hacs.micro")
 def micro(counts):
-    scores = selections.micro(np.asarray(counts))
+    scores = selections.micro(np.reshape(counts, (-1, 4)))
     return [scores.precision, scores.recall, scores.f1]
 
 
 @golden("hacs.macro")
 def macro(counts):
-    scores = selections.macro(np.asarray(counts))
+    scores = selections.macro(np.reshape(counts, (-1, 4)))
     return [scores.precision, scores.recall, scores.f1]
 
 
