@@ -1,0 +1,7 @@
+"""The store: hosts, pages, visits, links, captures, schedule and policy state, in SQLite or PostgreSQL."""
+
+from recrawl.store.base import Store
+from recrawl.store.open import open_store
+from recrawl.store.values import CaptureRecord, Hosts, Leased, Links, StoreCounts
+
+__all__ = ["CaptureRecord", "Hosts", "Leased", "Links", "Store", "StoreCounts", "open_store"]

@@ -1,0 +1,185 @@
+"""What a store promises. Everybody outside this room knows only this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, Page, Pages, Validators, Visits
+from recrawl.store.values import CaptureRecord, Hosts, Leased, Links, StoreCounts
+
+
+class Store(Protocol):
+    """Hosts, pages, visits, links, captures, schedule and policy state.
+
+    Every call is one transaction: when it returns, its effect is there for every other process and survives the
+    death of this one; when it raises, there is no effect. All times are seconds since the epoch. A store may be
+    shared by threads (calls then wait for each other) and opened by several processes.
+
+    After a lost connection the next call connects again. Calls that only read are repeated by themselves. A call
+    that writes raises if it cannot tell whether its commit arrived; calling it again is safe, since every
+    writing call says what should be so, and doing it twice changes nothing more.
+    """
+
+    # -- pages --------------------------------------------------------------------------------
+
+    def discover(self, urls: Sequence[str], now: float, *, importance: float = 1.0) -> IntArray:
+        """The id of the page each URL names; -1 where it is not an http(s) URL.
+
+        New pages are added with this importance and are due ``now``; known ones are not changed in any way.
+        URLs with the same SURT are one page, written as first heard of.
+        """
+        ...
+
+    def find(self, url: str) -> Page | None:
+        """The page a URL names, if it is known."""
+        ...
+
+    def pages(self, pages: IntArray | None = None) -> Pages:
+        """Pages as columns by ascending id: all, or those of these ids that exist."""
+        ...
+
+    def urls(self, pages: IntArray) -> list[str]:
+        """The URL of each page, in order. An id that is no page is a ``KeyError``."""
+        ...
+
+    def validators(self, pages: IntArray) -> list[Validators]:
+        """What each page last said about its version, in order. An id that is no page is a ``KeyError``."""
+        ...
+
+    def set_importance(self, pages: IntArray, importance: FloatArray) -> None:
+        """Set the weight of pages in every objective."""
+        ...
+
+    # -- hosts --------------------------------------------------------------------------------
+
+    def hosts(self, hosts: IntArray | None = None) -> Hosts:
+        """Hosts as columns by ascending id: all, or those of these ids that exist."""
+        ...
+
+    def set_host(self, hosts: IntArray, *, ready_at: FloatArray | None = None, delay: FloatArray | None = None) -> None:
+        """Set before which time nobody asks these hosts, or how long they rest between two requests."""
+        ...
+
+    # -- visits -------------------------------------------------------------------------------
+
+    def record(  # noqa: PLR0913 - the parts of one transaction
+        self,
+        visits: Visits,
+        *,
+        due: FloatArray | None = None,
+        validators: Sequence[Validators | None] | None = None,
+        captures: Sequence[CaptureRecord] | None = None,
+        worker: str | None = None,
+        host_ready: FloatArray | None = None,
+    ) -> None:
+        """Append visits with all that follows from them. When it returns, the batch is acknowledged.
+
+        ``due``, ``validators`` and ``host_ready`` have one entry a visit: when to come back, what the page said
+        about its version (``None`` leaves what is known), and before which time nobody asks its host (the latest
+        stands). Of several visits to a page the latest decides. With a ``worker``, its leases on these pages end,
+        and its hold on hosts where it has no other lease.
+
+        A visit recorded twice (same page, same time) is read back once, as it was first recorded, and a capture
+        likewise. A visit by somebody whose lease has expired is recorded all the same: it happened.
+        """
+        ...
+
+    def visits(
+        self,
+        *,
+        host: int | None = None,
+        pages: IntArray | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> Visits:
+        """Visits with all columns, by page and time, each once.
+
+        All of them, or those of a host, of these pages, with since <= time <= until.
+        """
+        ...
+
+    def histories(
+        self,
+        *,
+        host: int | None = None,
+        pages: IntArray | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        kind: ChangeKind | None = None,
+    ) -> Histories:
+        """Histories of the visits in the selection, in one pass. Pages without a visit have no row.
+
+        The first look inside the span opens a history. With a ``kind``, only changes of that kind count.
+        """
+        ...
+
+    def captures(self, pages: IntArray) -> list[CaptureRecord]:
+        """Where the captures of these pages lie, by page and time."""
+        ...
+
+    # -- links --------------------------------------------------------------------------------
+
+    def record_links(self, source: IntArray, target: IntArray, time: FloatArray) -> None:
+        """Note links seen at a time: the first time stays with the link, the latest replaces the one before."""
+        ...
+
+    def outlinks(self, pages: IntArray) -> Links:
+        """Every link ever seen on these pages, by source and target."""
+        ...
+
+    # -- schedule -----------------------------------------------------------------------------
+
+    def lease(self, worker: str, now: float, limit: int, *, per_host: int = 1, ttl: float) -> Leased:
+        """Take at most ``limit`` pages with due <= now, earliest first, for ``ttl`` seconds.
+
+        Never a page of a host that is not ready (``ready_at > now``) or that anybody holds, this worker included:
+        a host can be leased from again when every lease on it was recorded, given back or has expired. At most
+        ``per_host`` pages of one host. Expired leases are dropped first.
+        """
+        ...
+
+    def renew(self, worker: str, now: float, *, ttl: float, pages: IntArray | None = None) -> int:
+        """Keep this worker's leases (all, or on these pages) until ``now + ttl``; return how many it still had."""
+        ...
+
+    def acknowledge(self, worker: str, pages: IntArray) -> int:
+        """Give back this worker's leases on these pages without a visit; return how many it still had."""
+        ...
+
+    def expire(self, now: float) -> int:
+        """Drop the leases that ended by ``now``; return how many. ``lease`` does it by itself."""
+        ...
+
+    def reschedule(self, pages: IntArray, due: FloatArray) -> None:
+        """Set when pages are due, ``inf`` for never. Leases stay."""
+        ...
+
+    def next_due(self) -> float:
+        """The earliest time at which ``lease`` could return something; ``inf`` if nothing is scheduled."""
+        ...
+
+    # -- policies and totals --------------------------------------------------------------------
+
+    def save_state(self, name: str, state: bytes, now: float) -> None:
+        """Keep a policy's state under a name, in place of what was there."""
+        ...
+
+    def load_state(self, name: str) -> bytes | None:
+        """The state kept under a name, ``None`` if there is none."""
+        ...
+
+    def counts(self, now: float) -> StoreCounts:
+        """How much there is, and how many pages are due. Looks at every page once."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the files and connections. Leases stay until they expire."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,66 @@
+"""What a store asks of an engine: transactions, and a few ways to run a statement on arrays.
+
+Statements carry numbered parameters ($1, $2, …), first used in ascending order: both engines understand that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+from recrawl.model import AnyArray
+from recrawl.store.statements import Statements
+
+T = TypeVar("T")
+
+Column: TypeAlias = AnyArray | Sequence[str] | Sequence[bytes]
+Parameter: TypeAlias = float | str | bytes | Column | None
+
+
+class Session(Protocol):
+    """One transaction of one engine."""
+
+    statements: Statements
+
+    def run(self, statement: str, *parameters: Parameter) -> int:
+        """Run a statement; return how many rows it changed. An array is one parameter and must not be empty."""
+        ...
+
+    def rows(self, statement: str, *parameters: Parameter) -> list[tuple[Any, ...]]:
+        """Run a query; return its rows. For results that are small or hold text."""
+        ...
+
+    def table(self, dtype: np.dtype[Any], statement: str, *parameters: Parameter) -> AnyArray:
+        """Run a query of numbers without NULLs; return its rows as a structured array."""
+        ...
+
+    def apply(self, statement: str, *columns: Column) -> int:
+        """Run a statement made by ``Dialect.insert`` or ``Dialect.update`` for every row of equally long columns."""
+        ...
+
+
+class Database(Protocol):
+    """One store, in one engine. May be shared by threads; transactions then wait for each other."""
+
+    def read(self, work: Callable[[Session], T]) -> T:
+        """Do ``work`` on one snapshot. It may be done again if the connection is lost."""
+        ...
+
+    def write(self, work: Callable[[Session], T], *, lasting: bool = True) -> T:
+        """Do ``work`` entirely or not at all.
+
+        When this returns, the work survives the death of the process and, if ``lasting`` (and the store was not
+        opened otherwise), of the machine. ``work`` may be done again if the engine undid the first attempt.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the files and connections. Doing it twice is harmless."""
+        ...
+
+
+def as_list(column: Column) -> list[Any]:
+    """The values of a column as Python objects."""
+    return column.tolist() if isinstance(column, np.ndarray) else list(column)

@@ -1,0 +1,124 @@
+"""Pages and hosts: hearing of them, finding them, and what is known of them beside their visits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import numpy as np
+
+from recrawl.model import FloatArray, IntArray, Page, Pages, Validators
+from recrawl.store.database import Session
+from recrawl.store.statements import NOT_HELD
+from recrawl.store.values import Hosts
+from recrawl.urls import Address, address
+
+NO_PAGE = -1
+"""The id of what is not a page: a URL that is not http(s)."""
+
+_PAGES = np.dtype(
+    [("id", np.int64), ("host", np.int64), ("importance", np.float64), ("cost", np.float64), ("discovered", np.float64)]
+)
+
+
+def key_hash(key: str) -> bytes:
+    """128 bits that stand for a SURT: two pages share them with a probability nobody will live to see."""
+    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def parse(urls: Sequence[str]) -> tuple[dict[bytes, Address], list[bytes | None]]:
+    """The distinct pages among URLs by hash of their key, and which of them each URL names."""
+    pages: dict[bytes, Address] = {}
+    names: list[bytes | None] = []
+    for url in urls:
+        found = address(url)
+        if found is None:
+            names.append(None)
+            continue
+        name = key_hash(found.key)
+        pages.setdefault(name, found)
+        names.append(name)
+    return pages, names
+
+
+def known(session: Session, names: Sequence[bytes]) -> dict[bytes, int]:
+    """Ids of the pages with these hashes, as far as there are such pages."""
+    return dict(session.rows(session.statements.known_pages, list(names))) if names else {}
+
+
+def add(session: Session, pages: dict[bytes, Address], now: float, importance: float) -> dict[bytes, int]:
+    """Add the pages that are not there yet, due now, and their hosts; return the ids of all.
+
+    Ids follow the order in which pages were heard of, so pages due at once are visited in that order.
+    """
+    ids = known(session, list(pages))
+    new = [name for name in pages if name not in ids]
+    if not new:
+        return ids
+    hosts = _add_hosts(session, list(dict.fromkeys(pages[name].host for name in new)))
+    empty, nothing = [""] * len(new), [b""] * len(new)
+    session.apply(
+        session.statements.add_pages,
+        np.array([hosts[pages[name].host] for name in new]),
+        [pages[name].url for name in new],
+        [pages[name].key for name in new],
+        new,
+        *(np.full(len(new), value, np.float64) for value in (importance, 1.0, now)),
+        *(empty, empty, nothing, nothing),
+    )
+    added = known(session, new)
+    session.run(session.statements.schedule_pages, np.fromiter(added.values(), np.int64))
+    session.run(session.statements.wake_hosts, float(now), np.unique(np.fromiter(hosts.values(), np.int64)))
+    return ids | added
+
+
+def _add_hosts(session: Session, names: list[str]) -> dict[str, int]:
+    found: dict[str, int] = dict(session.rows(session.statements.known_hosts, names))
+    new = [name for name in names if name not in found]
+    if not new:
+        return found
+    starts = (np.full(len(new), value) for value in (0.0, 0.0, NOT_HELD, np.inf))
+    session.apply(session.statements.add_hosts, new, *starts)
+    return found | dict(session.rows(session.statements.known_hosts, new))
+
+
+def find(session: Session, url: str) -> Page | None:
+    """The page a URL names, if the store has it."""
+    found = address(url)
+    rows = session.rows(session.statements.find_page, key_hash(found.key)) if found else []
+    return Page(*rows[0]) if rows else None
+
+
+def urls(session: Session, pages: IntArray) -> list[str]:
+    """The URL of each page."""
+    found = dict(session.rows(session.statements.urls, pages)) if len(pages) else {}
+    return [found[page] for page in pages.tolist()]
+
+
+def validators(session: Session, pages: IntArray) -> list[Validators]:
+    """What each page last said about its version."""
+    rows = session.rows(session.statements.validators, pages) if len(pages) else []
+    found = {page: Validators(*values) for page, *values in rows}
+    return [found[page] for page in pages.tolist()]
+
+
+def columns(session: Session, pages: IntArray | None) -> Pages:
+    """Pages as columns, by id."""
+    if pages is None:
+        table = session.table(_PAGES, session.statements.pages_all)
+    elif len(pages):
+        table = session.table(_PAGES, session.statements.pages_some, pages)
+    else:
+        table = np.empty(0, _PAGES)
+    return Pages(*(np.ascontiguousarray(table[name]) for name in ("id", "host", "importance", "cost", "discovered")))
+
+
+def hosts(session: Session, ids: IntArray | None) -> Hosts:
+    """Hosts as columns, by id."""
+    if ids is None:
+        rows = session.rows(session.statements.hosts_all)
+    else:
+        rows = session.rows(session.statements.hosts_some, ids) if len(ids) else []
+    number, name, ready_at, delay, next_due = zip(*rows, strict=True) if rows else ((),) * 5
+    times: list[FloatArray] = [np.array(column, np.float64) for column in (ready_at, delay, next_due)]
+    return Hosts(np.array(number, np.int64), list(name), *times)

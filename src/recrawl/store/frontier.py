@@ -1,0 +1,112 @@
+"""Who visits what next: leases on due pages, holds on their hosts.
+
+Rules of this file:
+ 1. A host is in one hand at a time. Whoever leases a page of it holds it until every lease on it is given back,
+    recorded or expired; only then can anybody lease from it again.
+ 2. So a host that is not held has no leases, and its earliest page is simply the first by due time.
+ 3. A hold lasts at least as long as the leases under it. Expired leases go before new ones are made.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recrawl.model import FloatArray, IntArray, Validators
+from recrawl.store.database import Session
+from recrawl.store.values import Leased
+
+_DUE = np.dtype([("page", np.int64), ("host", np.int64), ("due", np.float64)])
+_HOST_OF_PAGE = np.dtype([("page", np.int64), ("host", np.int64)])
+_ID = np.dtype([("id", np.int64)])
+
+
+def lease(  # noqa: PLR0913 - as the store's own call
+    session: Session, worker: str, now: float, limit: int, *, per_host: int, ttl: float
+) -> Leased:
+    """Take the pages that are due, earliest first. O(limit log pages), however many pages and hosts there are."""
+    expire(session, now)
+    ready = session.table(_ID, session.statements.ready_hosts, now, limit)["id"]
+    if not len(ready):
+        return Leased(ready, ready, np.empty(0), [], [])
+    due = session.table(_DUE, session.statements.first_due, ready, now, per_host)
+    due = due[np.lexsort((due["page"], due["due"]))][:limit]
+    page, host = np.ascontiguousarray(due["page"]), np.ascontiguousarray(due["host"])
+    until = now + ttl
+    session.apply(session.statements.add_leases, page, host, [worker] * len(page), np.full(len(page), until))
+    session.run(session.statements.hold_hosts, worker, until, np.unique(host))
+    known = {
+        number: (url, Validators(*rest)) for number, url, *rest in session.rows(session.statements.leased_pages, page)
+    }
+    found = [known[number] for number in page.tolist()]
+    return Leased(page, host, np.ascontiguousarray(due["due"]), [url for url, _ in found], [v for _, v in found])
+
+
+def renew(session: Session, worker: str, now: float, ttl: float, pages: IntArray | None) -> int:
+    """Keep leases that have not expired for another ``ttl`` seconds from now."""
+    if pages is None:
+        pages = session.table(_ID, session.statements.held_by_worker, worker)["id"]
+    if not len(pages):
+        return 0
+    hosts = session.table(_ID, session.statements.held_hosts, worker, pages)["id"]
+    kept = session.run(session.statements.renew_leases, now + ttl, worker, now, pages)
+    if kept:
+        session.run(session.statements.renew_holds, now + ttl, worker, hosts)
+    return kept
+
+
+def expire(session: Session, now: float) -> int:
+    """Drop the leases and holds whose time is over."""
+    count = session.run(session.statements.expire_leases, now)
+    session.run(session.statements.expire_holds, now)
+    return count
+
+
+def claim_hosts(session: Session, pages: IntArray) -> IntArray:
+    """The hosts of these pages, kept for this transaction in the order of their ids.
+
+    Whoever changes due times or leases does this first: then two writers wait for each other instead of
+    crossing, and each sees what the other did when it looks for the earliest page of a host.
+    """
+    if not len(pages):
+        return np.empty(0, np.int64)
+    hosts = np.unique(_hosts(session, np.unique(pages)))
+    session.rows(session.statements.lock_hosts, hosts)
+    return hosts
+
+
+def give_back(session: Session, worker: str, pages: IntArray, hosts: IntArray) -> int:
+    """Drop the worker's leases on these pages, and its hold on those of the hosts where it has no other."""
+    if not len(pages):
+        return 0
+    dropped = session.run(session.statements.drop_leases, worker, pages)
+    session.run(session.statements.release_hosts, worker, hosts)
+    return dropped
+
+
+def set_due(session: Session, pages: IntArray, due: FloatArray, hosts: IntArray) -> None:
+    """Set the due times of distinct pages, which belong to these hosts."""
+    if len(pages):
+        session.apply(session.statements.set_due, pages, due)
+        session.run(session.statements.refresh_hosts, hosts)
+
+
+def keep_away(session: Session, pages: IntArray, ready: FloatArray) -> None:
+    """Let nobody ask the host of ``pages[i]`` before ``ready[i]``; a host that must rest longer still does."""
+    if not len(pages):
+        return
+    distinct, place = np.unique(pages, return_inverse=True)
+    hosts, place_of_host = np.unique(_hosts(session, distinct), return_inverse=True)
+    latest = np.full(len(hosts), -np.inf)
+    np.maximum.at(latest, place_of_host[place], ready)
+    session.apply(session.statements.raise_ready, hosts, latest)
+
+
+def next_due(session: Session) -> float:
+    """The earliest time at which a lease could return something. One look at an index."""
+    [(wake,)] = session.rows(session.statements.next_wake)
+    return float("inf") if wake is None else float(wake)
+
+
+def _hosts(session: Session, pages: IntArray) -> IntArray:
+    """The host of each of these distinct, ascending pages."""
+    return np.ascontiguousarray(session.table(_HOST_OF_PAGE, session.statements.hosts_of_pages, pages)["host"])

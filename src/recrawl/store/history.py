@@ -1,0 +1,120 @@
+"""Reading visits back as columns: all of them, of some pages, of a span of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from recrawl.model import VISIT_COLUMNS, AnyArray, BoolArray, ChangeKind, FloatArray, Histories, IntArray, Visits
+from recrawl.model.arrays import starts_of_runs
+from recrawl.store.database import Session
+from recrawl.store.segments import LOOK, LOOK_NAMES, unpack
+
+PACKS_AT_ONCE = 16
+"""Packs (about a megabyte each) that are in memory beside the columns they are copied into."""
+SCAN_PER_SEEK = 20
+"""Visits that are scanned in the time of one look into a segment for a page, roughly, in both engines."""
+
+_VISIT = np.dtype(list(VISIT_COLUMNS.items()))
+_PAGE = np.dtype([("page", np.int64)])
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which visits: of these pages (all, if ``None``), with since <= time <= until."""
+
+    pages: IntArray | None = None
+    since: float = -np.inf
+    until: float = np.inf
+
+    def keep(self, page: IntArray, time: FloatArray) -> BoolArray | None:
+        """True where a visit belongs to the selection; ``None`` if all do."""
+        if self.pages is None and np.isneginf(self.since) and np.isposinf(self.until):
+            return None
+        inside = (time >= self.since) & (time <= self.until)
+        return inside if self.pages is None else inside & np.isin(page, self.pages)
+
+
+def select(
+    session: Session, host: int | None, pages: IntArray | None, since: float | None, until: float | None
+) -> Selection:
+    """The selection that the arguments of ``Store.visits`` describe."""
+    if host is not None:
+        of_host = session.table(_PAGE, session.statements.pages_of_host, host)["page"]
+        pages = of_host if pages is None else np.intersect1d(of_host, pages)
+    chosen = None if pages is None else np.unique(np.asarray(pages, np.int64))
+    return Selection(chosen, -np.inf if since is None else since, np.inf if until is None else until)
+
+
+def load_histories(session: Session, selection: Selection, kind: ChangeKind | None) -> Histories:
+    """Histories of the selected visits. One pass; O(n) and a merge of sorted runs."""
+    if _worth_seeking(session, selection):
+        return Histories.from_visits(_seek(session, selection), kind)
+    parts = list(_looks(session, selection))
+    looks = {name: np.concatenate([part[name] for part in parts]) for name in LOOK_NAMES}
+    del parts
+    # Each run is sorted by page, and runs follow each other in the order of recording. So a stable sort by page
+    # is a merge, and leaves the times of a page ascending unless somebody recorded old visits late.
+    order = np.argsort(looks["page"], kind="stable")
+    looks = {name: column[order] for name, column in looks.items()}
+    unused = {name: np.broadcast_to(np.zeros(1, dtype), len(order)) for name, dtype in VISIT_COLUMNS.items()}
+    return Histories.from_visits(Visits(**(unused | looks)), kind)
+
+
+def load_visits(session: Session, selection: Selection) -> Visits:
+    """The selected visits with all columns, by page and time, each once: of doubles the one recorded first."""
+    found = _seek(session, selection) if _worth_seeking(session, selection) else _scan(session, selection)
+    visits = found.sorted()
+    first = starts_of_runs(visits.page, visits.time)
+    return visits if bool(first.all()) else visits.take(first)
+
+
+def _worth_seeking(session: Session, selection: Selection) -> bool:
+    if selection.pages is None:
+        return False
+    [(segments, visits)] = session.rows(session.statements.segments)
+    return len(selection.pages) * int(segments) * SCAN_PER_SEEK <= int(visits)
+
+
+def _seek(session: Session, selection: Selection) -> Visits:
+    """Visits of few pages, through the key."""
+    if selection.pages is None or not len(selection.pages):
+        return Visits.empty()
+    return _visits(session.table(_VISIT, session.statements.visits_of_pages, selection.pages), selection)
+
+
+def _scan(session: Session, selection: Selection) -> Visits:
+    """Visits of many pages, segment after segment."""
+    segments = session.rows(session.statements.segments_between, selection.since, selection.until)
+    return Visits.concatenate(
+        [
+            _visits(session.table(_VISIT, session.statements.visits_of_segment, segment), selection)
+            for (segment,) in segments
+        ]
+    )
+
+
+def _visits(rows: AnyArray, selection: Selection) -> Visits:
+    keep = selection.keep(rows["page"], rows["time"])
+    chosen = rows if keep is None else rows[keep]
+    return Visits(*(np.ascontiguousarray(chosen[name]) for name in VISIT_COLUMNS))
+
+
+def _looks(session: Session, selection: Selection) -> Iterator[dict[str, AnyArray]]:
+    """The columns of histories, run by run: full segments from their packs, open ones from their rows."""
+    last = 0
+    while packs := session.rows(
+        session.statements.packs_between, selection.since, selection.until, last, PACKS_AT_ONCE
+    ):
+        for _, data in packs:
+            yield _chosen(unpack(data), selection)
+        last = packs[-1][0]
+    rows = session.table(LOOK, session.statements.looks_of_open)
+    yield _chosen({name: rows[name] for name in LOOK_NAMES}, selection)
+
+
+def _chosen(looks: dict[str, AnyArray], selection: Selection) -> dict[str, AnyArray]:
+    keep = selection.keep(looks["page"], looks["time"])
+    return looks if keep is None else {name: column[keep] for name, column in looks.items()}

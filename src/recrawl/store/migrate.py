@@ -1,0 +1,83 @@
+"""Bring a store to the present schema, and tell what schema a store has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recrawl.errors import StoreError
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+VERSION_TABLE = "recrawl_version"
+"""Where alembic notes the revision of a store."""
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+REVISIONS = tuple(sorted(path.name.partition("_")[0] for path in MIGRATIONS.glob("versions/[0-9]*.py")))
+"""Every schema revision this recrawl knows, oldest first; the last is the one it reads and writes."""
+
+
+def needs_upgrade(found: Sequence[str], location: str) -> bool:
+    """Whether a store with these revisions noted is older than we are; an error if it is newer.
+
+    >>> needs_upgrade(["0001"], "recrawl.db"), needs_upgrade([], "recrawl.db")
+    (False, True)
+    """
+    for revision in found:
+        if revision not in REVISIONS:
+            raise StoreError(
+                f"The store {location} has the schema {revision}, which is newer than this recrawl knows.",
+                "Upgrade recrawl: pip install --upgrade recrawl",
+            )
+    return list(found) != [REVISIONS[-1]]
+
+
+def upgrade_sqlite(path: Path) -> None:
+    """Create or upgrade the tables of an SQLite file, all or nothing.
+
+    Alembic wants the SQLite of Python's library, the store has its own. Two of them in one process must never
+    have the same file open at once (closing a file drops the process's locks on it), so this one closes
+    before the other opens.
+    """
+    import sqlalchemy as sa
+
+    engine = sa.create_engine(f"sqlite:///{path}", poolclass=sa.NullPool, connect_args={"timeout": 60.0})
+
+    @sa.event.listens_for(engine, "connect")
+    def _leave_transactions_to_us(connection: sa.engine.interfaces.DBAPIConnection, _record: object) -> None:
+        connection.isolation_level = None
+
+    @sa.event.listens_for(engine, "begin")
+    def _lock_out_others(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("BEGIN EXCLUSIVE")
+
+    _upgrade(engine)
+
+
+def upgrade_postgres(url: str) -> None:
+    """Create or upgrade the tables of a PostgreSQL database, all or nothing."""
+    import psycopg
+    import sqlalchemy as sa
+
+    engine = sa.create_engine("postgresql+psycopg://", poolclass=sa.NullPool, creator=lambda: psycopg.connect(url))
+
+    @sa.event.listens_for(engine, "begin")
+    def _lock_out_others(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('recrawl schema'))")
+
+    _upgrade(engine)
+
+
+def _upgrade(engine: sa.Engine) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+    engine.dispose()

@@ -1,0 +1,40 @@
+"""Open a store by its location."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recrawl.errors import StoreError
+from recrawl.store.base import Store
+from recrawl.store.sql import SqlStore
+
+
+def open_store(location: str | Path, *, create: bool = False, durable: bool = True) -> Store:
+    """Open the store at a file path, ``sqlite:///PATH`` or ``postgresql://…``.
+
+    With ``create``, a store is made where there is none: an SQLite file, or the tables in an empty PostgreSQL
+    database. A store with an older schema is brought to the present one.
+
+    What was acknowledged always survives the death of the process. If ``durable``, it also survives a power cut:
+    each batch waits for the disk (SQLite ``synchronous=FULL``, PostgreSQL ``synchronous_commit=on``). Without, the
+    last batches before a power cut may be missing, never half there. Leases never wait for the disk.
+    """
+    scheme, separator, rest = str(location).partition("://")
+    if not separator:
+        return _open_sqlite(Path(location), create=create, durable=durable)
+    if scheme == "sqlite":
+        return _open_sqlite(Path(rest.removeprefix("/")), create=create, durable=durable)
+    if scheme in ("postgresql", "postgres"):
+        from recrawl.errors import require
+
+        require("psycopg", "postgres")
+        from recrawl.store.postgres import PostgresDatabase
+
+        return SqlStore(PostgresDatabase(str(location), create=create, durable=durable))
+    raise StoreError(f"There is no store of kind {scheme!r}.", "Give a file name or a postgresql:// address.")
+
+
+def _open_sqlite(path: Path, *, create: bool, durable: bool) -> Store:
+    from recrawl.store.sqlite import SqliteDatabase
+
+    return SqlStore(SqliteDatabase(path, create=create, durable=durable))

@@ -1,0 +1,107 @@
+"""Writing down what visits brought: one transaction a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from recrawl.model import FloatArray, IntArray, Validators, Visits
+from recrawl.model.arrays import AnyArray, order_by
+from recrawl.store import frontier
+from recrawl.store.database import Session
+from recrawl.store.segments import append
+from recrawl.store.values import CaptureRecord, Links
+
+_LINKS = np.dtype([("source", np.int64), ("target", np.int64), ("first_seen", np.float64), ("last_seen", np.float64)])
+_CAPTURE_COLUMNS = ("page", "time", "status", "mime", "digest", "size", "warc_file", "warc_offset", "warc_length")
+
+
+def check_known(session: Session, pages: IntArray) -> None:
+    """Refuse ids that no page can have. Cheap: it looks only at the largest."""
+    [(last,)] = session.rows(session.statements.last_page)
+    if len(pages) and (int(pages.min()) < 1 or int(pages.max()) > int(last)):
+        msg = f"page ids run from 1 to {last}; got {int(pages.min())} to {int(pages.max())}"
+        raise ValueError(msg)
+
+
+def record(  # noqa: PLR0913 - the parts of one transaction
+    session: Session,
+    visits: Visits,
+    *,
+    due: FloatArray | None,
+    validators: Sequence[Validators | None] | None,
+    captures: Sequence[CaptureRecord] | None,
+    worker: str | None,
+    host_ready: FloatArray | None,
+) -> None:
+    """Append visits and everything that follows from them."""
+    check_known(session, visits.page)
+    append(session, visits)
+    latest = _latest_of_each(visits)
+    page = visits.page[latest]
+    if validators is not None:
+        _set_validators(session, page, [validators[row] for row in latest.tolist()])
+    if captures:
+        columns = [[getattr(capture, name) for capture in captures] for name in _CAPTURE_COLUMNS]
+        session.apply(session.statements.add_captures, *columns)
+    if due is None and worker is None and host_ready is None:
+        return
+    hosts = frontier.claim_hosts(session, page)
+    if worker is not None:
+        frontier.give_back(session, worker, page, hosts)
+    if due is not None:
+        frontier.set_due(session, page, due[latest], hosts)
+    if host_ready is not None:
+        frontier.keep_away(session, visits.page, host_ready)
+
+
+def _latest_of_each(visits: Visits) -> IntArray:
+    """The row of the latest visit of each page, in the order of page ids."""
+    order = order_by(visits.page, visits.time)
+    rows = np.arange(len(visits)) if order is None else order
+    page = visits.page[rows]
+    return rows[np.append(page[1:] != page[:-1], True)] if len(rows) else rows
+
+
+def _set_validators(session: Session, page: IntArray, validators: Sequence[Validators | None]) -> None:
+    given = [(number, value) for number, value in zip(page.tolist(), validators, strict=True) if value is not None]
+    if not given:
+        return
+    session.apply(
+        session.statements.set_validators,
+        np.array([number for number, _ in given]),
+        [_storable(value.etag) for _, value in given],
+        [_storable(value.last_modified) for _, value in given],
+        [value.digest for _, value in given],
+        [value.text_digest for _, value in given],
+    )
+
+
+def _storable(text: str) -> str:
+    """A header's value, or nothing if it holds a NUL: no server would take it back, and PostgreSQL keeps none."""
+    return "" if "\0" in text else text
+
+
+def record_links(session: Session, source: IntArray, target: IntArray, time: FloatArray) -> None:
+    """Note that links were seen; a batch may hold a link several times."""
+    check_known(session, source)
+    check_known(session, target)
+    order = np.lexsort((time, target, source))
+    source, target, time = source[order], target[order], time[order]
+    first = np.append(True, (source[1:] != source[:-1]) | (target[1:] != target[:-1]))
+    last = np.append(first[1:], True)
+    session.apply(session.statements.add_links, source[first], target[first], time[first], time[last])
+
+
+def outlinks(session: Session, pages: IntArray) -> Links:
+    """Every link ever seen on these pages."""
+    table = session.table(_LINKS, session.statements.links_from, pages) if len(pages) else np.empty(0, _LINKS)
+    columns: list[AnyArray] = [np.ascontiguousarray(table[name]) for name in _LINKS.fields or ()]
+    return Links(*columns)
+
+
+def captures_of(session: Session, pages: IntArray) -> list[CaptureRecord]:
+    """Every capture of these pages, by page and time."""
+    rows = session.rows(session.statements.captures_of, pages) if len(pages) else []
+    return [CaptureRecord(*row) for row in rows]

@@ -1,0 +1,158 @@
+"""The schema of a store, the same for both engines. The present state; how a store gets there is in ``migrations/``.
+
+Rules of this schema:
+ 1. Visits are only ever added. Their rows come in segments (see ``segments.py``), and the key begins with the
+    segment: so an append touches the few blocks of the newest segment, however many visits there are, and the
+    visits of a page are found with one look into each segment.
+ 2. ``host.next_due`` is the smallest ``due`` of the host's pages. ``host.wake`` is the earliest time at which a
+    page of the host may be leased; the engine computes it.
+ 3. A lease exists only on a page of a host that is held, by the same worker, for at least as long.
+ 4. Hot tables have no foreign keys: a check per visit would cost more than the visit. Pages are never deleted.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+WAKE = (
+    "CASE WHEN next_due >= ready_at AND next_due >= held_until THEN next_due "
+    "WHEN ready_at >= held_until THEN ready_at ELSE held_until END"
+)
+"""The largest of the three, in words both engines know."""
+
+metadata = sa.MetaData()
+
+_identity = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+"""SQLite numbers rows by itself only in a column declared INTEGER."""
+
+host = sa.Table(
+    "host",
+    metadata,
+    sa.Column("id", _identity, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("ready_at", sa.Double, nullable=False),
+    sa.Column("delay", sa.Double, nullable=False),
+    sa.Column("held_by", sa.Text),
+    sa.Column("held_until", sa.Double, nullable=False),
+    sa.Column("next_due", sa.Double, nullable=False),
+    sa.Column("wake", sa.Double, sa.Computed(WAKE, persisted=True)),
+    sa.UniqueConstraint("name", name="host_by_name"),
+    sa.Index("host_by_due", "next_due", "id", "wake"),
+    sa.Index("host_by_wake", "wake"),
+    sa.Index(
+        "host_by_hold",
+        "held_until",
+        sqlite_where=sa.text("held_by IS NOT NULL"),
+        postgresql_where=sa.text("held_by IS NOT NULL"),
+    ),
+)
+
+page = sa.Table(
+    "page",
+    metadata,
+    sa.Column("id", _identity, primary_key=True),
+    sa.Column("host", sa.BigInteger, nullable=False),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("key", sa.Text, nullable=False),
+    # A SURT may be longer than an index entry of PostgreSQL, so its 128-bit hash is what is unique.
+    sa.Column("key_hash", sa.LargeBinary, nullable=False),
+    sa.Column("importance", sa.Double, nullable=False),
+    sa.Column("cost", sa.Double, nullable=False),
+    sa.Column("discovered", sa.Double, nullable=False),
+    sa.Column("etag", sa.Text, nullable=False),
+    sa.Column("last_modified", sa.Text, nullable=False),
+    sa.Column("digest", sa.LargeBinary, nullable=False),
+    sa.Column("text_digest", sa.LargeBinary, nullable=False),
+    sa.UniqueConstraint("key_hash", name="page_by_key"),
+)
+
+visit_segment = sa.Table(
+    "visit_segment",
+    metadata,
+    sa.Column("id", _identity, primary_key=True),
+    sa.Column("visits", sa.BigInteger, nullable=False),
+    # What follows is written once, when the segment is full and will not change again.
+    sa.Column("changed", sa.BigInteger),
+    sa.Column("failed", sa.BigInteger),
+    sa.Column("first_time", sa.Double),
+    sa.Column("last_time", sa.Double),
+    sa.Column("pack", sa.LargeBinary),
+    sa.Index(
+        "visit_segment_open", "id", sqlite_where=sa.text("pack IS NULL"), postgresql_where=sa.text("pack IS NULL")
+    ),
+)
+
+visit = sa.Table(
+    "visit",
+    metadata,
+    sa.Column("page", sa.BigInteger, nullable=False),
+    sa.Column("time", sa.Double, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("segment", sa.Integer, nullable=False),
+    sa.Column("kinds", sa.Integer, nullable=False),
+    sa.Column("cost", sa.REAL, nullable=False),
+    sa.Column("new_internal", sa.Integer, nullable=False),
+    sa.Column("new_external", sa.Integer, nullable=False),
+    sa.Column("added_internal", sa.Integer, nullable=False),
+    sa.Column("added_external", sa.Integer, nullable=False),
+    sa.Column("outcome", sa.SmallInteger, nullable=False),
+    sa.Column("verdict", sa.SmallInteger, nullable=False),
+    sa.Column("status", sa.SmallInteger, nullable=False),
+    sa.PrimaryKeyConstraint("segment", "page", "time"),
+    sqlite_with_rowid=False,
+)
+
+link = sa.Table(
+    "link",
+    metadata,
+    sa.Column("source", sa.BigInteger, nullable=False),
+    sa.Column("target", sa.BigInteger, nullable=False),
+    sa.Column("first_seen", sa.Double, nullable=False),
+    sa.Column("last_seen", sa.Double, nullable=False),
+    sa.PrimaryKeyConstraint("source", "target"),
+    sqlite_with_rowid=False,
+)
+
+capture = sa.Table(
+    "capture",
+    metadata,
+    sa.Column("page", sa.BigInteger, nullable=False),
+    sa.Column("time", sa.Double, nullable=False),
+    sa.Column("status", sa.SmallInteger, nullable=False),
+    sa.Column("mime", sa.Text, nullable=False),
+    sa.Column("digest", sa.LargeBinary, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("warc_file", sa.Text, nullable=False),
+    sa.Column("warc_offset", sa.BigInteger, nullable=False),
+    sa.Column("warc_length", sa.BigInteger, nullable=False),
+    sa.PrimaryKeyConstraint("page", "time"),
+    sqlite_with_rowid=False,
+)
+
+schedule = sa.Table(
+    "schedule",
+    metadata,
+    sa.Column("page", _identity, primary_key=True, autoincrement=False),
+    sa.Column("host", sa.BigInteger, nullable=False),
+    sa.Column("due", sa.Double, nullable=False),
+    sa.Index("schedule_by_host", "host", "due", "page"),
+)
+
+lease = sa.Table(
+    "lease",
+    metadata,
+    sa.Column("page", _identity, primary_key=True, autoincrement=False),
+    sa.Column("host", sa.BigInteger, nullable=False),
+    sa.Column("worker", sa.Text, nullable=False),
+    sa.Column("until", sa.Double, nullable=False),
+    sa.Index("lease_by_host", "host"),
+    sa.Index("lease_by_until", "until"),
+)
+
+policy_state = sa.Table(
+    "policy_state",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("state", sa.LargeBinary, nullable=False),
+    sa.Column("updated", sa.Double, nullable=False),
+)

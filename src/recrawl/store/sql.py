@@ -1,0 +1,188 @@
+"""The store over any database that speaks our statements: each call of ``base.Store`` as one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, Page, Pages, Validators, Visits
+from recrawl.store import discovery, frontier, history, recording, totals
+from recrawl.store.database import Database, Session
+from recrawl.store.values import CaptureRecord, Hosts, Leased, Links, StoreCounts
+
+
+class SqlStore:
+    """A store in a database. See :class:`recrawl.store.base.Store` for what each call promises."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def discover(self, urls: Sequence[str], now: float, *, importance: float = 1.0) -> IntArray:
+        """The id of the page each URL names, added if it is new; -1 where it is not an http(s) URL."""
+        pages, names = discovery.parse(urls)
+        ids = self._database.read(lambda session: discovery.known(session, list(pages)))
+        new = {name: found for name, found in pages.items() if name not in ids}
+        if new:  # known pages cost no write, and do not wait for one
+            ids |= self._database.write(lambda session: discovery.add(session, new, now, importance))
+        return np.array([discovery.NO_PAGE if name is None else ids[name] for name in names], np.int64)
+
+    def find(self, url: str) -> Page | None:
+        """The page a URL names, if it is known."""
+        return self._database.read(lambda session: discovery.find(session, url))
+
+    def pages(self, pages: IntArray | None = None) -> Pages:
+        """Pages as columns by ascending id."""
+        return self._database.read(lambda session: discovery.columns(session, pages))
+
+    def urls(self, pages: IntArray) -> list[str]:
+        """The URL of each page."""
+        return self._database.read(lambda session: discovery.urls(session, pages))
+
+    def validators(self, pages: IntArray) -> list[Validators]:
+        """What each page last said about its version."""
+        return self._database.read(lambda session: discovery.validators(session, pages))
+
+    def set_importance(self, pages: IntArray, importance: FloatArray) -> None:
+        """Set the weight of pages."""
+        self._database.write(lambda session: session.apply(session.statements.set_importance, pages, importance))
+
+    def hosts(self, hosts: IntArray | None = None) -> Hosts:
+        """Hosts as columns by ascending id."""
+        return self._database.read(lambda session: discovery.hosts(session, hosts))
+
+    def set_host(self, hosts: IntArray, *, ready_at: FloatArray | None = None, delay: FloatArray | None = None) -> None:
+        """Set when hosts may be asked again, or how long they rest."""
+
+        def work(session: Session) -> None:
+            if ready_at is not None:
+                session.apply(session.statements.set_ready, hosts, ready_at)
+            if delay is not None:
+                session.apply(session.statements.set_delay, hosts, delay)
+
+        self._database.write(work)
+
+    def record(  # noqa: PLR0913 - the parts of one transaction
+        self,
+        visits: Visits,
+        *,
+        due: FloatArray | None = None,
+        validators: Sequence[Validators | None] | None = None,
+        captures: Sequence[CaptureRecord] | None = None,
+        worker: str | None = None,
+        host_ready: FloatArray | None = None,
+    ) -> None:
+        """Append visits with all that follows from them; when it returns, the batch is acknowledged."""
+        self._database.write(
+            lambda session: recording.record(
+                session,
+                visits,
+                due=due,
+                validators=validators,
+                captures=captures,
+                worker=worker,
+                host_ready=host_ready,
+            )
+        )
+
+    def visits(
+        self,
+        *,
+        host: int | None = None,
+        pages: IntArray | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> Visits:
+        """Visits with all columns, by page and time."""
+        return self._database.read(
+            lambda session: history.load_visits(session, history.select(session, host, pages, since, until))
+        )
+
+    def histories(
+        self,
+        *,
+        host: int | None = None,
+        pages: IntArray | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        kind: ChangeKind | None = None,
+    ) -> Histories:
+        """Histories of the visits in the selection, in one pass."""
+        return self._database.read(
+            lambda session: history.load_histories(session, history.select(session, host, pages, since, until), kind)
+        )
+
+    def captures(self, pages: IntArray) -> list[CaptureRecord]:
+        """Where the captures of these pages lie."""
+        return self._database.read(lambda session: recording.captures_of(session, pages))
+
+    def record_links(self, source: IntArray, target: IntArray, time: FloatArray) -> None:
+        """Note links seen at a time."""
+        if len(source):
+            self._database.write(lambda session: recording.record_links(session, source, target, time))
+
+    def outlinks(self, pages: IntArray) -> Links:
+        """Every link ever seen on these pages."""
+        return self._database.read(lambda session: recording.outlinks(session, pages))
+
+    def lease(self, worker: str, now: float, limit: int, *, per_host: int = 1, ttl: float) -> Leased:
+        """Take pages that are due, earliest first."""
+        work = lambda session: frontier.lease(session, worker, now, limit, per_host=per_host, ttl=ttl)  # noqa: E731
+        return self._database.write(work, lasting=False)
+
+    def renew(self, worker: str, now: float, *, ttl: float, pages: IntArray | None = None) -> int:
+        """Keep leases for longer."""
+        return self._database.write(lambda session: frontier.renew(session, worker, now, ttl, pages), lasting=False)
+
+    def acknowledge(self, worker: str, pages: IntArray) -> int:
+        """Give back leases without a visit."""
+
+        def work(session: Session) -> int:
+            return frontier.give_back(session, worker, pages, frontier.claim_hosts(session, pages))
+
+        return self._database.write(work, lasting=False)
+
+    def expire(self, now: float) -> int:
+        """Drop the leases that have ended."""
+        return self._database.write(lambda session: frontier.expire(session, now), lasting=False)
+
+    def reschedule(self, pages: IntArray, due: FloatArray) -> None:
+        """Set when pages are due."""
+        last = len(pages) - 1 - np.unique(pages[::-1], return_index=True)[1]
+        distinct = pages[last]
+
+        def work(session: Session) -> None:
+            frontier.set_due(session, distinct, due[last], frontier.claim_hosts(session, distinct))
+
+        self._database.write(work)
+
+    def next_due(self) -> float:
+        """The earliest time at which a lease could return something."""
+        return self._database.read(frontier.next_due)
+
+    def save_state(self, name: str, state: bytes, now: float) -> None:
+        """Keep a policy's state."""
+        self._database.write(lambda session: session.run(session.statements.save_state, name, state, now))
+
+    def load_state(self, name: str) -> bytes | None:
+        """A policy's state, if there is one."""
+        rows = self._database.read(lambda session: session.rows(session.statements.load_state, name))
+        return bytes(rows[0][0]) if rows else None
+
+    def counts(self, now: float) -> StoreCounts:
+        """How much there is."""
+        return self._database.read(lambda session: totals.counts(session, now))
+
+    def close(self) -> None:
+        """Let go of the files and connections."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

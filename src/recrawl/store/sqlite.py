@@ -1,0 +1,190 @@
+"""A store in one SQLite file, through apsw: the embedded default.
+
+Any number of processes may open the file; one writes at a time, the others wait for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+import numpy as np
+
+from recrawl.errors import DiskFullError, StoreError
+from recrawl.model import AnyArray
+from recrawl.store.database import Column, Parameter, Session, as_list
+from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_sqlite
+from recrawl.store.statements import Statements
+
+T = TypeVar("T")
+
+BUSY_SECONDS = 60.0
+"""How long to wait for another process that writes."""
+CACHE_KIB = 65_536
+MAPPED_BYTES = 1 << 40
+"""Read through the page cache of the machine, as far as the file reaches, instead of copying from it."""
+CHECKPOINT_BLOCKS = 16_384
+"""Blocks of 4 KiB that gather in the write-ahead log before they go into the file: 64 MiB."""
+
+
+class SqliteDialect:
+    """SQLite's words: a batch is a statement repeated, an array is a ``carray``."""
+
+    lock = ""
+    lock_free = ""
+    larger = "max"
+    first_due = (
+        "SELECT s.page, s.host, s.due FROM carray($1) AS h CROSS JOIN schedule AS s WHERE s.page IN "
+        "(SELECT page FROM schedule WHERE host = h.value AND due <= $2 ORDER BY due, page LIMIT $3)"
+    )
+
+    def among(self, parameter: int, type_: str = "bigint") -> str:  # noqa: ARG002 - SQLite's arrays know their type
+        """After a column's name: equal to one of the array with that number."""
+        return f"IN carray(${parameter})"
+
+    def insert(self, table: str, conflict: str = "", **columns: str) -> str:
+        """Insert one row."""
+        values = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
+        return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values}) {conflict}"  # noqa: S608 - names of our own
+
+    def update(self, table: str, key: str, *, only_up: bool = False, **columns: str) -> str:
+        """Set columns of one row. The key comes first but is used last, hence numbers that SQLite takes as such."""
+        value = "{0} = max({0}, ?{1})" if only_up else "{0} = ?{1}"
+        values = ", ".join(value.format(name, number) for number, name in enumerate(columns, start=2))
+        return f"UPDATE {table} SET {values} WHERE {key} = ?1"  # noqa: S608 - names of our own
+
+
+class SqliteSession:
+    """One transaction on one connection."""
+
+    statements = Statements(SqliteDialect())
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def run(self, statement: str, *parameters: Parameter) -> int:
+        """Run a statement; return how many rows it changed."""
+        before = self._connection.total_changes()
+        self._connection.execute(statement, _bound(parameters))
+        return self._connection.total_changes() - before
+
+    def rows(self, statement: str, *parameters: Parameter) -> list[tuple[Any, ...]]:
+        """Run a query; return its rows."""
+        return self._connection.execute(statement, _bound(parameters)).fetchall()
+
+    def table(self, dtype: np.dtype[Any], statement: str, *parameters: Parameter) -> AnyArray:
+        """Run a query of numbers; return its rows as a structured array."""
+        return np.fromiter(self._connection.execute(statement, _bound(parameters)), dtype)
+
+    def apply(self, statement: str, *columns: Column) -> int:
+        """Run a statement for every row of equally long columns."""
+        before = self._connection.total_changes()
+        self._connection.executemany(statement, zip(*map(as_list, columns), strict=True))
+        return self._connection.total_changes() - before
+
+
+class SqliteDatabase:
+    """One SQLite file."""
+
+    def __init__(self, path: Path, *, create: bool, durable: bool) -> None:
+        self._path = path
+        self._lasting = durable
+        self._lock = threading.RLock()
+        if not path.exists() and not create:
+            raise StoreError(f"There is no store at {path}.", "Make one with: recrawl init")
+        with _explained(path):
+            if _outdated(path, create=create):
+                upgrade_sqlite(path)
+            self._connection = _connect(path)
+
+    def read(self, work: Callable[[Session], T]) -> T:
+        """Do ``work`` on one snapshot."""
+        return self._transaction("BEGIN DEFERRED", work)
+
+    def write(self, work: Callable[[Session], T], *, lasting: bool = True) -> T:
+        """Do ``work`` entirely or not at all."""
+        with self._lock, _explained(self._path):
+            # FULL waits for the disk at each commit. NORMAL leaves that to the machine, which outlives the process.
+            self._connection.pragma("synchronous", "FULL" if lasting and self._lasting else "NORMAL")
+            return self._transaction("BEGIN IMMEDIATE", work)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    def _transaction(self, begin: str, work: Callable[[Session], T]) -> T:
+        with self._lock, _explained(self._path):
+            self._connection.execute(begin)
+            try:
+                result = work(SqliteSession(self._connection))
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+            return result
+
+
+def _bound(parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
+    return tuple(apsw.carray(_array(value)) if isinstance(value, np.ndarray | list) else value for value in parameters)
+
+
+def _array(values: AnyArray | list[Any]) -> AnyArray | tuple[Any, ...]:
+    return np.ascontiguousarray(values) if isinstance(values, np.ndarray) else tuple(values)
+
+
+def _outdated(path: Path, *, create: bool) -> bool:
+    if not path.exists():
+        return True
+    connection = apsw.Connection(str(path))
+    try:
+        connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        if VERSION_TABLE not in tables:
+            if create and not tables:
+                return True
+            raise StoreError(f"{path} is a database, but not a store of recrawl.", "Give another file name.")
+        found = [revision for (revision,) in connection.execute(f"SELECT version_num FROM {VERSION_TABLE}")]  # noqa: S608 - our own name
+    finally:
+        connection.close()
+    return needs_upgrade(found, str(path))
+
+
+def _connect(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+    connection.pragma("journal_mode", "WAL")
+    connection.pragma("cache_size", -CACHE_KIB)
+    connection.pragma("mmap_size", MAPPED_BYTES)
+    connection.pragma("wal_autocheckpoint", CHECKPOINT_BLOCKS)
+    return connection
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what SQLite says into what to do."""
+    try:
+        yield
+    except apsw.FullError as error:
+        raise DiskFullError(
+            f"The disk with {path} is full.", "Free some space and go on; what was recorded before is kept."
+        ) from error
+    except apsw.NotADBError as error:
+        raise StoreError(f"{path} is not a store of recrawl.", "Give another file name.") from error
+    except apsw.CorruptError as error:
+        raise StoreError(f"The store {path} is damaged: {error}.", "Restore it from a backup.") from error
+    except apsw.BusyError as error:
+        raise StoreError(
+            f"Another process has been writing to {path} for {BUSY_SECONDS:g} s.", "Wait for it or stop it."
+        ) from error
+    except apsw.ConnectionClosedError as error:
+        raise StoreError(f"The store {path} is closed.", "Open it again.") from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.IOError) as error:
+        raise StoreError(
+            f"The store {path} cannot be read or written: {error}.", "Check that the folder exists and is writable."
+        ) from error

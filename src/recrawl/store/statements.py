@@ -1,0 +1,225 @@
+"""Every statement of the store, written once; a dialect fills in the few words in which the engines differ.
+
+Rule of this file: parameters are first used in ascending order ($1, then $2, …): so both engines number them alike.
+"""
+
+# ruff: noqa: S608 - the words that are filled in are our own, values are always parameters
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from recrawl.model import VISIT_COLUMNS
+
+NOT_HELD = 0.0
+"""``host.held_until`` of a host in nobody's hand."""
+
+_VISIT_TYPES = {
+    "page": "bigint",
+    "time": "float8",
+    "outcome": "smallint",
+    "verdict": "smallint",
+    "kinds": "integer",
+    "status": "smallint",
+    "size": "bigint",
+    "cost": "real",
+    "new_internal": "integer",
+    "new_external": "integer",
+    "added_internal": "integer",
+    "added_external": "integer",
+}
+_VISIT = ", ".join(VISIT_COLUMNS)
+_LOOK = "page, time, outcome, verdict, kinds"
+_VALIDATORS = "etag, last_modified, digest, text_digest"
+
+
+class Dialect(Protocol):
+    """The words in which the engines differ."""
+
+    lock: str
+    """At the end of a query: keep the rows for this transaction, waiting for who keeps them now."""
+    lock_free: str
+    """The same, but passing over rows that another transaction keeps."""
+    larger: str
+    """The function that returns the larger of two values."""
+    first_due: str
+    """Of the hosts $1, the pages due by $2, at most $3 a host: page, host, due."""
+
+    def among(self, parameter: int, type_: str = "bigint") -> str:
+        """After a column's name: equal to one of the array with that number."""
+        ...
+
+    def insert(self, table: str, conflict: str = "", **columns: str) -> str:
+        """Insert rows, given as columns of these types in this order."""
+        ...
+
+    def update(self, table: str, key: str, *, only_up: bool = False, **columns: str) -> str:
+        """Set columns of the rows with that bigint key, given as the key and columns of these types in this order.
+
+        With ``only_up`` a value stays as it is where the new one is not larger.
+        """
+        ...
+
+
+class Statements:
+    """The statements in one dialect."""
+
+    def __init__(self, dialect: Dialect) -> None:  # noqa: PLR0915 - a list, not a procedure
+        among = dialect.among
+
+        # -- pages and hosts
+        self.known_pages = f"SELECT key_hash, id FROM page WHERE key_hash {among(1, 'bytea')}"
+        self.known_hosts = f"SELECT name, id FROM host WHERE name {among(1, 'text')}"
+        self.add_hosts = dialect.insert(
+            "host",
+            "ON CONFLICT (name) DO NOTHING",
+            name="text",
+            ready_at="float8",
+            delay="float8",
+            held_until="float8",
+            next_due="float8",
+        )
+        self.add_pages = dialect.insert(
+            "page",
+            "ON CONFLICT (key_hash) DO NOTHING",
+            host="bigint",
+            url="text",
+            key="text",
+            key_hash="bytea",
+            importance="float8",
+            cost="float8",
+            discovered="float8",
+            etag="text",
+            last_modified="text",
+            digest="bytea",
+            text_digest="bytea",
+        )
+        self.schedule_pages = (
+            "INSERT INTO schedule (page, host, due) "
+            f"SELECT id, host, discovered FROM page WHERE id {among(1)} ON CONFLICT (page) DO NOTHING"
+        )
+        self.find_page = "SELECT id, host, url, key, importance, discovered FROM page WHERE key_hash = $1"
+        self.urls = f"SELECT id, url FROM page WHERE id {among(1)}"
+        self.validators = f"SELECT id, {_VALIDATORS} FROM page WHERE id {among(1)}"
+        self.pages_all = "SELECT id, host, importance, cost, discovered FROM page ORDER BY id"
+        self.pages_some = f"SELECT id, host, importance, cost, discovered FROM page WHERE id {among(1)} ORDER BY id"
+        self.pages_of_host = "SELECT page FROM schedule WHERE host = $1"
+        self.last_page = "SELECT coalesce(max(id), 0) FROM page"
+        self.hosts_of_pages = f"SELECT page, host FROM schedule WHERE page {among(1)} ORDER BY page"
+        self.lock_hosts = f"SELECT id FROM host WHERE id {among(1)} ORDER BY id {dialect.lock}"
+        self.hosts_all = "SELECT id, name, ready_at, delay, next_due FROM host ORDER BY id"
+        self.hosts_some = f"SELECT id, name, ready_at, delay, next_due FROM host WHERE id {among(1)} ORDER BY id"
+        self.set_importance = dialect.update("page", "id", importance="float8")
+        self.set_validators = dialect.update(
+            "page", "id", etag="text", last_modified="text", digest="bytea", text_digest="bytea"
+        )
+
+        # -- visits
+        self.open_segment = (
+            f"SELECT id, visits FROM visit_segment WHERE pack IS NULL ORDER BY id LIMIT 1 {dialect.lock_free}"
+        )
+        self.add_segment = "INSERT INTO visit_segment (visits) VALUES (0) RETURNING id"
+        self.add_visits = dialect.insert("visit", "ON CONFLICT DO NOTHING", segment="integer", **_VISIT_TYPES)
+        self.grow_segment = "UPDATE visit_segment SET visits = visits + $1 WHERE id = $2"
+        self.seal_segment = (
+            "UPDATE visit_segment SET visits = $1, changed = $2, failed = $3, first_time = $4, last_time = $5, "
+            "pack = $6 WHERE id = $7"
+        )
+        self.segments = "SELECT count(*), coalesce(sum(visits), 0) FROM visit_segment"
+        self.segments_between = (
+            "SELECT id FROM visit_segment WHERE pack IS NULL OR (last_time >= $1 AND first_time <= $2) ORDER BY id"
+        )
+        self.packs_between = (
+            "SELECT id, pack FROM visit_segment "
+            "WHERE pack IS NOT NULL AND last_time >= $1 AND first_time <= $2 AND id > $3 ORDER BY id LIMIT $4"
+        )
+        self.looks_of_segment = f"SELECT {_LOOK} FROM visit WHERE segment = $1 ORDER BY page, time"
+        self.looks_of_open = (
+            f"SELECT {_LOOK} FROM visit WHERE segment IN (SELECT id FROM visit_segment WHERE pack IS NULL)"
+        )
+        self.visits_of_segment = f"SELECT {_VISIT} FROM visit WHERE segment = $1 ORDER BY page, time"
+        self.visits_of_pages = (
+            f"SELECT {_VISIT} FROM visit WHERE segment IN (SELECT id FROM visit_segment) AND page {among(1)}"
+        )
+
+        # -- links and captures
+        self.add_links = dialect.insert(
+            "link",
+            "ON CONFLICT (source, target) DO UPDATE SET last_seen = excluded.last_seen "
+            "WHERE excluded.last_seen > link.last_seen",
+            source="bigint",
+            target="bigint",
+            first_seen="float8",
+            last_seen="float8",
+        )
+        self.links_from = (
+            f"SELECT source, target, first_seen, last_seen FROM link WHERE source {among(1)} ORDER BY source, target"
+        )
+        self.add_captures = dialect.insert(
+            "capture",
+            "ON CONFLICT DO NOTHING",
+            page="bigint",
+            time="float8",
+            status="smallint",
+            mime="text",
+            digest="bytea",
+            size="bigint",
+            warc_file="text",
+            warc_offset="bigint",
+            warc_length="bigint",
+        )
+        self.captures_of = (
+            "SELECT page, time, status, mime, digest, size, warc_file, warc_offset, warc_length "
+            f"FROM capture WHERE page {among(1)} ORDER BY page, time"
+        )
+
+        # -- schedule
+        self.set_due = dialect.update("schedule", "page", due="float8")
+        self.wake_hosts = f"UPDATE host SET next_due = $1 WHERE next_due > $1 AND id {among(2)}"
+        self.refresh_hosts = (
+            "UPDATE host SET next_due = (SELECT min(due) FROM schedule WHERE schedule.host = host.id) "
+            f"WHERE id {among(1)}"
+        )
+        self.next_wake = "SELECT min(wake) FROM host"
+        self.ready_hosts = (
+            "SELECT id FROM host WHERE next_due <= $1 AND wake <= $1 "
+            f"ORDER BY next_due, id LIMIT $2 {dialect.lock_free}"
+        )
+        self.first_due = dialect.first_due
+        self.leased_pages = f"SELECT id, url, {_VALIDATORS} FROM page WHERE id {among(1)}"
+        self.add_leases = dialect.insert("lease", page="bigint", host="bigint", worker="text", until="float8")
+        self.hold_hosts = f"UPDATE host SET held_by = $1, held_until = $2 WHERE id {among(3)}"
+        self.expire_leases = "DELETE FROM lease WHERE until <= $1"
+        self.expire_holds = (
+            f"UPDATE host SET held_by = NULL, held_until = {NOT_HELD} WHERE held_by IS NOT NULL AND held_until <= $1"
+        )
+        self.held_hosts = f"SELECT DISTINCT host FROM lease WHERE worker = $1 AND page {among(2)}"
+        self.held_by_worker = "SELECT page FROM lease WHERE worker = $1"
+        self.renew_leases = f"UPDATE lease SET until = $1 WHERE worker = $2 AND until > $3 AND page {among(4)}"
+        self.renew_holds = (
+            f"UPDATE host SET held_until = {dialect.larger}(held_until, $1) WHERE held_by = $2 AND id {among(3)}"
+        )
+        self.drop_leases = f"DELETE FROM lease WHERE worker = $1 AND page {among(2)}"
+        self.release_hosts = (
+            f"UPDATE host SET held_by = NULL, held_until = {NOT_HELD} WHERE held_by = $1 AND id {among(2)} "
+            "AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.host = host.id)"
+        )
+        self.set_ready = dialect.update("host", "id", ready_at="float8")
+        self.set_delay = dialect.update("host", "id", delay="float8")
+        self.raise_ready = dialect.update("host", "id", only_up=True, ready_at="float8")
+
+        # -- policy state and counts
+        self.save_state = (
+            "INSERT INTO policy_state (name, state, updated) VALUES ($1, $2, $3) "
+            "ON CONFLICT (name) DO UPDATE SET state = excluded.state, updated = excluded.updated"
+        )
+        self.load_state = "SELECT state FROM policy_state WHERE name = $1"
+        self.count = (
+            "SELECT (SELECT count(*) FROM page), (SELECT count(*) FROM host), (SELECT count(*) FROM link), "
+            "(SELECT count(*) FROM capture), (SELECT count(*) FROM lease), "
+            "(SELECT count(*) FROM schedule WHERE due <= $1)"
+        )
+        self.count_sealed = (
+            "SELECT coalesce(sum(visits), 0), coalesce(sum(changed), 0), coalesce(sum(failed), 0) "
+            "FROM visit_segment WHERE pack IS NOT NULL"
+        )
