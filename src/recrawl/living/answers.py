@@ -124,10 +124,11 @@ class Answers:
         host = self._host_of.get(request.host)
         if host is None:
             return self._list_hosts(request, now)
-        page = self._page_of.get((host, request.path))
+        plain_path = request.path.partition("?")[0]
+        page = self._page_of.get((host, request.path), self._page_of.get((host, plain_path)))
         if page is not None:
             return self._page(page, request, now)
-        return self._about_host(host, request.path, now)
+        return self._about_host(host, plain_path, now)
 
     # -- beside the pages ---------------------------------------------------------------------
 

@@ -78,8 +78,11 @@ class LivingWeb:
         return [f"{name}:{self.port}" for name in self._web.hosts]
 
     def seeds(self) -> list[str]:
-        """The root URL of each host."""
-        return [self._answers.home(host) for host in range(len(self._web.hosts))]
+        """Where to begin on each host: its root, or the first page nearest to it if the root is no page."""
+        web = self._web
+        pages = sorted(range(len(web)), key=lambda page: (web.path[page].rstrip("/").count("/"), web.born[page]))
+        nearest = {int(web.host[page]): page for page in reversed(pages)}
+        return [self._answers.urls[page] for _, page in sorted(nearest.items())]
 
     def urls(self) -> list[str]:
         """The URL of each page, by page index."""

@@ -87,7 +87,7 @@ class Rhythm:
         return EventTimes(steady.offsets, np.clip(self.calendar(steady.times), start, end))
 
     def _hours(self) -> FloatArray:
-        return np.arange(_HOURS_A_WEEK + 1) * HOUR
+        return np.arange(_HOURS_A_WEEK + 1, dtype=np.float64) * HOUR
 
     def _passed(self) -> FloatArray:
         passed = np.concatenate([[0.0], np.cumsum(self.hourly)])
