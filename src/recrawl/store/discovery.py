@@ -10,6 +10,7 @@ import numpy as np
 from recrawl.model import FloatArray, IntArray, Page, Pages, Validators
 from recrawl.store.database import Session
 from recrawl.store.statements import NOT_HELD
+from recrawl.store.validators import from_row, to_columns
 from recrawl.store.values import Hosts
 from recrawl.urls import Address, address
 
@@ -56,7 +57,6 @@ def add(session: Session, pages: dict[bytes, Address], now: float, importance: f
     if not new:
         return ids
     hosts = _add_hosts(session, list(dict.fromkeys(pages[name].host for name in new)))
-    empty, nothing = [""] * len(new), [b""] * len(new)
     session.apply(
         session.statements.add_pages,
         np.array([hosts[pages[name].host] for name in new]),
@@ -64,7 +64,7 @@ def add(session: Session, pages: dict[bytes, Address], now: float, importance: f
         [pages[name].key for name in new],
         new,
         *(np.full(len(new), value, np.float64) for value in (importance, 1.0, now)),
-        *(empty, empty, nothing, nothing),
+        *to_columns([Validators()] * len(new)),
     )
     added = known(session, new)
     session.run(session.statements.schedule_pages, np.fromiter(added.values(), np.int64))
@@ -98,7 +98,7 @@ def urls(session: Session, pages: IntArray) -> list[str]:
 def validators(session: Session, pages: IntArray) -> list[Validators]:
     """What each page last said about its version."""
     rows = session.rows(session.statements.validators, pages) if len(pages) else []
-    found = {page: Validators(*values) for page, *values in rows}
+    found = {page: from_row(row) for page, *row in rows}
     return [found[page] for page in pages.tolist()]
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from recrawl.model import FloatArray, IntArray, Validators
+from recrawl.model import FloatArray, IntArray
 from recrawl.store.database import Session
+from recrawl.store.validators import from_row
 from recrawl.store.values import Leased
 
 _DUE = np.dtype([("page", np.int64), ("host", np.int64), ("due", np.float64)])
@@ -34,11 +35,10 @@ def lease(  # noqa: PLR0913 - as the store's own call
     until = now + ttl
     session.apply(session.statements.add_leases, page, host, [worker] * len(page), np.full(len(page), until))
     session.run(session.statements.hold_hosts, worker, until, np.unique(host))
-    known = {
-        number: (url, Validators(*rest)) for number, url, *rest in session.rows(session.statements.leased_pages, page)
-    }
-    found = [known[number] for number in page.tolist()]
-    return Leased(page, host, np.ascontiguousarray(due["due"]), [url for url, _ in found], [v for _, v in found])
+    rows = session.rows(session.statements.leased_pages, page)
+    known = {number: (url, from_row(rest)) for number, url, *rest in rows}
+    urls, validators = zip(*(known[number] for number in page.tolist()), strict=True)
+    return Leased(page, host, np.ascontiguousarray(due["due"]), list(urls), list(validators))
 
 
 def renew(session: Session, worker: str, now: float, ttl: float, pages: IntArray | None) -> int:

@@ -11,6 +11,7 @@ from recrawl.model.arrays import AnyArray, order_by
 from recrawl.store import frontier
 from recrawl.store.database import Session
 from recrawl.store.segments import append
+from recrawl.store.validators import to_columns
 from recrawl.store.values import CaptureRecord, Links
 
 _LINKS = np.dtype([("source", np.int64), ("target", np.int64), ("first_seen", np.float64), ("last_seen", np.float64)])
@@ -68,19 +69,8 @@ def _set_validators(session: Session, page: IntArray, validators: Sequence[Valid
     given = [(number, value) for number, value in zip(page.tolist(), validators, strict=True) if value is not None]
     if not given:
         return
-    session.apply(
-        session.statements.set_validators,
-        np.array([number for number, _ in given]),
-        [_storable(value.etag) for _, value in given],
-        [_storable(value.last_modified) for _, value in given],
-        [value.digest for _, value in given],
-        [value.text_digest for _, value in given],
-    )
-
-
-def _storable(text: str) -> str:
-    """A header's value, or nothing if it holds a NUL: no server would take it back, and PostgreSQL keeps none."""
-    return "" if "\0" in text else text
+    columns = to_columns([value for _, value in given])
+    session.apply(session.statements.set_validators, np.array([number for number, _ in given]), *columns)
 
 
 def record_links(session: Session, source: IntArray, target: IntArray, time: FloatArray) -> None:

@@ -63,6 +63,9 @@ page = sa.Table(
     sa.Column("last_modified", sa.Text, nullable=False),
     sa.Column("digest", sa.LargeBinary, nullable=False),
     sa.Column("text_digest", sa.LargeBinary, nullable=False),
+    sa.Column("mime", sa.Text, nullable=False),
+    sa.Column("gone", sa.SmallInteger, nullable=False),
+    sa.Column("links_read_at", sa.Double, nullable=False),
     sa.UniqueConstraint("key_hash", name="page_by_key"),
 )
 

@@ -30,7 +30,16 @@ _VISIT_TYPES = {
 }
 _VISIT = ", ".join(VISIT_COLUMNS)
 _LOOK = "page, time, outcome, verdict, kinds"
-_VALIDATORS = "etag, last_modified, digest, text_digest"
+_VALIDATOR_TYPES = {
+    "etag": "text",
+    "last_modified": "text",
+    "digest": "bytea",
+    "text_digest": "bytea",
+    "mime": "text",
+    "gone": "smallint",
+    "links_read_at": "float8",
+}
+_VALIDATORS = ", ".join(_VALIDATOR_TYPES)
 
 
 class Dialect(Protocol):
@@ -89,10 +98,7 @@ class Statements:
             importance="float8",
             cost="float8",
             discovered="float8",
-            etag="text",
-            last_modified="text",
-            digest="bytea",
-            text_digest="bytea",
+            **_VALIDATOR_TYPES,
         )
         self.schedule_pages = (
             "INSERT INTO schedule (page, host, due) "
@@ -110,16 +116,14 @@ class Statements:
         self.hosts_all = "SELECT id, name, ready_at, delay, next_due FROM host ORDER BY id"
         self.hosts_some = f"SELECT id, name, ready_at, delay, next_due FROM host WHERE id {among(1)} ORDER BY id"
         self.set_importance = dialect.update("page", "id", importance="float8")
-        self.set_validators = dialect.update(
-            "page", "id", etag="text", last_modified="text", digest="bytea", text_digest="bytea"
-        )
+        self.set_validators = dialect.update("page", "id", **_VALIDATOR_TYPES)
 
         # -- visits
         self.open_segment = (
             f"SELECT id, visits FROM visit_segment WHERE pack IS NULL ORDER BY id LIMIT 1 {dialect.lock_free}"
         )
         self.add_segment = "INSERT INTO visit_segment (visits) VALUES (0) RETURNING id"
-        self.add_visits = dialect.insert("visit", "ON CONFLICT DO NOTHING", segment="integer", **_VISIT_TYPES)
+        self.add_visits = dialect.insert("visit", "ON CONFLICT DO NOTHING", segment="bigint", **_VISIT_TYPES)
         self.grow_segment = "UPDATE visit_segment SET visits = visits + $1 WHERE id = $2"
         self.seal_segment = (
             "UPDATE visit_segment SET visits = $1, changed = $2, failed = $3, first_time = $4, last_time = $5, "

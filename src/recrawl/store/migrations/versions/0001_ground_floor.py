@@ -46,6 +46,9 @@ def upgrade() -> None:
         sa.Column("last_modified", sa.Text, nullable=False),
         sa.Column("digest", sa.LargeBinary, nullable=False),
         sa.Column("text_digest", sa.LargeBinary, nullable=False),
+        sa.Column("mime", sa.Text, nullable=False),
+        sa.Column("gone", sa.SmallInteger, nullable=False),
+        sa.Column("links_read_at", sa.Double, nullable=False),
         sa.UniqueConstraint("key_hash", name="page_by_key"),
     )
     op.create_table(

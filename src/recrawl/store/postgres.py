@@ -1,0 +1,205 @@
+"""A store in a PostgreSQL database, through psycopg: for several workers on one schedule.
+
+A connection that is lost is opened again by itself, and a transaction that the server undid (it was cut off before
+its commit, or crossed another one) is done again. A cut during the commit itself is told to the caller: only
+there nobody knows whether the work was kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import numpy as np
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from recrawl.errors import DiskFullError, StoreError
+from recrawl.model import AnyArray
+from recrawl.store.database import Column, Parameter, Session
+from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_postgres
+from recrawl.store.postgres_arrays import register_arrays
+from recrawl.store.statements import Statements
+
+T = TypeVar("T")
+
+ATTEMPTS = 5
+"""How often a transaction is begun before its failure is the caller's."""
+
+
+def _unnest(columns: dict[str, str]) -> str:
+    return f"unnest({', '.join(f'${number}::{type_}[]' for number, type_ in enumerate(columns.values(), start=1))})"
+
+
+class PostgresDialect:
+    """PostgreSQL's words: a batch is one statement over arrays."""
+
+    lock = "FOR UPDATE"
+    lock_free = "FOR UPDATE SKIP LOCKED"
+    larger = "greatest"
+    first_due = (
+        "SELECT s.page, s.host, s.due FROM unnest($1::bigint[]) AS h(id) CROSS JOIN LATERAL "
+        "(SELECT page, host, due FROM schedule WHERE host = h.id AND due <= $2 ORDER BY due, page LIMIT $3) AS s"
+    )
+
+    def among(self, parameter: int, type_: str = "bigint") -> str:
+        """After a column's name: equal to one of the array with that number."""
+        return f"= ANY(${parameter}::{type_}[])"
+
+    def insert(self, table: str, conflict: str = "", **columns: str) -> str:
+        """Insert the rows of several arrays."""
+        return f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM {_unnest(columns)} {conflict}"  # noqa: S608 - names of our own
+
+    def update(self, table: str, key: str, *, only_up: bool = False, **columns: str) -> str:
+        """Set columns of the rows whose keys are in the first array."""
+        value = "{0} = greatest({1}.{0}, new.{0})" if only_up else "{0} = new.{0}"
+        values = ", ".join(value.format(name, table) for name in columns)
+        new = f"{_unnest({key: 'bigint', **columns})} AS new({', '.join((key, *columns))})"
+        return f"UPDATE {table} SET {values} FROM {new} WHERE {table}.{key} = new.{key}"  # noqa: S608 - names of our own
+
+
+class PostgresSession:
+    """One transaction on one connection."""
+
+    statements = Statements(PostgresDialect())
+
+    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self._cursor = psycopg.RawCursor(connection)
+
+    def run(self, statement: str, *parameters: Parameter | Column) -> int:
+        """Run a statement; return how many rows it changed."""
+        return self._cursor.execute(statement.encode(), parameters).rowcount
+
+    def rows(self, statement: str, *parameters: Parameter) -> list[tuple[Any, ...]]:
+        """Run a query; return its rows."""
+        return self._cursor.execute(statement.encode(), parameters, binary=True).fetchall()
+
+    def table(self, dtype: np.dtype[Any], statement: str, *parameters: Parameter) -> AnyArray:
+        """Run a query of numbers; return its rows as a structured array."""
+        return np.array(self.rows(statement, *parameters), dtype)
+
+    def apply(self, statement: str, *columns: Column) -> int:
+        """Run a statement for every row of equally long columns."""
+        return self.run(statement, *columns)
+
+
+class PostgresDatabase:
+    """One PostgreSQL database."""
+
+    def __init__(self, url: str, *, create: bool, durable: bool) -> None:
+        self._url = url
+        self._shown = _without_password(url)
+        self._lasting = durable
+        self._lock = threading.RLock()
+        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._closed = False
+        with self._explained():
+            if _outdated(self._connect(), self._shown, create=create):
+                upgrade_postgres(url)
+
+    def read(self, work: Callable[[Session], T]) -> T:
+        """Do ``work`` on one snapshot."""
+        return self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", work)
+
+    def write(self, work: Callable[[Session], T], *, lasting: bool = True) -> T:
+        """Do ``work`` entirely or not at all."""
+        wait = "on" if lasting and self._lasting else "off"
+        return self._transaction(f"BEGIN; SET LOCAL synchronous_commit TO {wait}", work)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._closed = True
+            if self._connection is not None:
+                self._connection.close()
+
+    def _transaction(self, begin: str, work: Callable[[Session], T]) -> T:
+        with self._lock, self._explained():
+            for attempt in range(1, ATTEMPTS + 1):
+                connection = self._connect()
+                try:
+                    connection.execute(begin.encode())
+                    result = work(PostgresSession(connection))
+                except psycopg.OperationalError as error:
+                    _roll_back(connection)
+                    if attempt < ATTEMPTS and (connection.closed or isinstance(error, _CROSSED)):
+                        continue
+                    raise
+                except BaseException:
+                    _roll_back(connection)
+                    raise
+                self._commit(connection)
+                return result
+        raise AssertionError  # the last attempt returns or raises
+
+    def _commit(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        try:
+            connection.execute(b"COMMIT")
+        except psycopg.OperationalError as error:
+            if not connection.closed:
+                raise
+            raise StoreError(
+                f"The connection to {self._shown} was lost while it committed; the last batch may or may not be there.",
+                "Do the same again: what is there already is not doubled.",
+            ) from error
+
+    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self._closed:
+            raise StoreError(f"The store {self._shown} is closed.", "Open it again.")
+        if self._connection is None or self._connection.closed:
+            self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+            register_arrays(self._connection)
+        return self._connection
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what PostgreSQL says into what to do."""
+        try:
+            yield
+        except psycopg.errors.DiskFull as error:
+            raise DiskFullError(
+                f"The disk of {self._shown} is full.", "Free some space and go on; what was recorded before is kept."
+            ) from error
+        except psycopg.OperationalError as error:
+            raise StoreError(
+                f"The database {self._shown} is out of reach: {str(error).strip()}.",
+                "Check that the server runs, that the address is right and that the database exists, then try again.",
+            ) from error
+
+
+_CROSSED = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
+
+
+def _roll_back(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    with suppress(psycopg.OperationalError):  # a lost connection has been rolled back by the server
+        connection.execute(b"ROLLBACK")
+
+
+def _outdated(connection: psycopg.Connection[tuple[Any, ...]], shown: str, *, create: bool) -> bool:
+    def exists(table: str) -> bool:
+        return connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() != (None,)
+
+    if exists(VERSION_TABLE):
+        found = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}".encode()).fetchall()  # noqa: S608 - our own name
+        return needs_upgrade([revision for (revision,) in found], shown)
+    if not create:
+        raise StoreError(f"There is no store in {shown}.", "Make one with: recrawl init")
+    if exists("page") or exists("visit"):
+        raise StoreError(f"{shown} holds tables that are not recrawl's.", "Give an empty database.")
+    return True
+
+
+def _without_password(url: str) -> str:
+    """A URL that may be shown.
+
+    >>> _without_password("postgresql://me:secret@db.example:5433/crawl")
+    'postgresql://db.example:5433/crawl'
+    """
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise StoreError("The address of the database makes no sense.", f"PostgreSQL says: {error}") from error
+    port = f":{parts['port']}" if "port" in parts else ""
+    return f"postgresql://{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
