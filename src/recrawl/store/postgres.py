@@ -21,7 +21,7 @@ from recrawl.model import AnyArray
 from recrawl.store.database import Column, Parameter, Session
 from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_postgres
 from recrawl.store.postgres_arrays import register_arrays
-from recrawl.store.statements import Statements
+from recrawl.store.statements import Statements, Types
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ ATTEMPTS = 5
 """How often a transaction is begun before its failure is the caller's."""
 
 
-def _unnest(columns: dict[str, str]) -> str:
+def _unnest(columns: Types) -> str:
     return f"unnest({', '.join(f'${number}::{type_}[]' for number, type_ in enumerate(columns.values(), start=1))})"
 
 
@@ -48,11 +48,11 @@ class PostgresDialect:
         """After a column's name: equal to one of the array with that number."""
         return f"= ANY(${parameter}::{type_}[])"
 
-    def insert(self, table: str, conflict: str = "", **columns: str) -> str:
+    def insert(self, table: str, columns: Types, conflict: str = "") -> str:
         """Insert the rows of several arrays."""
         return f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM {_unnest(columns)} {conflict}"  # noqa: S608 - names of our own
 
-    def update(self, table: str, key: str, *, only_up: bool = False, **columns: str) -> str:
+    def update(self, table: str, key: str, columns: Types, *, only_up: bool = False) -> str:
         """Set columns of the rows whose keys are in the first array."""
         value = "{0} = greatest({1}.{0}, new.{0})" if only_up else "{0} = new.{0}"
         values = ", ".join(value.format(name, table) for name in columns)

@@ -18,7 +18,7 @@ from recrawl.errors import DiskFullError, StoreError
 from recrawl.model import AnyArray
 from recrawl.store.database import Column, Parameter, Session, as_list
 from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_sqlite
-from recrawl.store.statements import Statements
+from recrawl.store.statements import Statements, Types
 
 T = TypeVar("T")
 
@@ -46,12 +46,12 @@ class SqliteDialect:
         """After a column's name: equal to one of the array with that number."""
         return f"IN carray(${parameter})"
 
-    def insert(self, table: str, conflict: str = "", **columns: str) -> str:
+    def insert(self, table: str, columns: Types, conflict: str = "") -> str:
         """Insert one row."""
         values = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
         return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values}) {conflict}"  # noqa: S608 - names of our own
 
-    def update(self, table: str, key: str, *, only_up: bool = False, **columns: str) -> str:
+    def update(self, table: str, key: str, columns: Types, *, only_up: bool = False) -> str:
         """Set columns of one row. The key comes first but is used last, hence numbers that SQLite takes as such."""
         value = "{0} = max({0}, ?{1})" if only_up else "{0} = ?{1}"
         values = ", ".join(value.format(name, number) for number, name in enumerate(columns, start=2))

@@ -7,9 +7,13 @@ Rule of this file: parameters are first used in ascending order ($1, then $2, â€
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Protocol, TypeAlias
 
 from recrawl.model import VISIT_COLUMNS
+
+Types: TypeAlias = Mapping[str, str]
+"""Columns and their types, as PostgreSQL calls them."""
 
 NOT_HELD = 0.0
 """``host.held_until`` of a host in nobody's hand."""
@@ -58,11 +62,11 @@ class Dialect(Protocol):
         """After a column's name: equal to one of the array with that number."""
         ...
 
-    def insert(self, table: str, conflict: str = "", **columns: str) -> str:
+    def insert(self, table: str, columns: Types, conflict: str = "") -> str:
         """Insert rows, given as columns of these types in this order."""
         ...
 
-    def update(self, table: str, key: str, *, only_up: bool = False, **columns: str) -> str:
+    def update(self, table: str, key: str, columns: Types, *, only_up: bool = False) -> str:
         """Set columns of the rows with that bigint key, given as the key and columns of these types in this order.
 
         With ``only_up`` a value stays as it is where the new one is not larger.
@@ -81,24 +85,28 @@ class Statements:
         self.known_hosts = f"SELECT name, id FROM host WHERE name {among(1, 'text')}"
         self.add_hosts = dialect.insert(
             "host",
+            {
+                "name": "text",
+                "ready_at": "float8",
+                "delay": "float8",
+                "held_until": "float8",
+                "next_due": "float8",
+            },
             "ON CONFLICT (name) DO NOTHING",
-            name="text",
-            ready_at="float8",
-            delay="float8",
-            held_until="float8",
-            next_due="float8",
         )
         self.add_pages = dialect.insert(
             "page",
+            {
+                "host": "bigint",
+                "url": "text",
+                "key": "text",
+                "key_hash": "bytea",
+                "importance": "float8",
+                "cost": "float8",
+                "discovered": "float8",
+                **_VALIDATOR_TYPES,
+            },
             "ON CONFLICT (key_hash) DO NOTHING",
-            host="bigint",
-            url="text",
-            key="text",
-            key_hash="bytea",
-            importance="float8",
-            cost="float8",
-            discovered="float8",
-            **_VALIDATOR_TYPES,
         )
         self.schedule_pages = (
             "INSERT INTO schedule (page, host, due) "
@@ -115,15 +123,15 @@ class Statements:
         self.lock_hosts = f"SELECT id FROM host WHERE id {among(1)} ORDER BY id {dialect.lock}"
         self.hosts_all = "SELECT id, name, ready_at, delay, next_due FROM host ORDER BY id"
         self.hosts_some = f"SELECT id, name, ready_at, delay, next_due FROM host WHERE id {among(1)} ORDER BY id"
-        self.set_importance = dialect.update("page", "id", importance="float8")
-        self.set_validators = dialect.update("page", "id", **_VALIDATOR_TYPES)
+        self.set_importance = dialect.update("page", "id", {"importance": "float8"})
+        self.set_validators = dialect.update("page", "id", _VALIDATOR_TYPES)
 
         # -- visits
         self.open_segment = (
             f"SELECT id, visits FROM visit_segment WHERE pack IS NULL ORDER BY id LIMIT 1 {dialect.lock_free}"
         )
         self.add_segment = "INSERT INTO visit_segment (visits) VALUES (0) RETURNING id"
-        self.add_visits = dialect.insert("visit", "ON CONFLICT DO NOTHING", segment="bigint", **_VISIT_TYPES)
+        self.add_visits = dialect.insert("visit", {"segment": "bigint", **_VISIT_TYPES}, "ON CONFLICT DO NOTHING")
         self.grow_segment = "UPDATE visit_segment SET visits = visits + $1 WHERE id = $2"
         self.seal_segment = (
             "UPDATE visit_segment SET visits = $1, changed = $2, failed = $3, first_time = $4, last_time = $5, "
@@ -149,28 +157,32 @@ class Statements:
         # -- links and captures
         self.add_links = dialect.insert(
             "link",
+            {
+                "source": "bigint",
+                "target": "bigint",
+                "first_seen": "float8",
+                "last_seen": "float8",
+            },
             "ON CONFLICT (source, target) DO UPDATE SET last_seen = excluded.last_seen "
             "WHERE excluded.last_seen > link.last_seen",
-            source="bigint",
-            target="bigint",
-            first_seen="float8",
-            last_seen="float8",
         )
         self.links_from = (
             f"SELECT source, target, first_seen, last_seen FROM link WHERE source {among(1)} ORDER BY source, target"
         )
         self.add_captures = dialect.insert(
             "capture",
+            {
+                "page": "bigint",
+                "time": "float8",
+                "status": "smallint",
+                "mime": "text",
+                "digest": "bytea",
+                "size": "bigint",
+                "warc_file": "text",
+                "warc_offset": "bigint",
+                "warc_length": "bigint",
+            },
             "ON CONFLICT DO NOTHING",
-            page="bigint",
-            time="float8",
-            status="smallint",
-            mime="text",
-            digest="bytea",
-            size="bigint",
-            warc_file="text",
-            warc_offset="bigint",
-            warc_length="bigint",
         )
         self.captures_of = (
             "SELECT page, time, status, mime, digest, size, warc_file, warc_offset, warc_length "
@@ -178,7 +190,7 @@ class Statements:
         )
 
         # -- schedule
-        self.set_due = dialect.update("schedule", "page", due="float8")
+        self.set_due = dialect.update("schedule", "page", {"due": "float8"})
         self.wake_hosts = f"UPDATE host SET next_due = $1 WHERE next_due > $1 AND id {among(2)}"
         self.refresh_hosts = (
             "UPDATE host SET next_due = (SELECT min(due) FROM schedule WHERE schedule.host = host.id) "
@@ -191,7 +203,9 @@ class Statements:
         )
         self.first_due = dialect.first_due
         self.leased_pages = f"SELECT id, url, {_VALIDATORS} FROM page WHERE id {among(1)}"
-        self.add_leases = dialect.insert("lease", page="bigint", host="bigint", worker="text", until="float8")
+        self.add_leases = dialect.insert(
+            "lease", {"page": "bigint", "host": "bigint", "worker": "text", "until": "float8"}
+        )
         self.hold_hosts = f"UPDATE host SET held_by = $1, held_until = $2 WHERE id {among(3)}"
         self.expire_leases = "DELETE FROM lease WHERE until <= $1"
         self.expire_holds = (
@@ -208,9 +222,9 @@ class Statements:
             f"UPDATE host SET held_by = NULL, held_until = {NOT_HELD} WHERE held_by = $1 AND id {among(2)} "
             "AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.host = host.id)"
         )
-        self.set_ready = dialect.update("host", "id", ready_at="float8")
-        self.set_delay = dialect.update("host", "id", delay="float8")
-        self.raise_ready = dialect.update("host", "id", only_up=True, ready_at="float8")
+        self.set_ready = dialect.update("host", "id", {"ready_at": "float8"})
+        self.set_delay = dialect.update("host", "id", {"delay": "float8"})
+        self.raise_ready = dialect.update("host", "id", {"ready_at": "float8"}, only_up=True)
 
         # -- policy state and counts
         self.save_state = (
