@@ -17,6 +17,7 @@ MAX_DECODED = 64 * 1024 * 1024
 """Bytes a body may unfold to."""
 
 _CHUNK_HEAD = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_CUT_FRAME = re.compile(rb"[\r\n]{0,2}[0-9A-Fa-f]{0,16}[ \t]*(?:;[^\r\n]*)?\r?")
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
@@ -27,8 +28,8 @@ _MAX_LAYERS = 4
 def unchunked(capture: Capture) -> bytes:
     r"""The body without transfer-encoding: what WARC-Payload-Digest is of (INTERFACES W5).
 
-    A body cut in the middle of a chunk gives what had come. One that does not begin like chunks, whatever its
-    header says, is returned as it is.
+    A body cut in the middle of a chunk gives what had come. What does not look like chunks, whatever the header
+    says, is taken as it is.
 
     >>> unchunked(Capture("http://x/", 0.0, 200, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
     ...     b"5\r\nhello\r\n4;n=1\r\n you\r\n0\r\n\r\n"))
@@ -45,7 +46,8 @@ def unchunked(capture: Capture) -> bytes:
         position = start + size
         position += 2 if raw.startswith(b"\r\n", position) else raw.startswith(b"\n", position)
     else:
-        if position < len(raw):
+        cut_in_frame = (parts or capture.truncated) and _CUT_FRAME.fullmatch(raw, position)
+        if not cut_in_frame:
             parts.append(raw[position:])
     return b"".join(parts)
 

@@ -1,0 +1,168 @@
+"""The records of WARC/1.1 as bytes (INTERFACES W1-W8). Pure: what is written, not where.
+
+Rules of this file:
+ 1. One gzip member per record; all records of one capture carry one date.
+ 2. Bytes are stored as received. The payload digest is of the body without transfer-encoding (WARC 1.1, 5.9), so that
+    it does not depend on how a server happened to cut its chunks.
+ 3. A revisit names the ``response`` it repeats, never another revisit.
+ 4. A 304 becomes an empty block with the three Refers-To fields and the original's payload digest: anything else
+    is skipped or shown empty by replay. What the server really said goes into a ``metadata`` record.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from recrawl.detect import unchunked
+from recrawl.errors import ConfigError, require
+from recrawl.model import Capture
+
+PROFILES = "http://netpreserve.org/warc/1.1/revisit/"
+COMPRESSION = 2
+"""Of isal: a sixth larger than the usual level of zlib, and ten times as fast."""
+NOT_MODIFIED = 304
+_RESPONSE, _REQUEST = "application/http; msgtype=response", "application/http; msgtype=request"
+_FIELDS = "application/warc-fields"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureRef:
+    """A ``response`` record that a later capture may repeat."""
+
+    record_id: str
+    """``urn:uuid:…``, without angle brackets."""
+    url: str
+    time: float
+    """When that capture began, seconds since the epoch."""
+    payload_digest: str
+    """``sha1:`` and base32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record before it is written."""
+
+    kind: str
+    date: str
+    content_type: str
+    block: bytes
+    headers: tuple[tuple[str, str], ...]
+    id: str = field(default_factory=lambda: uuid.uuid4().urn)
+
+    def member(self, *more: tuple[str, str]) -> bytes:
+        """The record, with some more headers, as a gzip member of its own."""
+        named = [
+            ("WARC-Type", self.kind),
+            ("WARC-Record-ID", f"<{self.id}>"),
+            ("WARC-Date", self.date),
+            *self.headers,
+            *more,
+            ("WARC-Block-Digest", sha1(self.block)),
+            ("Content-Type", self.content_type),
+            ("Content-Length", str(len(self.block))),
+        ]
+        for name, value in named:
+            if "\r" in value or "\n" in value:
+                msg = f"the WARC header {name} cannot hold {value!r}"
+                raise ValueError(msg)
+        head = "WARC/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in named) + "\r\n"
+        whole = head.encode() + self.block + b"\r\n\r\n"
+        return bytes(require("isal.igzip", "crawl").compress(whole, COMPRESSION, mtime=0))
+
+
+def warcinfo(when: float, fields: Mapping[str, str]) -> Record:
+    """The first record of a file: who made it, and how."""
+    for name, value in fields.items():
+        if not value.isprintable():
+            raise ConfigError(
+                f"The {name} {value!r} of the WARC files does not fit on one line.", "Use printable characters only."
+            )
+    block = "".join(f"{name}: {value}\r\n" for name, value in fields.items() if value).encode()
+    return Record("warcinfo", warc_date(when), _FIELDS, block, ())
+
+
+def records_of(capture: Capture, revisit_of: CaptureRef | None) -> tuple[CaptureRef, list[Record]]:
+    """The records of one capture, the response or revisit first, and what a later capture may refer to.
+
+    A capture that repeats ``revisit_of``, because the server said 304 or the payload is the same, becomes a
+    revisit of it; any other is kept in full.
+    """
+    date, digest = warc_date(capture.time), sha1(unchunked(capture))
+    not_modified = capture.status == NOT_MODIFIED and revisit_of is not None
+    if revisit_of is not None and not_modified:
+        ref, main = revisit_of, _not_modified(capture, date, revisit_of)
+    elif revisit_of is not None and revisit_of.payload_digest == digest and not capture.truncated:
+        ref, main = revisit_of, _identical(capture, date, revisit_of)
+    else:
+        main = _response(capture, date, digest)
+        ref = CaptureRef(main.id, capture.url, capture.time, digest)
+    beside = (("WARC-Target-URI", capture.url), ("WARC-Concurrent-To", f"<{main.id}>"))
+    records = [main]
+    if capture.raw_request:
+        records.append(Record("request", date, _REQUEST, capture.raw_request, beside))
+    if not_modified:
+        records.append(Record("metadata", date, _FIELDS, _said(capture), beside))
+    return ref, records
+
+
+def _response(capture: Capture, date: str, digest: str) -> Record:
+    cut = (("WARC-Truncated", capture.truncated),) if capture.truncated else ()
+    headers = (*_target(capture), ("WARC-Payload-Digest", digest), *cut)
+    return Record("response", date, _RESPONSE, capture.raw_head + capture.raw_body, headers)
+
+
+def _identical(capture: Capture, date: str, original: CaptureRef) -> Record:
+    """W6: the head is kept, the body is dropped."""
+    headers = (*_target(capture), *_refers(original, "identical-payload-digest"), ("WARC-Truncated", "length"))
+    return Record("revisit", date, _RESPONSE, capture.raw_head, headers)
+
+
+def _not_modified(capture: Capture, date: str, original: CaptureRef) -> Record:
+    """W7: an empty block."""
+    return Record("revisit", date, _RESPONSE, b"", (*_target(capture), *_refers(original, "server-not-modified")))
+
+
+def _target(capture: Capture) -> tuple[tuple[str, str], ...]:
+    address = (("WARC-IP-Address", capture.ip),) if capture.ip else ()
+    return (("WARC-Target-URI", capture.url), *address)
+
+
+def _refers(original: CaptureRef, profile: str) -> tuple[tuple[str, str], ...]:
+    return (
+        ("WARC-Profile", PROFILES + profile),
+        ("WARC-Refers-To", f"<{original.record_id}>"),
+        ("WARC-Refers-To-Target-URI", original.url),
+        ("WARC-Refers-To-Date", warc_date(original.time)),
+        ("WARC-Payload-Digest", original.payload_digest),
+    )
+
+
+def _said(capture: Capture) -> bytes:
+    """The head of an answer as fields: the status line, then each header as it was written."""
+    status, *headers = capture.raw_head.splitlines()
+    lines = [b"httpStatusLine: " + status, *(b"httpHeader: " + line for line in headers if line.strip())]
+    lines.append(b"fetchTimeMs: %d" % round(capture.duration * 1000))
+    return b"".join(line + b"\r\n" for line in lines)
+
+
+def warc_date(when: float) -> str:
+    """WARC-Date with microseconds: the same text for the same capture, in its own record and in a Refers-To.
+
+    >>> warc_date(1_700_000_000.25)
+    '2023-11-14T22:13:20.250000Z'
+    """
+    return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def sha1(data: bytes) -> str:
+    """A digest as WARC and CDX write it.
+
+    >>> sha1(b"")
+    'sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ'
+    """
+    return "sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode()
