@@ -22,7 +22,7 @@ from recrawl.time import to_http_date
 
 MOVED = "/moved"
 """Before the path of a page: its old address, if it has one."""
-CACHED = 20_000
+CACHED = 5_000
 """Rendered versions kept."""
 
 
@@ -35,6 +35,12 @@ class Request(NamedTuple):
     path: str
     headers: dict[str, str]
     """By lower-cased name; repeated ones joined with a comma."""
+
+
+class Malformed(NamedTuple):
+    """A request that makes no sense, and the status that says so."""
+
+    status: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,7 @@ class Answers:
         self._maps = Sitemaps(web, quirks, self.dealt, self.urls)
         self._counts: dict[int, int] = {}
         self._traits: dict[int, PageQuirks] = {}
-        self._written: dict[tuple[int, int, int, str], _Written] = {}
+        self._written: dict[tuple[int, int, bytes, str], _Written] = {}
 
     def home(self, host: int) -> str:
         """The root URL of a host."""
@@ -141,6 +147,8 @@ class Answers:
     def _about_host(self, host: int, path: str, now: float) -> Answer:
         home = self.home(host)
         if path == "/robots.txt":
+            if self._quirks.robots_failure(self._seed, host, self._count(-1 - host)):
+                return _plain(503, "Please come back later.\n", now)
             return _plain(200, robots_txt(self._quirks, f"{home}sitemap.xml"), now)
         if path == "/sitemap.xml":
             return _text(200, self._maps.index(host, home, now), "application/xml", now)
@@ -159,8 +167,7 @@ class Answers:
     # -- pages --------------------------------------------------------------------------------
 
     def _page(self, page: int, request: Request, now: float) -> Answer:
-        count = self._counts.get(page, 0)
-        self._counts[page] = count + 1
+        count = self._count(page)
         failure = self._quirks.failure(self._seed, page, count)
         if failure in {Failure.ERROR, Failure.BUSY}:
             return self._refuse(failure, page, count, now)
@@ -187,6 +194,12 @@ class Answers:
         slow = self._quirks.slowness if failure is Failure.SLOW else 0.0
         return Answer(200, headers, body, page, traits.chunked, failure is Failure.TRUNCATED, slow)
 
+    def _count(self, key: int) -> int:
+        """How many requests there were before this one to a page or, with a negative key, to a host's robots.txt."""
+        count = self._counts.get(key, 0)
+        self._counts[key] = count + 1
+        return count
+
     def _refuse(self, failure: Failure, page: int, count: int, now: float) -> Answer:
         dice = Dice(self._seed, page, count, 4)
         if failure is Failure.ERROR:
@@ -197,7 +210,7 @@ class Answers:
 
     def _write(self, page: int, state: PageState, form: _Form, now: float) -> _Written:
         targets = self._web.links_at(page, now)
-        key = (page, state.version, hash(targets.tobytes()), form.media_type)
+        key = (page, state.version, targets.tobytes(), form.media_type)
         found = self._written.get(key)
         if found is None:
             if len(self._written) >= CACHED:

@@ -115,6 +115,8 @@ class Quirks:
     """Chance that a request gets 500 or 502."""
     busy: float = 0.0
     """Chance that a request gets 503 or 429 with Retry-After."""
+    robots_errors: float = 0.0
+    """Chance that a request for robots.txt gets 503: a crawler then must stay away (RFC 9309 2.3.1.4)."""
     slow: float = 0.0
     truncated: float = 0.0
     retry_after: float = 60.0
@@ -155,8 +157,12 @@ class Quirks:
         return cls(
             no_validators=0.25, one_validator=0.25, stuck_validators=0.15, restless_validators=0.15, noise=0.5,
             charsets=0.6, meta_charset=0.5, gzip=0.5, chunked=0.5, redirects=0.2, lying_maps=0.4, errors=0.05,
-            busy=0.05, slow=0.02, truncated=0.05, slowness=0.1, crawl_delay=2.0,
+            busy=0.05, robots_errors=0.2, slow=0.02, truncated=0.05, slowness=0.1, crawl_delay=2.0,
         )  # fmt: skip
+
+    def robots_failure(self, seed: int, host: int, count: int) -> bool:
+        """Whether request number ``count`` (from 0) for the robots.txt of a host fails."""
+        return self.robots_errors > 0 and Dice(seed, -1 - host, count, 1).share() < self.robots_errors
 
     def failure(self, seed: int, page: int, count: int) -> Failure:
         """What happens to request number ``count`` (from 0) to a page."""

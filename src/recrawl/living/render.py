@@ -68,7 +68,7 @@ def html(subject: Subject) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{meta}<title>{title}</title>\n'
         f"{_hidden_nonce(quirks)}</head>\n<body>\n{banner}<nav>\n<ul>\n{links}</ul>\n</nav>\n<main>\n<h1>{title}</h1>\n{_said(said)}</main>\n"
-        f"<footer>\n<p>{escape(subject.url)}</p>\n{_clock_line(quirks)}</footer>\n</body>\n</html>\n"
+        f"<footer>\n<p>All on this page is made up.</p>\n{_clock_line(quirks)}</footer>\n</body>\n</html>\n"
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from recrawl.errors import ConfigError, require
-from recrawl.living.answers import Answer, Request
+from recrawl.living.answers import Answer, Malformed, Request
 
 if TYPE_CHECKING:
     import h11
@@ -21,8 +21,8 @@ _PIECE = 1024
 _DRIPS = 4
 """Pieces in which a slow answer comes."""
 
-Handler = Callable[[Request | None, int], Answer]
-"""Told of a request (``None``: one that makes no sense) and the number of its connection."""
+Handler = Callable[[Request | Malformed, int], Answer]
+"""Told of a request and the number of its connection."""
 
 
 class LoopbackServer:
@@ -51,6 +51,8 @@ class LoopbackServer:
         self._thread = threading.Thread(target=self._run, args=(handler, ready), name="living-web", daemon=True)
         self._thread.start()
         ready.wait()
+        if self._bugs:
+            self.close()
 
     def close(self) -> None:
         """Stop, close all connections, and raise what went wrong in the handler, if anything did."""
@@ -122,7 +124,7 @@ class _Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         self._http.receive_data(b"")
         self._advance()
-        return False
+        return True  # the client may still listen: h11 says when the connection is over
 
     def _advance(self) -> None:
         """Take up everything that has arrived, as far as the protocol lets us."""
@@ -147,11 +149,10 @@ class _Connection(asyncio.Protocol):
 
     def _reject(self, status: int) -> None:
         """Say that a request makes no sense, if there is still someone to say it to, and hang up."""
-        self._handler(None, self._number)
+        answer = self._handler(Malformed(status), self._number)
         if self._transport is not None:
             if self._http.our_state in (self._h11.IDLE, self._h11.SEND_RESPONSE):
-                headers = [("Content-Length", "0"), ("Connection", "close")]
-                self._transport.write(self._http.send(self._h11.Response(status_code=status, headers=headers)) or b"")
+                self._transport.write(b"".join(self._pieces(answer)))
             self._transport.close()
 
     def _begin_answer(self) -> None:
@@ -162,7 +163,7 @@ class _Connection(asyncio.Protocol):
         if not answer.slow:
             self._finish(b"".join(pieces), answer)
             return
-        self._drip(pieces, answer, answer.slow / _DRIPS)
+        self._drip(pieces, answer, answer.slow / len(pieces))
 
     def _drip(self, pieces: list[bytes], answer: Answer, pause: float) -> None:
         """Send the pieces one by one, with pauses of real time between them."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from recrawl.living.answers import Answer, Answers, Request
+from recrawl.living.answers import Answer, Answers, Malformed, Request
 from recrawl.living.quirks import PageQuirks, Quirks
 from recrawl.living.requests import LoggedRequest, Requests
 from recrawl.living.server import IP, LoopbackServer
@@ -39,7 +39,8 @@ class LivingWeb:
     to any other host gets a page that lists the hosts.
 
     A body depends on seed, page, version, links and, if the page has any, noise; a failure on seed, page
-    and how often the page was asked for. So a run on a virtual clock repeats itself.
+    and how often the page was asked for. So a run on a virtual clock repeats itself, but for the port in
+    links from host to host; name the port to have the same bytes.
     """
 
     ip = IP
@@ -108,11 +109,11 @@ class LivingWeb:
 
     # -- in the server's thread ---------------------------------------------------------------
 
-    def _handle(self, request: Request | None, connection: int) -> Answer:
+    def _handle(self, request: Request | Malformed, connection: int) -> Answer:
         now = self._clock.now()
-        if request is None:
-            self._log.append(LoggedRequest(now, connection, "", "", -1, "", 400, False, "", 0))
-            return Answer(400, [])
+        if isinstance(request, Malformed):
+            self._log.append(LoggedRequest(now, connection, "", "", -1, "", request.status, False, "", 0))
+            return Answer(request.status, [("Connection", "close")])
         answer = self._answers.answer(request, now)
         headers = request.headers
         self._log.append(
