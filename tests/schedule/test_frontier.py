@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -123,7 +124,7 @@ def test_everything_offered_is_fetched_politely_and_in_order(rows, duration):
     for one in set(host.tolist()):
         mine = [(start, page) for start, page, asked in log if asked == one]
         assert [page for _, page in mine] == sorted((page for _, page in mine), key=lambda page: (due[page], page))
-        for (before, _), (after, _) in zip(mine, mine[1:], strict=False):
+        for (before, _), (after, _) in itertools.pairwise(mine):
             assert after >= before + duration + pause - 1e-9
 
 

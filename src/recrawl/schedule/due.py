@@ -104,7 +104,7 @@ def time_to_value(
     at_longest = objective.value(belief, longest)
     at_once = (objective.value(belief, shortest) >= target) & (at_longest > 0)
     out = np.where(at_once, shortest, np.inf)
-    inside = np.flatnonzero(~at_once & (at_longest >= target) & (shortest < longest))
+    inside = np.flatnonzero(~at_once & (at_longest > 0) & (at_longest >= target) & (shortest < longest))
     if len(inside):
         ends = np.log(shortest[inside]), np.log(longest[inside])
         out[inside] = _roots(objective, belief.take(inside), target[inside], *ends)

@@ -1,0 +1,57 @@
+"""Priors for unseen pages: section before host before everything."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recrawl.estimate.empirical_bayes import UNKNOWN_RATE
+from recrawl.model import Histories
+from recrawl.model.arrays import offsets_of
+from recrawl.predict import prior
+from recrawl.predict.prior import section_id
+
+
+def population(rates, looks=10):
+    rng = np.random.default_rng(0)
+    row = np.repeat(np.arange(len(rates)), looks)
+    gaps = rng.exponential(10.0, len(row))
+    changed = rng.random(len(row)) < -np.expm1(-rates[row] * gaps)
+    nothing = np.full(len(rates), np.nan)
+    return Histories(np.arange(len(rates)), offsets_of(row, len(rates)), gaps, changed, nothing, nothing, nothing)
+
+
+def three_sections():
+    """Host 1: a hot section 11 and a cold section 12. Host 2: one cold section 21."""
+    section = np.repeat([11, 12, 21], 60)
+    host = section // 10
+    rates = np.where(section == 11, 0.1, 0.002)
+    return prior.fit(population(rates), host, section)
+
+
+def test_a_section_says_more_than_its_host():
+    found = three_sections().of(np.array([1, 1, 2]), np.array([11, 12, 21])).mean()
+    assert found[0] == pytest.approx(0.1, rel=0.3)
+    assert found[0] > 10 * found[1]
+    assert found[2] < 0.01
+
+
+def test_a_new_section_is_believed_of_as_its_host_and_a_new_host_as_everything():
+    model = three_sections()
+    found = model.of(np.array([1, 2, 3]), np.array([99, 99, 99]))
+    np.testing.assert_array_equal(found.a[:2], model.hosts.prior.a)
+    np.testing.assert_array_equal(found.b[:2], model.hosts.prior.b)
+    assert found.mean()[2] == model.hosts.overall.mean()[0]
+    assert found.mean()[0] > found.mean()[2] > found.mean()[1]
+
+
+def test_without_history_it_is_the_default():
+    nobody = np.empty(0, np.int64)
+    model = prior.fit(Histories.concatenate([]), nobody, nobody)
+    assert model.of(np.array([4]), np.array([5])).mean()[0] == pytest.approx(UNKNOWN_RATE)
+
+
+def test_section_ids_are_stable_and_tell_sections_apart():
+    assert section_id("http://example.com/news/a.html") == 4_245_543_091_969_936_559
+    assert section_id("http://example.com/news/a.html") != section_id("http://example.com/about/a.html")
+    assert section_id("http://example.com/a/b/c.html", depth=2) != section_id("http://example.com/a/d/c.html", depth=2)

@@ -1,0 +1,155 @@
+"""The valued policy: what it believes, whom it prefers, what it does at the edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recrawl.estimate import gamma
+from recrawl.model import GammaBelief, Histories, Pages, Verdict, Visits
+from recrawl.schedule.columns import Columns
+from recrawl.schedule.ledger import Ledger
+from recrawl.schedule.objectives import Changes, Freshness
+from recrawl.schedule.valued import Valued
+from recrawl.time import DAY, HOUR
+
+BUDGET = 0.2 / DAY
+
+
+def daily_visits(pages, changes_every, days=30):
+    """Every page once a day; page i has changed at every ``changes_every[i]``-th visit."""
+    day = np.tile(np.arange(days), len(pages))
+    period = np.repeat(changes_every, days)
+    verdict = np.where(day == 0, Verdict.UNKNOWN, np.where(day % period == 0, Verdict.CHANGED, Verdict.UNCHANGED))
+    return Visits.of(np.repeat(pages.id, days), day * DAY, verdict=verdict)
+
+
+def fitted(policy, changes_every=(1, 3, 10, 40), budget=BUDGET * 4):
+    pages = Pages.of(np.arange(len(changes_every)))
+    policy.add(pages)
+    policy.tell(daily_visits(pages, np.array(changes_every)))
+    policy.fit(budget, 30 * DAY)
+    return policy, pages
+
+
+def test_beliefs_order_the_pages_by_their_rates():
+    policy, pages = fitted(Valued())
+    rate = policy.belief(pages.id).mean() * DAY
+    assert (np.diff(rate) < 0).all()
+    assert rate[1] == pytest.approx(1 / 3, rel=0.4)
+
+
+def test_changes_objective_visits_hot_pages_more_and_freshness_does_not_chase_the_hottest():
+    hunter, pages = fitted(Valued(Changes()))
+    keeper, _ = fitted(Valued(Freshness()))
+    hunting, keeping = (policy.due(pages.id, 0.0) - 29 * DAY for policy in (hunter, keeper))
+    assert (np.diff(hunting) >= 0).all()
+    assert keeping[0] > keeping[1]
+
+
+def test_no_page_waits_longer_than_the_longest_interval():
+    policy, pages = fitted(Valued(Freshness(), longest_interval=20 * DAY), budget=1e-12)
+    assert (policy.due(pages.id, 0.0) == 29 * DAY + 20 * DAY).all()
+    assert policy.price == np.inf
+    assert not policy.allocation.feasible
+
+
+def test_abundance_is_bounded_by_the_shortest_interval():
+    policy, pages = fitted(Valued(shortest_interval=2 * HOUR), budget=1e9)
+    assert (policy.due(pages.id, 0.0) == 29 * DAY + 2 * HOUR).all()
+    assert policy.price == 0.0
+
+
+def test_a_given_prior_is_used_for_new_pages_and_in_every_fit():
+    def prior(pages):
+        return GammaBelief(np.full(len(pages), 3.0), np.where(pages.host == 7, DAY, 100 * DAY))
+
+    policy = Valued(prior=prior)
+    policy.add(Pages.of([1, 2], host=[7, 8]))
+    policy.fit(BUDGET, 0.0)
+    np.testing.assert_allclose(policy.belief(np.array([1, 2])).mean() * DAY, [3.0, 0.03])
+
+
+def test_pages_of_a_known_host_start_with_its_prior():
+    policy = Valued()
+    hot, cold = Pages.of(np.arange(30), host=1), Pages.of(np.arange(30, 60), host=2)
+    for pages, period in ((hot, 1), (cold, 25)):
+        policy.add(pages)
+        policy.tell(daily_visits(pages, np.full(30, period)))
+    policy.fit(BUDGET * 60, 30 * DAY)
+    policy.add(Pages.of([100, 101], host=[1, 2]))
+    new = policy.belief(np.array([100, 101])).mean()
+    assert new[0] > 5 * new[1]
+
+
+def test_telling_between_fits_is_the_same_as_folding_all_looks_at_once():
+    pages = Pages.of(np.arange(4))
+    visits = daily_visits(pages, np.array([1, 3, 10, 40]))
+    early = visits.time < 12 * DAY
+    policy = Valued()
+    policy.add(pages)
+    policy.tell(visits.take(early))
+    policy.fit(BUDGET, 12 * DAY)
+    start = policy._host_priors.of(np.zeros(4, np.int64))
+    policy.tell(visits.take(~early))
+    whole = gamma.fit(Histories.from_visits(visits), start)
+    np.testing.assert_allclose(policy.belief(pages.id).a, whole.a, rtol=1e-12)
+    np.testing.assert_allclose(policy.belief(pages.id).b, whole.b, rtol=1e-12)
+
+
+def test_seen_pages_wait_for_the_longest_interval_until_there_is_a_price():
+    policy = Valued(longest_interval=9 * DAY)
+    policy.add(Pages.of([5]))
+    policy.tell(Visits.of([5], [0.0]))
+    assert policy.price is None
+    assert policy.due(np.array([5]), 0.0).tolist() == [9 * DAY]
+
+
+# -- the ledger beneath ---------------------------------------------------------------------------
+
+
+def test_ledger_finds_pages_in_whatever_order_they_came():
+    ledger = Ledger()
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(1_000) * 7 - 3_000
+    for part in np.array_split(ids, 13):
+        ledger.add(Pages.of(part))
+    asked = rng.choice(ids, 200)
+    np.testing.assert_array_equal(ledger.pages.id[ledger.rows(asked)], asked)
+    assert len(ledger) == 1_000
+
+
+def test_ledger_keeps_the_first_of_equal_ids():
+    ledger = Ledger()
+    new = ledger.add(Pages.of([4, 2, 4], importance=[1.0, 2.0, 3.0]))
+    assert new.id.tolist() == [4, 2]
+    assert ledger.add(Pages.of([2, 9])).id.tolist() == [9]
+    assert ledger.pages.importance.tolist() == [1.0, 2.0, 1.0]
+
+
+def test_ledger_gaps_are_those_of_the_histories_whatever_the_batches():
+    rng = np.random.default_rng(1)
+    page, time = rng.integers(0, 9, 300), np.sort(rng.random(300) * 1e6)
+    visits = Visits.of(page, time, verdict=rng.integers(0, 3, 300), outcome=rng.integers(0, 8, 300))
+    ledger = Ledger()
+    ledger.add(Pages.of(np.arange(9)))
+    parts = [ledger.tell(visits.take(rows)) for rows in np.array_split(np.arange(300), 17)]
+    row, seconds, changed = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(row, kind="stable")
+    whole = Histories.from_visits(visits)
+    np.testing.assert_array_equal(row[order], whole.row_of_gap())
+    np.testing.assert_array_equal(seconds[order], whole.gaps)
+    np.testing.assert_array_equal(changed[order], whole.changed)
+    np.testing.assert_array_equal(ledger.last_look, whole.last_visit)
+
+
+def test_columns_want_all_of_themselves():
+    table = Columns({"a": np.int64, "b": np.float64})
+    with pytest.raises(ValueError, match="needed"):
+        table.append(a=np.array([1]))
+    with pytest.raises(ValueError, match="equal length"):
+        table.append(a=np.array([1]), b=np.array([1.0, 2.0]))
+    for k in range(10):
+        table.append(a=np.full(k, k), b=np.full(k, 0.5))
+    assert len(table) == 45
+    assert table["a"].tolist() == [k for k in range(10) for _ in range(k)]
