@@ -11,6 +11,8 @@ from recrawl.capture import STRATEGIES, sharc_offline
 from recrawl.capture.walk import LinkGraph, walk
 from recrawl.estimate import bias_reduced, mle
 from recrawl.model import Histories
+from recrawl.plan import crawl_time
+from recrawl.predict import url_features
 
 FUNCTIONS = {}
 
@@ -66,6 +68,35 @@ def macro(counts):
 @golden("hacs.weighted_p_at_k")
 def weighted_p_at_k(model, expected):
     return rankings.weighted_precision_at_k(np.asarray(model), np.asarray(expected))
+
+
+# -- 001 datamonitor --------------------------------------------------------------------------
+
+
+def domain_columns(rows):
+    """Domains from [name, docs, c, d] each."""
+    name, docs, c, d = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return crawl_time.Domains(name, np.array(docs, dtype=np.int64), floats(c), floats(d))
+
+
+@golden("datamonitor.domain")
+def domain(docs, c, d):
+    alone = crawl_time.estimate(domain_columns([["one", docs, c, d]]), max_threads=max(docs, 1))
+    return {"threads": alone.threads, "crawltime": alone.seconds}
+
+
+@golden("datamonitor.estimate")
+def crawl_time_estimate(domains, max_threads):
+    found = crawl_time.estimate(domain_columns(domains), max_threads)
+    return {"crawl_time": found.seconds, "threads": found.threads, "cap": found.cap, "bins": found.bins}
+
+
+# -- 002 Barbosa ------------------------------------------------------------------------------
+
+
+@golden("barbosa.directory_level")
+def directory_level(url):
+    return url_features.directory_level(url)
 
 
 # -- 003 SHARC --------------------------------------------------------------------------------
@@ -134,6 +165,16 @@ def expected_coherence(lam, lengths):
 
 
 # -- 004 LBLA ---------------------------------------------------------------------------------
+
+
+@golden("lbla.is_internal")
+def is_internal(src, dst):
+    return url_features.is_internal(src, dst)
+
+
+@golden("lbla.url_depths")
+def url_depths(url):
+    return url_features.url_depths(url)._asdict()
 
 
 @golden("lbla.precision_at_percent")
