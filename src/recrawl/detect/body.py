@@ -23,6 +23,8 @@ _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 _MAX_LAYERS = 4
 """Nobody encodes a body more often than this in earnest."""
+_MAX_MEMBERS = 100
+"""Each costs a copy of what follows it."""
 
 
 def unchunked(capture: Capture) -> bytes:
@@ -64,32 +66,39 @@ def decoded(capture: Capture, limit: int = MAX_DECODED) -> bytes:
     if len(layers) > _MAX_LAYERS:
         raise InputError(f"the body is encoded {len(layers)} times", source=capture.url)
     for name in reversed(layers if body else []):
-        body = _unfold(body, name, limit, capture.url)
+        body = unfolded(body, name, limit, capture.url)
     if len(body) > limit:
         raise InputError(f"the body is longer than {limit} bytes", source=capture.url)
     return body
 
 
-def _unfold(body: bytes, name: str, limit: int, url: str) -> bytes:
+def unfolded(body: bytes, name: str, limit: int = MAX_DECODED, source: str = "") -> bytes:
+    """Take one layer of content-encoding (``gzip`` or ``deflate``) off.
+
+    Raises:
+        InputError: the layer is unknown or broken, or what is under it is longer than ``limit``.
+    """
     if name in ("gzip", "x-gzip"):
         windows: tuple[int, ...] = (_GZIP_WINDOW,)
     elif name == "deflate":
         windows = (zlib.MAX_WBITS, -zlib.MAX_WBITS)  # RFC 9110 means zlib, some servers send it bare
     else:
-        raise InputError(f"the content-encoding {name!r} is not one we asked for", source=url)
+        raise InputError(f"the content-encoding {name!r} is not one we asked for", source=source)
     for window in windows:
         try:
-            return _inflate(body, window, limit, url)
+            return _inflate(body, window, limit, source)
         except zlib.error as error:
             broken = error
-    raise InputError(f"the {name} encoding of the body is broken ({broken})", source=url)
+    raise InputError(f"the {name} encoding of the body is broken ({broken})", source=source)
 
 
-def _inflate(body: bytes, window: int, limit: int, url: str) -> bytes:
+def _inflate(body: bytes, window: int, limit: int, source: str) -> bytes:
     """One or several members, one after the other; bytes behind the last one are dropped, as browsers do."""
     parts: list[bytes] = []
     size, rest = 0, body
     while rest:
+        if len(parts) == _MAX_MEMBERS:
+            raise InputError(f"the body has more than {_MAX_MEMBERS} gzip members", source=source)
         member = zlib.decompressobj(window)
         try:
             part = member.decompress(rest, limit + 1 - size)
@@ -100,7 +109,7 @@ def _inflate(body: bytes, window: int, limit: int, url: str) -> bytes:
         parts.append(part)
         size += len(part)
         if size > limit:
-            raise InputError(f"the body unfolds to more than {limit} bytes", source=url)
+            raise InputError(f"the body unfolds to more than {limit} bytes", source=source)
         if not member.eof:
             raise zlib.error("it ends too early")
         rest = member.unused_data

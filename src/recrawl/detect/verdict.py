@@ -67,7 +67,7 @@ class Judgement:
 def judge(capture: Capture, known: Known | None) -> Judgement:
     """What ``capture`` says about the page, given what was ``known`` (``None`` if it never answered before)."""
     outcome, size = outcome_of(capture), len(capture.raw_body)
-    if known is not None and not known.gone and known.validators == Validators():
+    if known is not None and not known.gone and not _answered(known.validators):
         known = None
     if outcome > Outcome.GONE:
         kept = known or Known()
@@ -114,6 +114,10 @@ def _not_modified(capture: Capture, known: Known | None, size: int) -> Judgement
     validators = replace(old, etag=said.etag or old.etag, last_modified=said.last_modified or old.last_modified)
     now = _unchanged(Judgement(Outcome.NOT_MODIFIED, validators=validators, mime=known.mime, size=size))
     return replace(now, verdict=Verdict.CHANGED, kinds=ChangeKind.EXISTENCE) if known.gone else now
+
+
+def _answered(validators: Validators) -> bool:
+    return bool(validators.digest or validators.etag or validators.last_modified)
 
 
 def _said(capture: Capture) -> Validators:
