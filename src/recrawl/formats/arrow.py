@@ -10,7 +10,6 @@ A file says in its schema what it holds (``recrawl.table``) and in which version
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from recrawl.errors import DiskFullError, InputError, require
+from recrawl.formats.disk import FULL
 from recrawl.model import VISIT_COLUMNS, AnyArray, ChangeKind, Histories, Outcome, Verdict, Visits
 
 VERSION = 1
@@ -183,7 +183,7 @@ def _write(path: Path, table: Any) -> None:  # noqa: ANN401 - a pyarrow.Table
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:
-        if error.errno == errno.ENOSPC:
+        if error.errno in FULL:
             raise DiskFullError(f"{path}: the disk is full.", "Free some space and write it again.") from error
         raise InputError(
             f"it cannot be written ({error.strerror or error})",

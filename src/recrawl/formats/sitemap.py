@@ -22,6 +22,8 @@ MAX_BYTES = 50 * 1024 * 1024
 """What the protocol allows, unpacked."""
 FREQUENCIES = frozenset({"always", "hourly", "daily", "weekly", "monthly", "yearly", "never"})
 _GZIP = b"\x1f\x8b"
+_AT_ONCE = 65_536
+"""Bytes given to the parser in one go; it keeps a copy of them."""
 _FIELDS = ("loc", "lastmod", "changefreq")
 _FIELD_DEPTH = 3
 """Of ``urlset/url/loc``. Deeper ones (``image:image/image:loc``) speak of something else."""
@@ -77,7 +79,9 @@ def parse_sitemap(data: bytes, source: str) -> Sitemap:
     parser = XMLParser(target=reader)  # noqa: S314 - no entities: _Reader refuses every DTD
     broken = ""
     try:
-        parser.feed(data.lstrip())  # blank lines before the declaration are common and forbidden
+        blank = len(data) - len(data.lstrip())  # lines before the declaration: common, and forbidden
+        for start in range(blank, len(data), _AT_ONCE):
+            parser.feed(data[start : start + _AT_ONCE])
         parser.close()
     except (ParseError, ValueError, LookupError) as error:
         broken = str(error)

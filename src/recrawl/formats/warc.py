@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 from contextlib import suppress
@@ -14,13 +13,12 @@ from types import TracebackType
 from typing import Self
 
 from recrawl.errors import DiskFullError, InputError
+from recrawl.formats.disk import FULL
 from recrawl.formats.warc_records import CaptureRef, records_of, warcinfo
 from recrawl.model import Capture
 from recrawl.time import Clock
 
 __all__ = ["CaptureRef", "WarcInfo", "WarcLocation", "WarcWriter"]
-
-_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +131,7 @@ class WarcWriter:
             with suppress(OSError):
                 self._file.truncate(offset)
                 self._file.seek(offset)
-            if error.errno in _FULL:
+            if error.errno in FULL:
                 raise DiskFullError(
                     f"{self._open_path}: the disk is full.", "Free some space; what was written before is kept."
                 ) from error
