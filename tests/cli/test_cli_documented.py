@@ -1,5 +1,6 @@
 """Every command, setting, exit code and table is documented, and the generated pages are current."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -47,6 +48,23 @@ def test_table_and_its_columns_are_documented(table):
     assert section, f"no section for table {table.name}"
     documented = re.findall(r"^\| `(\w+)` \|", section[1], re.MULTILINE)
     assert documented == [column.name for column in table.columns]
+
+
+def public_modules(room: str) -> list[str]:
+    """The modules of a room that define something public."""
+    found = []
+    for file in sorted((ROOT / "src" / "recrawl" / room).glob("*.py")):
+        defined = [node.name for node in ast.parse(file.read_text(encoding="utf-8")).body if hasattr(node, "name")]
+        if any(not name.startswith("_") for name in defined):
+            found.append(f"recrawl.{room}.{file.stem}")
+    return found
+
+
+@pytest.mark.parametrize("room", ["detect", "estimate", "predict", "schedule", "capture", "assess", "plan"])
+def test_every_module_of_a_thinking_room_is_documented(room):
+    """A new estimator, policy, strategy or measure has its place in the reference."""
+    on_page = re.findall(r"^::: (\S+)$", text_of(f"api/{room}.md"), re.MULTILINE)
+    assert sorted(on_page) == public_modules(room)
 
 
 def test_documented_command_lines_exist():

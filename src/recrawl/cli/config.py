@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
-import typer
-
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
-from recrawl.cli.settings import declared
+from recrawl.cli.settings import declared, without_password
+from recrawl.cli.tables import print_json, print_table
 from recrawl.cli.verbs import TeachingCommand, new_app
 from recrawl.cli.workspace import open_workspace
 
@@ -36,18 +33,21 @@ def show(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, ass
     """
     configuration = open_workspace(workspace, parse_assignments(assignments or [])).configuration
     if json_output:
-        rows = {
-            setting.key: {"value": configuration.value(setting), "origin": str(configuration.origins[setting.key])}
-            for setting in declared()
-        }
-        typer.echo(json.dumps(rows, indent=2))
+        rows = {}
+        for setting in declared():
+            value = configuration.value(setting)
+            shown = without_password(value) if isinstance(value, str) else value
+            rows[setting.key] = {"value": shown, "origin": str(configuration.origins[setting.key])}
+        print_json(rows)
         return
-    from recrawl.cli.tables import print_table
-
     print_table(
         ("setting", "value", "origin"),
         [
-            (setting.key, setting.kind.write(configuration.value(setting)), str(configuration.origins[setting.key]))
+            (
+                setting.key,
+                without_password(setting.kind.write(configuration.value(setting))),
+                str(configuration.origins[setting.key]),
+            )
             for setting in declared()
         ],
     )

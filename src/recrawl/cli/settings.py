@@ -7,6 +7,7 @@ anything: :mod:`recrawl.cli.configuration` does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -242,3 +243,12 @@ def declared() -> Iterator[Setting]:
         for entry in fields(stage):
             default: Value = getattr(stage(), entry.name)
             yield Setting(section, entry.name, entry.metadata["kind"], default, entry.metadata["help"])
+
+
+def without_password(text: str) -> str:
+    """A URL that is fit to be seen; any other text as it is.
+
+    >>> without_password("postgresql://me:secret@host/name"), without_password("recrawl.db")
+    ('postgresql://me:***@host/name', 'recrawl.db')
+    """
+    return re.sub(r"(://[^:/@]*:).*@", r"\1***@", text)

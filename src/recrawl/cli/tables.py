@@ -1,26 +1,94 @@
-"""Tables for people."""
+"""Rows for people, as tables, and for programs, as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import typer
+
+from recrawl.time import format_duration
 
 PIPED_WIDTH = 200
-"""Columns when the output is not a terminal: wide enough that URLs stay whole."""
+"""Columns when the output is not a terminal: wide enough that most URLs stay whole."""
 
 
-def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = (), title: str = ""
-) -> None:
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
     """Print rows under their headings, the columns named in ``right`` flush right. Text is printed as it is."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
+    table = Table(box=SIMPLE_HEAD if any(columns) else None, pad_edge=False, show_header=any(columns))
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     console = Console()
-    Console(width=None if console.is_terminal else PIPED_WIDTH).print(table)
+    if not console.is_terminal:
+        console.width = PIPED_WIDTH
+    console.print(table)
+
+
+def print_columns(columns: Mapping[str, Sequence[Any]]) -> None:
+    """Print a table given by columns; what each column holds is known by its name."""
+    shown = [[_SHOWN.get(name, str)(value) for value in values] for name, values in columns.items()]
+    headings = [name.replace("_", " ") for name in columns]
+    right = [name.replace("_", " ") for name in columns if name not in _TEXTS]
+    print_table(headings, list(zip(*shown, strict=True)), right=right)
+
+
+def rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, object]]:
+    """The same table by rows.
+
+    >>> rows_of({"id": [1, 2], "host": ["a", "b"]})
+    [{'id': 1, 'host': 'a'}, {'id': 2, 'host': 'b'}]
+    """
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def print_json(value: Sequence[Mapping[str, object]] | Mapping[str, object]) -> None:
+    """Print strict JSON: a number that is not finite becomes null."""
+    typer.echo(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _finite(value: object) -> object:
+    match value:
+        case Mapping():
+            return {str(key): _finite(entry) for key, entry in value.items()}
+        case list() | tuple():
+            return [_finite(entry) for entry in value]
+        case float():
+            return value if math.isfinite(value) else None
+        case _:
+            return value
+
+
+def shown_time(when: float) -> str:
+    """A time as people read it, in UTC; a dash where there is none.
+
+    >>> shown_time(0.0), shown_time(float("nan")), shown_time(float("inf"))
+    ('1970-01-01 00:00', '–', 'never')
+    """
+    if when == math.inf:
+        return "never"
+    if not math.isfinite(when):
+        return "–"
+    return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+_TEXTS = ("url", "host", "outcome", "verdict")
+_SHOWN: dict[str, Callable[[Any], str]] = {
+    "importance": "{:g}".format,
+    "delay": format_duration,
+    "seconds": "{:.3f}".format,
+    **dict.fromkeys(("time", "discovered", "last_look", "last_change", "next_due"), shown_time),
+    "ready_at": lambda when: shown_time(when) if when > 0 else "–",
+    **dict.fromkeys(("changes_per_day", "low", "high"), "{:.3g}".format),
+    "changes_every": format_duration,
+}
+"""How the values of a column are shown, where it is not as they are."""

@@ -35,7 +35,7 @@ VERBS = (
     Verb("init", "init:init", "Make a workspace: a folder with settings, a store and room for archive files."),
     Verb("add", "add:add", "Add pages to come back to."),
     Verb("status", "status:status", "Say what there is, how fresh it is and what is due."),
-    Verb("list", "listing:listing", "List pages, hosts, due pages or visits."),
+    Verb("list", "listing:listing", "List pages, hosts or visits."),
     Verb("rates", "rates:rates", "Estimate how often each page changes, and how sure that is."),
     Verb("export", "export:export", "Write visits or histories to a Parquet file."),
     Verb("config", "config:app", "Show the settings and where each comes from."),

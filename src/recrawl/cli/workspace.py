@@ -6,9 +6,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recrawl.cli.configuration import FILE_NAME, Configuration, configure
+from recrawl.cli.settings import without_password
 from recrawl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from recrawl.store.base import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,17 @@ class Workspace:
         """Location of the store: a PostgreSQL URL as it is, a file relative to the workspace."""
         location = self.configuration.settings.store.location
         return location if "://" in location else str(self.folder / location)
+
+    @property
+    def shown_store(self) -> str:
+        """The same for people to see: without a password."""
+        return without_password(self.store)
+
+    def open_store(self) -> Store:
+        """Open the store, which must exist."""
+        from recrawl.store.open import open_store
+
+        return open_store(self.store)
 
 
 def open_workspace(folder: Path, flags: Mapping[str, object]) -> Workspace:

@@ -1,0 +1,50 @@
+"""``recrawl status``: what there is, how fresh it is and what is due."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from recrawl.cli.configuration import parse_assignments
+from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.workspace import open_workspace
+
+EXAMPLES = """
+recrawl status -w my-archive
+recrawl status --json
+"""
+
+
+def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, assignments: SetOption = None) -> None:
+    """Say what there is, how fresh it is and what is due.
+
+    Freshness is an estimate: the probability that a page is still as it was when last seen, from how often it changes
+    and how long ago that was, averaged over all pages that were ever seen.
+    """
+    from recrawl.cli.knowledge import learn
+    from recrawl.cli.tables import print_json, print_table, shown_time
+    from recrawl.crawl.clock import RealClock
+
+    now = RealClock().now()
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    with place.open_store() as store:
+        counts, next_due, known = store.counts(now), store.next_due(), learn(store)
+    seen = len(known.histories)
+    fresh = float(known.fresh(now).mean()) if seen else float("nan")
+    last = float(known.histories.last_visit.max()) if seen else float("nan")
+    if json_output:
+        facts = {"fresh": fresh, "seen": seen, "last_look": last, "next_due": next_due, "now": now}
+        print_json({"workspace": str(place.folder), "store": place.shown_store, **dataclasses.asdict(counts), **facts})
+        return
+    rows = [
+        ("workspace", str(place.folder)),
+        ("store", place.shown_store),
+        ("pages", f"{counts.pages} on {counts.hosts} hosts, {seen} of them seen"),
+        ("visits", f"{counts.visits}: {counts.changed} found a change, {counts.failed} failed"),
+        ("links", str(counts.links)),
+        ("captures", str(counts.captures)),
+        ("last look", shown_time(last)),
+        ("fresh now", f"{fresh:.0%} of the pages seen (estimated)" if seen else "–"),
+        ("due now", f"{counts.due} pages, {counts.leased} in the hands of workers"),
+        ("next due", shown_time(next_due)),
+    ]
+    print_table(("", ""), rows)
