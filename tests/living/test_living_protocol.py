@@ -10,6 +10,7 @@ import pytest
 
 from recrawl.errors import ConfigError
 from recrawl.living import Lie, LivingWeb, Noise, Offer, Quirks
+from recrawl.living.quirks import Failure
 from recrawl.simulate.web import PageKind
 from recrawl.time import DAY, VirtualClock, from_http_date, to_http_date
 
@@ -273,6 +274,15 @@ def test_failures_depend_on_page_and_count_not_on_order(run, small):
     rounds = [[together.get(page).status for page in pages] for _ in range(10)]
     alone = [[answer.status for answer in ask_again(apart, page, 10)] for page in pages]
     assert np.array_equal(np.array(rounds).T, np.array(alone))
+    assert len({tuple(statuses) for statuses in alone}) == len(pages)
+
+
+def test_each_failure_has_its_own_chance():
+    quirks = Quirks(errors=0.1, busy=0.2, slow=0.15, truncated=0.25)
+    drawn = Counter(quirks.failure(0, page, count) for page in range(40) for count in range(100))
+    shares = {failure.name: drawn[failure] / 4_000 for failure in Failure}
+    expected = {"ERROR": 0.1, "BUSY": 0.2, "SLOW": 0.15, "TRUNCATED": 0.25, "NONE": 0.3}
+    assert shares == {name: pytest.approx(share, abs=0.025) for name, share in expected.items()}
 
 
 def test_quirks_out_of_range_are_refused():

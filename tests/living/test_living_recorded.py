@@ -98,6 +98,7 @@ def test_a_span_and_a_number_of_pages_cut_the_site(web):
     assert cut.changes.times.max() <= 1.5e9
     assert np.all(cut.born <= 1.5e9)
     assert np.all(cut.died > 1.4e9)
+    assert cut.links.added.max() <= 1.5e9 < web.links.added.max()
     for page, path in enumerate(cut.path):
         whole = web.path.index(path)
         assert cut.version(page, 1.45e9) == web.version(whole, 1.45e9)

@@ -57,6 +57,10 @@ def test_growth_brings_late_births_deaths_and_passing_links():
     assert np.sum(np.isfinite(web.died)) == pytest.approx(0.2 * leaves, rel=0.4)
     passing = np.isfinite(web.links.removed) & (web.links.added > START) & (web.links.removed > web.links.added)
     assert passing.sum() > 50
+    dead = np.flatnonzero(np.isfinite(web.died))
+    assert all(page in web.links_at((page - 1) // 8, np.nextafter(web.died[page], 0)) for page in dead)
+    tree = [(page, (page - 1) // 8) for page in dead]
+    assert not any(page in web.links_at(parent, web.died[page]) for page, parent in tree)
     before, after = web.links_between(START)[0], web.links_between(web.end)[0]
     assert len(before) != len(after)
 
