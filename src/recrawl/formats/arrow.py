@@ -176,6 +176,8 @@ def _refuse(wrong: AnyArray, what: str, source: str) -> None:
 def _write(path: Path, table: Any) -> None:  # noqa: ANN401 - a pyarrow.Table
     parquet = require("pyarrow.parquet", "columns")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # Parquet guards its pages by checksums but not its footer: a damaged row count would go unnoticed.
+    table = table.replace_schema_metadata({**table.schema.metadata, b"recrawl.rows": str(table.num_rows)})
     try:
         with part.open("wb") as file:
             parquet.write_table(table, file, compression="zstd", write_page_checksum=True)
@@ -202,7 +204,12 @@ def _read(path: Path, kind: str) -> Any:  # noqa: ANN401 - a pyarrow.Table
     with _told(path), parquet.ParquetFile(path, page_checksum_verification=True) as file:
         label = file.schema_arrow.metadata or {}
         _check_label(label.get(b"recrawl.table", b""), label.get(b"recrawl.version", b""), kind, path)
-        return file.read()
+        table = file.read()
+    if label.get(b"recrawl.rows", str(table.num_rows).encode()) != str(table.num_rows).encode():
+        raise InputError(
+            f"it has {table.num_rows} rows, which is not how many were written", "Write it again.", source=str(path)
+        )
+    return table
 
 
 def _check_label(table: bytes, version: bytes, kind: str, path: Path) -> None:
