@@ -1,0 +1,205 @@
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recrawl.model import ChangeKind, Histories, Outcome, Verdict, Visit, Visits
+from recrawl.store import CaptureRecord, open_store, segments
+
+
+def same(one, other):
+    names = one.columns() if isinstance(one, Visits) else Histories.__slots__
+    for name in names:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+@pytest.fixture
+def small_segments(monkeypatch):
+    """Segments that fill after a handful of visits, so that few visits go through all that many would."""
+    monkeypatch.setattr(segments, "SEGMENT_VISITS", 7)
+
+
+def some_visits(rng, pages, count, start=0.0):
+    return Visits.of(
+        rng.choice(pages, count),
+        start + rng.permutation(count) * 1.25,
+        outcome=rng.integers(0, 8, count),
+        verdict=rng.integers(0, 3, count),
+        kinds=rng.integers(0, 128, count),
+        status=rng.integers(-5000, 600, count),
+        size=rng.integers(0, 2**40, count),
+        cost=rng.random(count),
+        new_internal=rng.integers(-1, 9, count),
+        new_external=rng.integers(-1, 9, count),
+        added_internal=rng.integers(-1, 9, count),
+        added_external=rng.integers(-1, 2**31 - 1, count),
+    )
+
+
+def test_visits_come_back_as_they_were_recorded(store):
+    rng = np.random.default_rng(1)
+    pages = store.discover([f"http://a.example/{n}" for n in range(20)], 0.0)
+    visits = some_visits(rng, pages, 200)
+    for start in range(0, 200, 64):
+        store.record(visits.take(slice(start, start + 64)))
+    same(store.visits(), visits.sorted())
+
+
+def test_recording_nothing(store):
+    store.record(Visits.empty(), due=np.empty(0), validators=[], worker="w", host_ready=np.empty(0))
+    assert len(store.visits()) == 0
+    assert len(store.histories()) == 0
+    assert store.counts(0.0).visits == 0
+
+
+def test_the_same_visit_recorded_twice_is_one_visit(store, small_segments):
+    pages = store.discover(["http://a.example/1", "http://a.example/2"], 0.0)
+    visits = Visits.of(np.repeat(pages, 10), np.tile(np.arange(10.0), 2), verdict=1)
+    store.record(visits)
+    store.record(visits)
+    store.record(Visits.of(pages[[0, 0]], [3.0, 3.0], verdict=[2, 2]))
+    same(store.visits(), visits)
+    assert store.histories(pages=pages).counts().tolist() == [9, 9]
+
+
+def test_a_batch_fills_several_segments(store, small_segments):
+    pages = store.discover([f"http://a.example/{n}" for n in range(9)], 0.0)
+    visits = some_visits(np.random.default_rng(3), pages, 40)
+    store.record(visits)
+    same(store.visits(), visits.sorted())
+    counts = store.counts(0.0)
+    assert counts.visits == 40
+    assert counts.changed == np.count_nonzero(visits.verdict == Verdict.CHANGED)
+    assert counts.failed == np.count_nonzero(visits.outcome > Outcome.GONE)
+
+
+def test_a_visit_of_a_page_nobody_knows_is_refused_whole(store):
+    pages = store.discover(["http://a.example/1"], 0.0)
+    for wrong in (0, 2, -1):
+        with pytest.raises(ValueError, match="page ids"):
+            store.record(Visits.of([pages[0], wrong], [1.0, 1.0]))
+    assert len(store.visits()) == 0
+
+
+when = st.integers(0, 30).map(float)
+looks = st.fixed_dictionaries(
+    {
+        "outcome": st.sampled_from(list(Outcome)),
+        "verdict": st.sampled_from(list(Verdict)),
+        "kinds": st.integers(0, 127).map(ChangeKind),
+    }
+)
+
+
+@st.composite
+def batches_of_visits(draw):
+    """Batches, in which the same visit may come again, in the same batch or later."""
+    known = draw(st.dictionaries(st.tuples(st.integers(1, 6), when), looks, min_size=1, max_size=40))
+    visits = [Visit(page, time, **look) for (page, time), look in known.items()]
+    batches = draw(st.lists(st.lists(st.sampled_from(visits), max_size=20), max_size=4))
+    return [Visits.from_rows(batch) for batch in batches]
+
+
+selections = st.fixed_dictionaries(
+    {
+        "pages": st.none() | st.sets(st.integers(1, 7), max_size=4).map(lambda ids: np.array(sorted(ids), np.int64)),
+        "host": st.none() | st.integers(1, 3),
+        "since": st.none() | when,
+        "until": st.none() | when,
+    }
+)
+
+
+def selected(visits, selection):
+    keep = np.ones(len(visits), bool)
+    if selection["pages"] is not None:
+        keep &= np.isin(visits.page, selection["pages"])
+    if selection["host"] is not None:
+        keep &= (visits.page - 1) % 2 == selection["host"] - 1
+    if selection["since"] is not None:
+        keep &= visits.time >= selection["since"]
+    if selection["until"] is not None:
+        keep &= visits.time <= selection["until"]
+    return visits.take(keep)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    batches=batches_of_visits(),
+    selection=selections,
+    kind=st.none() | st.sampled_from([ChangeKind.TEXT, ChangeKind.LINKS]),
+)
+def test_what_is_read_is_what_was_recorded(new_location, small_segments, batches, selection, kind):
+    with open_store(new_location(), durable=False) as store:
+        store.discover([f"http://h{n % 2}.example/{n}" for n in range(6)], 0.0)
+        for batch in batches:
+            store.record(batch)
+        expected = selected(Visits.concatenate(batches), selection)
+        same(store.histories(**selection, kind=kind), Histories.from_visits(expected, kind))
+        found = store.visits(**selection)
+        once = dict.fromkeys(zip(*(column.tolist() for column in expected.sorted().columns().values()), strict=True))
+        assert list(zip(*(column.tolist() for column in found.columns().values()), strict=True)) == list(once)
+
+
+def test_few_pages_among_many_visits(store, monkeypatch):
+    """Few pages are looked up by key, many are read from the packs: the answer is the same."""
+    monkeypatch.setattr(segments, "SEGMENT_VISITS", 500)
+    rng = np.random.default_rng(7)
+    pages = store.discover([f"http://h{n % 5}.example/{n}" for n in range(50)], 0.0)
+    visits = some_visits(rng, pages, 3_000)
+    store.record(visits)
+    for chosen in (pages[:1], pages[[3, 17]], pages[5:45]):
+        expected = visits.take(np.isin(visits.page, chosen))
+        same(store.visits(pages=chosen), expected.sorted())
+        same(store.histories(pages=chosen), Histories.from_visits(expected))
+
+
+def test_a_full_segment_is_packed_and_its_rows_stay(store, small_segments):
+    pages = store.discover(["http://a.example/1"], 0.0)
+    store.record(Visits.of(np.repeat(pages, 16), np.arange(16.0), verdict=2))
+    [(count, visits)] = store._database.read(lambda session: session.rows(session.statements.segments))
+    assert (count, visits) == (3, 16)
+    packs = store._database.read(lambda session: session.rows(session.statements.packs_between, -np.inf, np.inf, 0, 10))
+    assert [segments.unpack(pack)["time"].tolist() for _, pack in packs] == [
+        [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+        [7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0],
+    ]
+    assert store.visits().time.tolist() == list(range(16))
+
+
+def test_captures_are_kept_once(store):
+    pages = store.discover(["http://a.example/1", "http://a.example/2"], 0.0)
+    made = [
+        CaptureRecord(int(pages[1]), 5.0, 200, "text/html", b"d" * 20, 1234, "a.warc.gz", 0, 456),
+        CaptureRecord(int(pages[0]), 6.0, 404, "", b"", 0, "a.warc.gz", 456, 2**40),
+    ]
+    store.record(Visits.of(pages[::-1], [5.0, 6.0]), captures=made)
+    store.record(Visits.of(pages[::-1], [5.0, 6.0]), captures=made)
+    assert store.captures(pages) == made[::-1]
+    assert store.captures(pages[1:]) == made[:1]
+    assert store.captures(np.empty(0, np.int64)) == []
+    assert store.counts(0.0).captures == 2
+
+
+def test_links_keep_the_first_and_the_last_time_they_were_seen(store):
+    store.discover([f"http://a.example/{n}" for n in range(4)], 0.0)
+    store.record_links(np.array([2, 1, 1, 1]), np.array([1, 3, 2, 3]), np.array([5.0, 9.0, 4.0, 7.0]))
+    store.record_links(np.array([1, 1, 1]), np.array([2, 3, 4]), np.array([20.0, 8.0, 20.0]))
+    store.record_links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    links = store.outlinks(np.array([1]))
+    assert links.target.tolist() == [2, 3, 4]
+    assert links.first_seen.tolist() == [4.0, 7.0, 20.0]
+    assert links.last_seen.tolist() == [20.0, 9.0, 20.0]
+    assert store.outlinks(np.array([2, 1])).source.tolist() == [1, 1, 1, 2]
+    assert len(store.outlinks(np.array([4]))) == 0
+    assert len(store.outlinks(np.empty(0, np.int64))) == 0
+    assert store.counts(0.0).links == 4
+
+
+def test_a_policy_finds_its_state_again(store):
+    assert store.load_state("price") is None
+    store.save_state("price", b"\x00\x01", 1.0)
+    store.save_state("price", b"new", 2.0)
+    store.save_state("other", b"", 2.0)
+    assert store.load_state("price") == b"new"
+    assert store.load_state("other") == b""
