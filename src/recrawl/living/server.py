@@ -42,6 +42,7 @@ class LoopbackServer:
         self._stop: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
         self._bugs: list[BaseException] = []
+        self.closing = False
         self.connections = 0
         self.open: set[_Connection] = set()
 
@@ -80,6 +81,7 @@ class LoopbackServer:
         server = await self._loop.create_server(lambda: _Connection(self, self._h11, handler), sock=self._socket)
         ready.set()
         await self._stop.wait()
+        self.closing = True
         server.close()
         for connection in list(self.open):
             connection.drop()
@@ -107,6 +109,8 @@ class _Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - what a stream server gets, for the type checker
         self._transport = transport
         self._server.open.add(self)
+        if self._server.closing:
+            transport.abort()  # taken up after the others were dropped
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a client may leave as it likes
         self._server.open.discard(self)
