@@ -125,11 +125,13 @@ def test_five_redirects_are_followed(serving, hops, allowed):
     assert len(server.requests) == min(hops, 5) + 1
 
 
-@pytest.mark.parametrize("location", ["Location: /robots.txt", "Location: mailto:a@b.example", "X: no location"])
-def test_redirects_to_nowhere_end(serving, location):
+@pytest.mark.parametrize(
+    ("location", "requests"), [("Location: /robots.txt", 6), ("Location: mailto:a@b.example", 1), ("X: no location", 1)]
+)
+def test_redirects_to_nowhere_end(serving, location, requests):
     rules, server = rules_of(serving, {"/robots.txt": answer(b"", "301 Moved", location)})
     assert rules.allowed(server.url("/"))
-    assert len(server.requests) <= 6
+    assert len(server.requests) == requests
 
 
 def test_only_the_first_500_kib_count(serving):
@@ -190,6 +192,17 @@ def test_trouble_is_asked_about_again_and_ends(serving):
         return [rules.allowed(server.url("/")) for rules in (before, still, after)]
 
     assert with_cache(serving, {}, ask) == [False, False, True]
+
+
+def test_known_never_asks(serving):
+    async def ask(cache, server, clock):
+        before = cache.known(server.url("/page"))
+        rules = await cache.rules(server.url("/page"))
+        fresh = cache.known(server.url("/other"))
+        clock.advance_to(rules.expires)
+        return before, fresh is rules, cache.known(server.url("/page")), len(server.requests)
+
+    assert with_cache(serving, {}, ask) == (None, True, None, 1)
 
 
 def test_tasks_share_one_request_and_hosts_do_not_share_rules(serving):

@@ -13,7 +13,7 @@ from recrawl.urls import Address, address
 
 _INVISIBLE = ["script", "style", "template", "noscript"]
 _LINKS = "a[href], area[href], frame[src], iframe[src], link[rel][href], meta[http-equiv][content]"
-_REFRESH = re.compile(r"^\s*[\d.]*\s*[;,]?\s*(?:url\s*=\s*)?[\"']?([^\"']+)", re.IGNORECASE)
+_REFRESH = re.compile(r"\s*[\d.]+(?:\s*[;,]\s*|\s+)(?:url\s*=\s*)?[\"']?([^\"']+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

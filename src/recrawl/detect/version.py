@@ -59,7 +59,8 @@ def body_of(capture: Capture) -> tuple[bytes, bool]:
 
 def redirect_version(capture: Capture) -> Version:
     """A redirect, whose text is its target. Without a valid one the target is empty."""
-    target = address(capture.header("location"), base=capture.url)
+    location = capture.header("location")
+    target = address(location, base=capture.url) if location else None
     to = target.url if target else ""
     return Version(digest(to.encode()), "", text_digest(f"→ {without_noise(to)}"), ChangeKind.TEXT, (), to)
 

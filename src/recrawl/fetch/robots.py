@@ -87,15 +87,20 @@ class RobotsCache:
         self._max_delay = max_delay
         self._entries: dict[str, _Entry] = {}
 
+    def known(self, host_url: str) -> Rules | None:
+        """The rules for ``scheme://host:port`` (or any URL there) if no request is needed to tell them."""
+        entry = self._entries.get(_origin(host_url))
+        fresh = entry is not None and entry.rules is not None and self._clock.now() < entry.rules.expires
+        return entry.rules if entry is not None and fresh else None
+
     async def rules(self, host_url: str) -> Rules:
-        """The rules for ``scheme://host:port`` (or any URL there)."""
-        parts = urlsplit(host_url)
-        origin = f"{parts.scheme}://{parts.netloc}"
-        entry = self._entries.setdefault(origin, _Entry())
+        """The rules for ``scheme://host:port`` (or any URL there), asked for if they are not known."""
+        entry = self._entries.setdefault(_origin(host_url), _Entry())
         async with entry.lock:
-            if entry.rules is None or self._clock.now() >= entry.rules.expires:
-                entry.rules = await self._ask(f"{origin}/robots.txt")
-            return entry.rules
+            known = self.known(host_url)
+            if known is None:
+                known = entry.rules = await self._ask(f"{_origin(host_url)}/robots.txt")
+            return known
 
     async def _ask(self, url: str) -> Rules:
         for _ in range(MAX_REDIRECTS + 1):
@@ -103,7 +108,8 @@ class RobotsCache:
             self._on_capture(capture)
             if not 300 <= capture.status < 400:  # noqa: PLR2004 - a redirect
                 return self._judge(capture)
-            target = address(capture.header("location"), base=url)
+            location = capture.header("location")
+            target = address(location, base=url) if location else None
             if target is None:
                 return self._free(f"{url} redirects to nowhere ({capture.status})")
             url = target.url
@@ -147,3 +153,8 @@ class RobotsCache:
             expires=self._clock.now() + self._retry,
             _decide=lambda _url: False,
         )
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
