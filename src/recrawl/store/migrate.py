@@ -73,11 +73,18 @@ def upgrade_postgres(url: str) -> None:
 def _upgrade(engine: sa.Engine) -> None:
     from alembic import command
     from alembic.config import Config
+    from sqlalchemy.exc import OperationalError
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-    engine.dispose()
+    try:
+        with engine.begin() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    except OperationalError as error:
+        raise StoreError(
+            f"The tables of the store cannot be made: {error.orig}.", "Check that there is room and that you may write."
+        ) from error
+    finally:
+        engine.dispose()

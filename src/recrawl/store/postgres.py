@@ -95,9 +95,13 @@ class PostgresDatabase:
         self._lock = threading.RLock()
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._closed = False
-        with self._explained():
-            if _outdated(self._connect(), self._shown, create=create):
-                upgrade_postgres(url)
+        try:
+            with self._explained():
+                if _outdated(self._connect(), self._shown, create=create):
+                    upgrade_postgres(url)
+        except BaseException:
+            self.close()
+            raise
 
     def read(self, work: Callable[[Session], T]) -> T:
         """Do ``work`` on one snapshot."""

@@ -96,6 +96,8 @@ class SqliteDatabase:
         self._lock = threading.RLock()
         if not path.exists() and not create:
             raise StoreError(f"There is no store at {path}.", "Make one with: recrawl init")
+        if not path.parent.is_dir():
+            raise StoreError(f"There is no folder {path.parent}.", "Make the folder first.")
         with _explained(path):
             if _outdated(path, create=create):
                 upgrade_sqlite(path)

@@ -17,7 +17,7 @@ class CaptureRecord:
     status: int
     mime: str
     digest: bytes
-    """Of the body, decoded: SHA-1, 20 bytes."""
+    """Of the payload (WARC-Payload-Digest): SHA-1, 20 bytes."""
     size: int
     """Bytes of body received."""
     warc_file: str

@@ -1,0 +1,94 @@
+import subprocess
+import sys
+import threading
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from recrawl.model import VISIT_COLUMNS
+from recrawl.store import open_store
+from recrawl.store.migrate import MIGRATIONS, REVISIONS, VERSION_TABLE
+from recrawl.store.schema import metadata
+
+
+@pytest.fixture
+def connection(engine, location):
+    if engine == "sqlite":
+        database = sa.create_engine(f"sqlite:///{location}")
+    else:
+        database = sa.create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(location))
+    with database.connect() as opened:
+        yield opened
+    database.dispose()
+
+
+def test_the_migrations_lead_to_the_schema(connection):
+    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+    assert compare_metadata(context, metadata) == []
+
+
+def test_the_revisions_we_know_are_those_there_are():
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("path_separator", "os")
+    scripts = ScriptDirectory.from_config(config)
+    assert [script.revision for script in scripts.walk_revisions()] == list(reversed(REVISIONS))
+
+
+def test_a_row_of_the_table_is_a_visit():
+    assert set(metadata.tables["visit"].columns.keys()) == {*VISIT_COLUMNS, "segment"}
+
+
+def test_creating_twice_changes_nothing(location):
+    with open_store(location) as store:
+        store.discover(["http://a.example/"], 1.0)
+    with open_store(location, create=True) as store:
+        assert store.counts(1.0).pages == 1
+
+
+def test_several_create_the_same_store_at_once(engine, tmp_path, request):
+    location = str(tmp_path / "new.db")
+    if engine == "postgres":
+        address = request.getfixturevalue("postgres")
+        with psycopg.connect(address % "postgres", autocommit=True) as server:
+            server.execute("DROP DATABASE IF EXISTS created_by_many WITH (FORCE)")
+            server.execute("CREATE DATABASE created_by_many")
+        location = address % "created_by_many"
+    script = f"from recrawl.store import open_store\nopen_store({location!r}, create=True).close()"
+    running = [subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE) for _ in range(3)]
+    for process in running:
+        _, error = process.communicate(timeout=60)
+        assert process.returncode == 0, error.decode()
+    with open_store(location) as store:
+        assert store.counts(0.0).pages == 0
+
+
+def test_opening_a_store_loads_neither_alembic_nor_sqlalchemy(empty_sqlite):
+    script = f"""
+import sys
+from recrawl.store import open_store
+open_store({str(empty_sqlite)!r}).close()
+assert not {{"alembic", "sqlalchemy", "psycopg", "pyarrow"}} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_store_serves_several_threads(store):
+    found = []
+
+    def work(start):
+        found.append(store.discover([f"http://h{n}.example/" for n in range(start, start + 60)], 0.0).tolist())
+
+    threads = [threading.Thread(target=work, args=(start,)) for start in (0, 20, 40, 0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert store.counts(0.0).pages == 100
+    assert len({page for pages in found for page in pages}) == 100
