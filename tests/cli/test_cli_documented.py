@@ -68,9 +68,10 @@ def test_every_module_of_a_thinking_room_is_documented(room):
 
 
 def test_documented_command_lines_exist():
-    """Every `recrawl VERB` that the pages mention is a verb."""
+    """Every `recrawl VERB` that a written page shows is a verb; generated pages have their own tests."""
     known = {verb.name for verb in VERBS}
-    for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "CONTRIBUTING.md"]:
+    written = [page for page in (ROOT / "docs").rglob("*.md") if page.name not in PAGES]
+    for page in [*written, ROOT / "CONTRIBUTING.md", ROOT / "README.md"]:
         for block in re.findall(r"```\w*\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
             for verb in re.findall(r"^(?:\s*\$ )?\s*(?:\w+=\S+ )?(?:uv run )?recrawl ([a-z]+)", block, re.MULTILINE):
                 assert verb in known, f"{page}: recrawl {verb}"

@@ -83,7 +83,7 @@ def test_help_teaches_purpose_explanation_and_examples(verb):
 def test_every_example_is_a_command_line_that_parses(verb):
     for command in commands(verb):
         for line in command.epilog.strip().splitlines():
-            words = shlex.split(line.split("   ")[0].partition("recrawl ")[2])
+            words = shlex.split(line.split("  ")[0].partition("recrawl ")[2])
             assert words[0] == verb.name
             rest = words[1:] if command.name == verb.name else words[2:]
             command.make_context(command.name, rest)
