@@ -18,7 +18,7 @@ SCAN_PER_SEEK = 20
 """Visits that are scanned in the time of one look into a segment for a page, roughly, in both engines."""
 
 _VISIT = np.dtype(list(VISIT_COLUMNS.items()))
-_PAGE = np.dtype([("page", np.int64)])
+_ID = np.dtype([("id", np.int64)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def select(
 ) -> Selection:
     """The selection that the arguments of ``Store.visits`` describe."""
     if host is not None:
-        of_host = session.table(_PAGE, session.statements.pages_of_host, host)["page"]
+        of_host = session.table(_ID, session.statements.pages_of_host, host)["id"]
         pages = of_host if pages is None else np.intersect1d(of_host, pages)
     chosen = None if pages is None else np.unique(np.asarray(pages, np.int64))
     return Selection(chosen, -np.inf if since is None else since, np.inf if until is None else until)
@@ -80,18 +80,19 @@ def _worth_seeking(session: Session, selection: Selection) -> bool:
 
 def _seek(session: Session, selection: Selection) -> Visits:
     """Visits of few pages, through the key."""
-    if selection.pages is None or not len(selection.pages):
+    segments = session.table(_ID, session.statements.segments_between, selection.since, selection.until)["id"]
+    if selection.pages is None or not len(selection.pages) or not len(segments):
         return Visits.empty()
-    return _visits(session.table(_VISIT, session.statements.visits_of_pages, selection.pages), selection)
+    return _visits(session.table(_VISIT, session.statements.visits_of_pages, segments, selection.pages), selection)
 
 
 def _scan(session: Session, selection: Selection) -> Visits:
     """Visits of many pages, segment after segment."""
-    segments = session.rows(session.statements.segments_between, selection.since, selection.until)
+    segments = session.table(_ID, session.statements.segments_between, selection.since, selection.until)["id"]
     return Visits.concatenate(
         [
             _visits(session.table(_VISIT, session.statements.visits_of_segment, segment), selection)
-            for (segment,) in segments
+            for segment in segments.tolist()
         ]
     )
 

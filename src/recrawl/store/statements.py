@@ -151,7 +151,7 @@ class Statements:
         )
         self.visits_of_segment = f"SELECT {_VISIT} FROM visit WHERE segment = $1 ORDER BY page, time"
         self.visits_of_pages = (
-            f"SELECT {_VISIT} FROM visit WHERE segment IN (SELECT id FROM visit_segment) AND page {among(1)}"
+            f"SELECT {_VISIT} FROM visit WHERE segment {among(1)} AND page {among(2)} ORDER BY segment, page, time"
         )
 
         # -- links and captures
