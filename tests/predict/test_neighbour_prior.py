@@ -36,6 +36,20 @@ def test_a_section_says_more_than_its_host():
     assert found[2] < 0.01
 
 
+def test_a_small_section_leans_on_its_host():
+    """One page in a section of its own, the same looks: on a hot host it is thought hotter than on a cold one."""
+    section = np.repeat([11, 12, 21, 22], [60, 1, 60, 1])
+    one_page = population(np.array([0.01]), looks=3)
+    many = population(np.repeat([0.1, 0.002], 60))
+    parts = [many.take(slice(0, 60)), one_page, many.take(slice(60, 120)), one_page]
+    gaps, changed = (np.concatenate([getattr(part, name) for part in parts]) for name in ("gaps", "changed"))
+    counts = np.concatenate([part.counts() for part in parts])
+    nothing = np.full(122, np.nan)
+    joined = Histories(np.arange(122), np.append(0, np.cumsum(counts)), gaps, changed, nothing, nothing, nothing)
+    found = prior.fit(joined, section // 10, section).of(np.array([1, 2]), np.array([12, 22])).mean()
+    assert found[0] > 4 * found[1]
+
+
 def test_a_new_section_is_believed_of_as_its_host_and_a_new_host_as_everything():
     model = three_sections()
     found = model.of(np.array([1, 2, 3]), np.array([99, 99, 99]))

@@ -9,62 +9,60 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from recrawl.schedule.frontier import Fetch, Frontier, Wait
 from recrawl.schedule.politeness import Politeness, PolitenessRules
 
 RULES = PolitenessRules(factor=2.0, shortest=1.0, longest=10.0, crawl_delay_cap=20.0)
 
-pages = st.integers(0, 11)
+PAGES, HOSTS = 10, 4
+
 hosts = st.integers(0, 3)
 times = st.integers(0, 60).map(float)
 
 
-class AgainstModel(RuleBasedStateMachine):
-    """Every step is also taken by a dictionary that is searched from end to end."""
+class Model:
+    """The frontier beside a dictionary that is searched from end to end at every step."""
 
-    @initialize(tidy=st.booleans())
-    def start(self, tidy):
+    def __init__(self, *, tidy):
         self.frontier = Frontier(Politeness(RULES))
-        self.politeness = self.frontier._politeness
         self.tidy = tidy
         self.offers = {}
-        self.free = dict.fromkeys(range(4), -math.inf)
+        self.free = dict.fromkeys(range(HOSTS), -math.inf)
         self.delay = {}
         self.running = {}
         self.now = 0.0
+        self.fetched = 0
 
-    @rule(batch=st.lists(st.tuples(pages, hosts, times), max_size=6))
-    def offer(self, batch):
+    def offer(self, rng):
+        n = rng.integers(1, 6)
+        page, host = rng.integers(0, PAGES, n), rng.integers(0, HOSTS, n)
+        due = np.floor(self.now + rng.integers(-6, 7, n))
         if self.tidy:
             self.frontier._pushed = 10_000
-        columns = np.array(batch, dtype=float).reshape(-1, 3).T
-        self.frontier.offer(columns[0].astype(np.int64), columns[1].astype(np.int64), columns[2])
-        self.offers.update({page: (due, host) for page, host, due in batch})
+        self.frontier.offer(page, host, due)
+        self.offers.update(zip(page.tolist(), zip(due.tolist(), host.tolist(), strict=True), strict=True))
 
-    @rule(chosen=st.lists(pages, max_size=3))
-    def withdraw(self, chosen):
-        self.frontier.withdraw(np.array(chosen, dtype=np.int64))
-        for page in chosen:
-            self.offers.pop(page, None)
+    def withdraw(self, rng):
+        page = rng.integers(0, PAGES, 2)
+        self.frontier.withdraw(page)
+        for one in page.tolist():
+            self.offers.pop(one, None)
 
-    @rule(step=st.integers(0, 9).map(float))
-    def pass_time(self, step):
-        self.now += step
-
-    @rule(host=hosts, until=times)
-    def block(self, host, until):
-        self.politeness.block_until(host, until)
+    def block(self, rng):
+        host, until = int(rng.integers(0, HOSTS)), self.now + float(rng.integers(0, 9))
+        self.frontier._politeness.block_until(host, until)
         self.free[host] = max(self.free[host], until)
 
-    @rule(host=hosts, delay=st.none() | st.integers(0, 30).map(float))
-    def crawl_delay(self, host, delay):
-        self.politeness.set_crawl_delay(host, delay)
+    def crawl_delay(self, rng):
+        host, delay = int(rng.integers(0, HOSTS)), [None, 0.0, 2.0, 5.0, 30.0][rng.integers(0, 5)]
+        self.frontier._politeness.set_crawl_delay(host, delay)
         self.delay[host] = delay
 
-    @rule()
-    def step(self):
+    def pass_time(self, rng):
+        self.now += float(rng.integers(0, 5))
+
+    def ask(self, rng):
         answer = self.frontier.next(self.now)
         idle = {page: (due, host) for page, (due, host) in self.offers.items() if host not in self.running}
         moments = {page: max(due, self.free[host]) for page, (due, host) in idle.items()}
@@ -76,24 +74,29 @@ class AgainstModel(RuleBasedStateMachine):
         assert answer == Fetch(page, host)
         del self.offers[page]
         self.running[host] = page
+        self.fetched += 1
 
-    @precondition(lambda self: self.running)
-    @rule(duration=st.integers(0, 8).map(float))
-    def finish(self, duration):
-        host, page = next(iter(self.running.items()))
-        del self.running[host]
-        self.frontier.done(page, host, self.now, duration)
+    def finish(self, rng):
+        if not self.running:
+            return
+        host = int(rng.choice(list(self.running)))
+        duration = float(rng.integers(0, 4))
+        self.frontier.done(self.running.pop(host), host, self.now, duration)
         delay = self.delay.get(host)
         pause = min(max(2.0 * duration, 1.0), 10.0) if delay is None else max(min(delay, 20.0), 1.0)
         self.free[host] = max(self.free[host], self.now + pause)
 
-    @invariant()
-    def same_size(self):
-        assert len(self.frontier) == len(self.offers)
 
-
-AgainstModel.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
-TestAgainstModel = AgainstModel.TestCase
+@given(seed=st.integers(0, 2**32), tidy=st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_every_step_is_that_of_a_model_that_looks_at_everything(seed, tidy):
+    rng = np.random.default_rng(seed)
+    model = Model(tidy=tidy)
+    steps = [model.offer, model.withdraw, model.block, model.crawl_delay, model.pass_time, model.ask, model.finish]
+    for step in rng.choice(len(steps), 250, p=[0.12, 0.06, 0.06, 0.04, 0.2, 0.32, 0.2]):
+        steps[step](rng)
+        assert len(model.frontier) == len(model.offers)
+    assert model.fetched > 5
 
 
 @given(
@@ -137,6 +140,38 @@ def test_never_two_requests_to_one_host():
     frontier.done(1, 7, 5.0, 0.0)
     assert frontier.next(5.0) == Wait(6.0)
     assert frontier.next(6.0) == Fetch(2, 7)
+
+
+def two_ready_hosts():
+    """Pages 1 and 2 of host 7 and page 3 of host 8, all due; host 8's is taken, so host 7 is known to be ready."""
+    frontier = Frontier(Politeness(RULES))
+    frontier.offer(np.array([1, 2, 3]), np.array([7, 7, 8]), np.array([5.0, 6.0, 0.0]))
+    assert frontier.next(10.0) == Fetch(3, 8)
+    return frontier
+
+
+def test_a_host_that_was_ready_can_still_be_blocked():
+    frontier = two_ready_hosts()
+    frontier._politeness.block_until(7, 50.0)
+    assert frontier.next(10.0) == Wait(50.0)
+    assert frontier.next(50.0) == Fetch(1, 7)
+
+
+def test_the_first_page_of_a_ready_host_can_still_leave_it():
+    withdrawn, moved, put_off = (two_ready_hosts() for _ in range(3))
+    withdrawn.withdraw(np.array([1]))
+    assert withdrawn.next(10.0) == Fetch(2, 7)
+    moved.offer(np.array([1]), np.array([9]), np.array([9.0]))
+    assert [moved.next(10.0), moved.next(10.0)] == [Fetch(2, 7), Fetch(1, 9)]
+    put_off.offer(np.array([1]), np.array([7]), np.array([90.0]))
+    assert put_off.next(10.0) == Fetch(2, 7)
+    assert len(put_off) == 1
+
+
+def test_a_page_offered_earlier_than_the_first_of_a_ready_host_goes_first():
+    frontier = two_ready_hosts()
+    frontier.offer(np.array([4]), np.array([7]), np.array([1.0]))
+    assert frontier.next(10.0) == Fetch(4, 7)
 
 
 def test_a_page_that_is_never_due_waits_for_ever():

@@ -69,9 +69,6 @@ class Frontier:
             raise ValueError(msg)
         touched: dict[int, None] = {}
         for page_id, host_id, when in zip(page.tolist(), host.tolist(), due.tolist(), strict=True):
-            before = self._offer.get(page_id)
-            if before is not None and before[1] != host_id:
-                touched[before[1]] = None
             self._offer[page_id] = when, host_id
             heapq.heappush(self._queue.setdefault(host_id, []), (when, page_id))
             touched[host_id] = None
@@ -81,20 +78,21 @@ class Frontier:
         self._tidy()
 
     def withdraw(self, page: IntArray) -> None:
-        """Take pages off; those that are not on offer, or are being fetched, are left alone. O(log n) each."""
-        offers = (self._offer.pop(page_id, None) for page_id in page.tolist())
-        for host_id in dict.fromkeys(offer[1] for offer in offers if offer is not None):
-            self._settle(host_id)
+        """Take pages off; those that are not on offer, or are being fetched, are left alone. O(1) each."""
+        for page_id in page.tolist():
+            self._offer.pop(page_id, None)
 
     def next(self, now: float) -> Fetch | Wait:
         """What to do at ``now``. A fetch takes the page off and its host until ``done``. O(log n) amortised."""
-        self._wake(now)
-        while self._ready:
+        while True:
+            self._wake(now)
+            if not self._ready:
+                return Wait(self._waiting[0][0] if self._waiting else math.inf)
             entry = heapq.heappop(self._ready)
-            _, page, host = entry
+            due, page, host = entry
             if self._place.get(host) != entry:
                 continue
-            if self._servable(host) > now:
+            if self._head(host) != (due, page) or self._servable(host) > now:
                 self._settle(host)
                 continue
             heapq.heappop(self._queue[host])
@@ -103,8 +101,6 @@ class Frontier:
             self._in_flight[host] = page
             self._settle(host)
             return Fetch(page, host)
-        self._wake(now)
-        return Wait(self._waiting[0][0] if self._waiting else math.inf)
 
     def done(self, page: int, host: int, now: float, duration: float) -> None:
         """The fetch of ``page`` has ended after ``duration`` seconds; its host begins its pause. O(log n)."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from recrawl.estimate import gamma
 from recrawl.estimate.empirical_bayes import GroupPriors, fit_group_priors, vague
-from recrawl.model import BoolArray, FloatArray, GammaBelief, Histories, IntArray, Pages, Visits
+from recrawl.model import FloatArray, GammaBelief, Histories, IntArray, Pages, Visits
 from recrawl.model.arrays import offsets_of
 from recrawl.schedule.columns import Columns
 from recrawl.schedule.due import Demand
@@ -27,7 +27,7 @@ PagePrior: TypeAlias = Callable[[Pages], GammaBelief]
 
 
 class Valued:
-    """The policy of recrawl. Memory: 80 bytes a page and 17 a look.
+    """The policy of recrawl. Memory: about 90 bytes a page and 17 a look, room to grow aside.
 
     ``longest_interval`` is the floor against starvation: no page waits longer, whatever its value, and where pages
     are hopeless or the budget is too small it is all they get. ``prior`` replaces the prior that is otherwise
@@ -87,15 +87,16 @@ class Valued:
     def fit(self, budget: float, now: float) -> None:  # noqa: ARG002 - beliefs do not age yet
         """Estimate the prior anew, fold all looks into it again, and solve the price.
 
-        O(looks) for the beliefs and O(pages · steps) for the price.
+        O(looks log looks) for the beliefs and O(pages · steps) for the price.
         """
         if not len(self._ledger):
             return
-        pages, histories = self._ledger.pages, self._histories()
+        by_id = np.argsort(self._ledger.pages.id)
+        pages, histories = self._ledger.pages.take(by_id), self._histories(by_id)
         if self._given_prior is None:
             self._host_priors = fit_group_priors(histories, pages.host)
         belief = gamma.fit(histories, self._prior(pages))
-        self._shape["a"][:], self._shape["b"][:] = belief.a, belief.b
+        self._shape["a"][by_id], self._shape["b"][by_id] = belief.a, belief.b
         self._allocation = allocate(self._demand(slice(None)), budget)
 
     def due(self, page: IntArray, now: float) -> FloatArray:  # noqa: ARG002 - due times are absolute
@@ -125,13 +126,17 @@ class Valued:
         belief = self._belief.take(rows)
         return Demand(self._objective, belief, pages.importance, pages.cost, self._shortest, self._longest)
 
-    def _histories(self) -> Histories:
-        """All looks told so far, row by row. O(m log m)."""
-        n = len(self._ledger)
-        order = np.argsort(self._gaps["row"], kind="stable")
-        row: IntArray = self._gaps["row"][order]
-        seconds: FloatArray = self._gaps["seconds"][order]
-        changed: BoolArray = self._gaps["changed"][order]
-        last = self._ledger.last_look.copy()
+    def _histories(self, by_id: IntArray) -> Histories:
+        """All looks told so far; pages in the order of their ids, so that the order they came in does not matter."""
+        n = len(by_id)
+        rank = np.empty(n, dtype=np.int64)
+        rank[by_id] = np.arange(n)
+        row = rank[self._gaps["row"]]
+        order = np.argsort(row, kind="stable")
+        row, seconds, changed = row[order], self._gaps["seconds"][order], self._gaps["changed"][order]
+        last = self._ledger.last_look[by_id]
         first = last - np.bincount(row, seconds, n)
-        return Histories(np.arange(n), offsets_of(row, n), seconds, changed, first, last, np.full(n, np.nan))
+        last_change = np.full(n, np.nan)
+        found = Histories(self._ledger.pages.id[by_id], offsets_of(row, n), seconds, changed, first, last, last_change)
+        last_change[row[changed]] = found.look_times()[changed]
+        return found
