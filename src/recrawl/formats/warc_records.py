@@ -100,7 +100,7 @@ def records_of(capture: Capture, revisit_of: CaptureRef | None) -> tuple[Capture
         ref, main = revisit_of, _identical(capture, date, revisit_of)
     else:
         main = _response(capture, date, digest)
-        ref = CaptureRef(main.id, capture.url, capture.time, digest)
+        ref = response_ref(capture.url, capture.time, digest)
     beside = (("WARC-Target-URI", capture.url), ("WARC-Concurrent-To", f"<{main.id}>"))
     records = [main]
     if capture.raw_request:
@@ -110,10 +110,20 @@ def records_of(capture: Capture, revisit_of: CaptureRef | None) -> tuple[Capture
     return ref, records
 
 
+def response_ref(url: str, when: float, payload_digest: str) -> CaptureRef:
+    """The response record of a capture, named without looking for it: its id follows from URL and date.
+
+    >>> response_ref("http://example.org/", 0.0, "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ").record_id
+    'urn:uuid:9fcb7e26-35d1-51ca-bdbd-4f573915cf9a'
+    """
+    return CaptureRef(uuid.uuid5(uuid.NAMESPACE_URL, f"{warc_date(when)} {url}").urn, url, when, payload_digest)
+
+
 def _response(capture: Capture, date: str, digest: str) -> Record:
     cut = (("WARC-Truncated", capture.truncated),) if capture.truncated else ()
     headers = (*_target(capture), ("WARC-Payload-Digest", digest), *cut)
-    return Record("response", date, _RESPONSE, capture.raw_head + capture.raw_body, headers)
+    name = response_ref(capture.url, capture.time, digest).record_id
+    return Record("response", date, _RESPONSE, capture.raw_head + capture.raw_body, headers, name)
 
 
 def _identical(capture: Capture, date: str, original: CaptureRef) -> Record:

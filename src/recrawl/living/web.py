@@ -99,6 +99,11 @@ class LivingWeb:
         """Exact change times, lives, links and rates, by page and by URL."""
         return Truth(self._web, self.urls())
 
+    @property
+    def answered(self) -> int:
+        """How many requests there were so far."""
+        return len(self._log)
+
     def requests(self) -> Requests:
         """Every request so far, in order of arrival."""
         return Requests.of(list(self._log))

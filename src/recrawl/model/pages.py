@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What a page last said about its version, for a conditional request. Empty text where it said nothing."""
+    """What a page last said about its version, for a conditional request and the next verdict. Empty where unknown."""
 
     etag: str = ""
     last_modified: str = ""
@@ -33,6 +34,12 @@ class Validators:
     """Of the last body, decoded: SHA-1, 20 bytes."""
     text_digest: bytes = b""
     """Of the last body without noise: what the verdict compares."""
+    mime: str = ""
+    """Media type of the last body."""
+    gone: bool = False
+    """The last answer was that there is no such page."""
+    links_read_at: float = -math.inf
+    """When its links were last read: those seen then are the links of its last version."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,14 +26,11 @@ class Replay:
         self._seen = np.full(len(web), _NEVER, dtype=np.int64)
         """The version of each page that was seen last; ``_GONE`` if it was found missing."""
 
-    def run(self, start: float, end: float, *, budget: float, refit_every: float) -> Visits:
-        """Visit from ``start`` to ``end`` (seconds since the epoch) with ``budget`` visits per second.
-
-        The policy is fitted at the start and every ``refit_every`` seconds.
-        """
+    def run(self, start: float, end: float) -> Visits:
+        """Visit from ``start`` to ``end``, seconds since the epoch."""
         log: list[Visit] = []
         unsettled: list[Visit] = []
-        now = refit_at = start
+        now = start
         while now < end:
             self._find(now)
             match self._frontier.next(now):
@@ -44,12 +41,11 @@ class Replay:
                     self._settle(unsettled, now)
                     log += unsettled
                     unsettled = []
-                case Wait() if now >= refit_at:
-                    self._agenda.policy.fit(budget, now)
+                case Wait() if now >= self._agenda.fit_at:
+                    self._agenda.fit(now)
                     self._offer(np.sort(self._births[: self._found]), now)
-                    refit_at = now + refit_every
                 case Wait(until):
-                    now = min(until, self._next_birth(), refit_at, end)
+                    now = min(until, self._next_birth(), self._agenda.fit_at, end)
         return Visits.from_rows(log + unsettled)
 
     def _next_birth(self) -> float:

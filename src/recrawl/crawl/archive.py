@@ -1,0 +1,94 @@
+"""Where the bytes go."""
+
+from __future__ import annotations
+
+import base64
+from collections import OrderedDict
+from typing import Protocol
+
+import numpy as np
+
+from recrawl.crawl.target import Visited
+from recrawl.formats.warc import WarcWriter
+from recrawl.formats.warc_records import NOT_MODIFIED, CaptureRef, response_ref
+from recrawl.model import Capture
+from recrawl.store.base import Store
+from recrawl.store.values import CaptureRecord
+
+REVISIT = "warc/revisit"
+"""The media type under which indexes list a revisit (INTERFACES X1)."""
+_REMEMBERED = 100_000
+"""Pages whose last full response is kept in memory; beyond that the store is asked."""
+_FULL = range(200, 300)
+
+
+class Archive(Protocol):
+    """Keeps every answer. What it returns is written to the store with the visit."""
+
+    def keep(self, visited: Visited) -> list[CaptureRecord]:
+        """Keep the answer of a visit; nothing if there was none."""
+        ...
+
+    def keep_aside(self, capture: Capture) -> None:
+        """Keep an answer that belongs to no page: robots.txt, a sitemap."""
+        ...
+
+
+class NoArchive:
+    """Keeps nothing."""
+
+    def keep(self, visited: Visited) -> list[CaptureRecord]:  # noqa: ARG002 - nothing is kept
+        """Nothing."""
+        return []
+
+    def keep_aside(self, capture: Capture) -> None:
+        """Nothing."""
+
+
+class WarcArchive:
+    """Keeps answers in a WARC file; one that repeats what is there already becomes a revisit of it."""
+
+    def __init__(self, writer: WarcWriter, store: Store) -> None:
+        self._writer = writer
+        self._store = store
+        self._last: OrderedDict[int, CaptureRef | None] = OrderedDict()
+
+    def keep(self, visited: Visited) -> list[CaptureRecord]:
+        """Write the answer. A 304 to a page we have no copy of repeats nothing and is not kept."""
+        capture, page = visited.capture, visited.target.page
+        if capture is None or not capture.raw_head:
+            return []
+        original = self._original(page, capture.url) if visited.target.known else None
+        if capture.status == NOT_MODIFIED and original is None:
+            return []
+        place = self._writer.write(capture, revisit_of=original)
+        repeats = place.ref == original
+        if not repeats and capture.status in _FULL:
+            self._remember(page, place.ref)
+        digest = base64.b32decode(place.ref.payload_digest.removeprefix("sha1:"))
+        mime = REVISIT if repeats else visited.judgement.mime
+        size = len(capture.raw_body)
+        return [
+            CaptureRecord(
+                page, capture.time, capture.status, mime, digest, size, place.file, place.offset, place.length
+            )
+        ]
+
+    def keep_aside(self, capture: Capture) -> None:
+        """Write the answer, if there is one."""
+        if capture.raw_head:
+            self._writer.write(capture)
+
+    def _original(self, page: int, url: str) -> CaptureRef | None:
+        """The last full response of the page."""
+        if page not in self._last:
+            full = [c for c in self._store.captures(np.array([page])) if c.status in _FULL and c.mime != REVISIT]
+            digest = "sha1:" + base64.b32encode(full[-1].digest).decode() if full else ""
+            self._remember(page, response_ref(url, full[-1].time, digest) if full else None)
+        return self._last[page]
+
+    def _remember(self, page: int, ref: CaptureRef | None) -> None:
+        self._last[page] = ref
+        self._last.move_to_end(page)
+        if len(self._last) > _REMEMBERED:
+            self._last.popitem(last=False)

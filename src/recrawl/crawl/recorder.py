@@ -1,0 +1,118 @@
+"""Keep what visits brought: links and pages found, bytes archived, visits and due times in one transaction.
+
+Order matters for a kill at any moment. Links and new pages come first: writing them again changes nothing.
+The bytes come next: an archive record without a visit is only unused. The visit comes last, together with
+its due time and the end of its lease; once that is written, the visit is acknowledged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from recrawl.crawl.archive import Archive
+from recrawl.crawl.scope import HostScope
+from recrawl.crawl.target import Visited
+from recrawl.detect import Known
+from recrawl.model import ANSWERED, Capture, FloatArray, IntArray, Outcome, Validators, Visits
+from recrawl.schedule.agenda import Agenda
+from recrawl.store.base import Store
+from recrawl.store.values import CaptureRecord, Leased
+from recrawl.urls import address
+
+_REMEMBERED = 1_000_000
+"""URLs whose page id is kept in memory, about 200 MB; beyond that the store is asked again."""
+
+
+class Recorder:
+    """Between the visitor and the store."""
+
+    def __init__(self, worker: str, store: Store, agenda: Agenda, scope: HostScope, archive: Archive) -> None:
+        self._worker = worker
+        self._store = store
+        self._agenda = agenda
+        self._scope = scope
+        self._archive = archive
+        self._page_of: dict[str, int] = {}
+
+    def record(self, batch: Sequence[Visited], now: float, host_ready: FloatArray) -> None:
+        """Acknowledge a batch of visits; ``host_ready`` says, per visit, when its host may be asked again."""
+        if not batch:
+            return
+        self._links(batch, now)
+        captures: list[CaptureRecord] = []
+        for visited in batch:
+            if visited.judgement.redirect_to:
+                self.discover([visited.judgement.redirect_to], now)
+            captures += self._archive.keep(visited)
+        visits = Visits.from_rows(visited.visit for visited in batch)
+        self._agenda.tell(visits)
+        self._store.record(
+            visits,
+            due=self._agenda.due(visits.page, now),
+            validators=[_last_version(visited) for visited in batch],
+            captures=captures,
+            worker=self._worker,
+            host_ready=host_ready,
+        )
+
+    def keep_aside(self, capture: Capture) -> None:
+        """Archive an answer that belongs to no page."""
+        self._archive.keep_aside(capture)
+
+    def discover(self, urls: Iterable[str], now: float) -> IntArray:
+        """Page ids of these URLs; those in scope are put on the agenda, others only remembered."""
+        wanted = list(urls)
+        unknown = [url for url in dict.fromkeys(wanted) if url not in self._page_of]
+        inside = [url for url in unknown if (found := address(url)) and self._scope.covers(found)]
+        outside = [url for url in unknown if url not in set(inside)]
+        for some, importance in ((inside, 1.0), (outside, 0.0)):
+            if some:
+                self._page_of.update(
+                    zip(some, self._store.discover(some, now, importance=importance).tolist(), strict=True)
+                )
+        if inside:
+            self._agenda.add(self._store.pages(np.array([self._page_of[url] for url in inside])))
+        ids = np.array([self._page_of[url] for url in wanted], dtype=np.int64)
+        if len(self._page_of) > _REMEMBERED:
+            self._page_of.clear()
+        return ids
+
+    def recall(self, leased: Leased) -> list[Known | None]:
+        """What the judge must know of each leased page: its last version and its links. One query for all."""
+        links = self._store.outlinks(leased.page)
+        keys = np.array([self._key(url) for url in self._store.urls(links.target)], dtype=np.object_)
+        known: list[Known | None] = []
+        for page, last in zip(leased.page.tolist(), leased.validators, strict=True):
+            mine = slice(*np.searchsorted(links.source, [page, page + 1]).tolist())
+            ever, standing = keys[mine], links.last_seen[mine] >= last.links_read_at
+            known.append(Known(last, last.gone, last.mime, frozenset(ever[standing]), frozenset(ever)))
+        return known
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _links(self, batch: Sequence[Visited], now: float) -> None:
+        read = [visited for visited in batch if visited.judgement.links_read and visited.judgement.links]
+        targets = self.discover((url for visited in read for url in visited.judgement.links), now)
+        counts = [len(visited.judgement.links) for visited in read]
+        self._store.record_links(
+            np.repeat(np.array([visited.target.page for visited in read], dtype=np.int64), counts),
+            targets,
+            np.repeat(np.array([visited.visit.time for visited in read]), counts),
+        )
+
+    @staticmethod
+    def _key(url: str) -> str:
+        found = address(url)
+        return found.key if found else url
+
+
+def _last_version(visited: Visited) -> Validators:
+    """What to remember of the page after this visit."""
+    judgement, known = visited.judgement, visited.target.known
+    read_at = visited.visit.time if judgement.links_read else known.validators.links_read_at if known else -math.inf
+    gone = judgement.outcome == Outcome.GONE or (visited.visit.outcome > ANSWERED and known is not None and known.gone)
+    return replace(judgement.validators, mime=judgement.mime, gone=gone, links_read_at=read_at)

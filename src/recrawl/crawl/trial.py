@@ -1,0 +1,159 @@
+"""A trial: the whole job on a living web in virtual time, and then the truth beside what was believed.
+
+Everything is real but the hours: a real server, real HTTP, a real store and archive files. The clock of server and
+crawler jumps from one event to the next, so weeks pass in seconds and a trial with the same seed repeats itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from recrawl.assess.changes import ChangeReport, assess_changes
+from recrawl.assess.freshness import Freshness, freshness
+from recrawl.assess.truth import Truth
+from recrawl.crawl.archive import WarcArchive
+from recrawl.crawl.driver import Driver, Pace
+from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.recorder import Recorder
+from recrawl.crawl.scope import HostScope
+from recrawl.crawl.visitor import Visitor
+from recrawl.detect import decoded
+from recrawl.fetch.http import HttpFetcher
+from recrawl.fetch.robots import RobotsCache
+from recrawl.formats.warc import WarcInfo, WarcWriter
+from recrawl.living.quirks import Quirks
+from recrawl.living.requests import Requests
+from recrawl.living.web import LivingWeb
+from recrawl.model import FloatArray, IntArray, Verdict, Visits
+from recrawl.schedule.agenda import Agenda
+from recrawl.schedule.policy import Policy
+from recrawl.schedule.politeness import Politeness, PolitenessRules
+from recrawl.simulate.web import VirtualWeb
+from recrawl.store.base import Store
+from recrawl.time import VirtualClock
+from recrawl.urls import surt
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSettings:
+    """How much, how politely, and by whom."""
+
+    budget: float
+    """Visits per second."""
+    user_agent: str
+    politeness: PolitenessRules = field(default_factory=PolitenessRules)
+    quirks: Quirks = field(default_factory=Quirks.none)
+    seed: int = 0
+    """Of the server's prose and quirks."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """What was done and what was so. Pages are those of the virtual web that recrawl found."""
+
+    start: float
+    end: float
+    visits: Visits
+    """Of all pages in the store, by its ids."""
+    pages_there: int
+    """Pages that existed at some time of the trial, those that robots.txt forbids included."""
+    requests: Requests
+    """What the server saw, robots.txt and sitemaps included."""
+    page: IntArray
+    """Store ids of the pages found, ascending."""
+    rate: FloatArray
+    """True changes per second of these pages."""
+    changes: ChangeReport
+    fresh: Freshness
+    edges: FloatArray
+    """Times at which changes are counted."""
+    happened: IntArray
+    """Changes up to each edge."""
+    seen: IntArray
+    """Looks that found a change, up to each edge."""
+
+
+async def run_trial(  # noqa: PLR0913 - what takes part, and who wants to know
+    web: VirtualWeb,
+    policy: Policy,
+    *,
+    store: Store,
+    folder: Path,
+    settings: TrialSettings,
+    progress: Callable[[float, int], None] = lambda _share, _requests: None,
+) -> TrialResult:
+    """Crawl the web from its start to its end with this policy and compare with the truth.
+
+    ``folder`` takes the archive files (``warc/``) and the log (``recrawl.log``). ``progress`` is told the share of
+    virtual time that has passed and the number of requests so far.
+    """
+    clock = VirtualClock(web.start)
+    agenda = Agenda(policy, budget=settings.budget)
+    politeness = Politeness(settings.politeness)
+    span = web.end - web.start
+    with (
+        LivingWeb(web, clock, quirks=settings.quirks, seed=settings.seed) as living,
+        WarcWriter(folder / "warc", clock, WarcInfo()) as writer,
+        (folder / "recrawl.log").open("a", encoding="utf-8") as stream,
+    ):
+        pins = dict.fromkeys(living.hosts(), living.ip)
+        async with HttpFetcher(clock, settings.user_agent, resolve=pins) as fetcher:
+            archive = WarcArchive(writer, store)
+            robots = RobotsCache(fetcher, clock, settings.user_agent, body_of=decoded, on_capture=archive.keep_aside)
+            driver = Driver(
+                "trial",
+                clock=clock,
+                store=store,
+                agenda=agenda,
+                politeness=politeness,
+                visitor=Visitor(fetcher, robots, clock),
+                recorder=Recorder("trial", store, agenda, HostScope(frozenset(living.hosts())), archive),
+                pace=Pace(),
+                log=JsonLinesLog(stream, clock),
+            )
+            store.discover(living.seeds(), clock.now())
+            await driver.run(web.end, lambda now: progress((now - web.start) / span, living.answered))
+        return _compare(web, living, store)
+
+
+def _compare(web: VirtualWeb, living: LivingWeb, store: Store) -> TrialResult:
+    """The truth beside what is in the store."""
+    numbers = {surt(url): number for number, url in enumerate(living.urls())}
+    ids = store.pages().id
+    web_of_page = np.array([numbers.get(surt(url), -1) for url in store.urls(ids)], dtype=np.int64)
+    page, web_page = ids[web_of_page >= 0], web_of_page[web_of_page >= 0]
+    visits = store.visits()
+    on_web = _renumbered(visits, page, web_page)
+    truth = Truth.from_lives(
+        np.arange(len(web)), web.lives.times, web.lives.offsets, web.changes.times, web.changes.offsets
+    )
+    edges = np.linspace(web.start, web.end, _EDGES)
+    return TrialResult(
+        start=web.start,
+        end=web.end,
+        visits=visits,
+        pages_there=int((web.born < web.end).sum()),
+        requests=living.requests(),
+        page=page,
+        rate=web.rate[web_page],
+        changes=assess_changes(truth, on_web, web.start, web.end),
+        fresh=freshness(truth, on_web, edges),
+        edges=edges,
+        happened=np.searchsorted(np.sort(truth.times), edges, side="right"),
+        seen=np.searchsorted(np.sort(on_web.time[on_web.verdict == Verdict.CHANGED]), edges, side="right"),
+    )
+
+
+_EDGES = 57
+"""Half a day apart in four weeks."""
+
+
+def _renumbered(visits: Visits, page: IntArray, web_page: IntArray) -> Visits:
+    """The visits of these pages (ascending ids), with the page numbers of the virtual web."""
+    place = np.minimum(np.searchsorted(page, visits.page), max(len(page) - 1, 0))
+    known = page[place] == visits.page if len(page) else np.zeros(len(visits), np.bool_)
+    return replace(visits.take(known), page=web_page[place[known]])

@@ -1,0 +1,58 @@
+"""One visit: read the host's rules if they are not known, ask conditionally, judge the answer."""
+
+from __future__ import annotations
+
+from recrawl.crawl.target import ErrandDone, RulesRead, Target, Visited
+from recrawl.detect import Judgement, judge
+from recrawl.fetch.request import Fetcher, Request
+from recrawl.fetch.robots import RobotsCache
+from recrawl.model import Capture, Outcome, Validators, Visit
+from recrawl.time import Clock
+
+REFUSED_BY_ROBOTS = -9998
+"""Heritrix's status for it (INTERFACES L3)."""
+
+
+class Visitor:
+    """Goes to one target at a time, with at most one request: so the frontier's pauses hold for rules, too."""
+
+    def __init__(self, fetcher: Fetcher, robots: RobotsCache, clock: Clock) -> None:
+        self._fetcher = fetcher
+        self._robots = robots
+        self._clock = clock
+
+    async def go(self, target: Target) -> Visited | RulesRead | ErrandDone:
+        """Visit the target, or read the rules that say whether we may. Never raises for the remote side."""
+        rules = self._robots.known(target.url)
+        if rules is None:
+            return RulesRead(target, await self._robots.rules(target.url))
+        if not rules.allowed(target.url):
+            refused = Visit(target.page, self._clock.now(), Outcome.REFUSED, status=REFUSED_BY_ROBOTS)
+            return Visited(target, refused, Judgement(Outcome.REFUSED, validators=_validators(target)))
+        validators = _validators(target)
+        capture = await self._fetcher.fetch(Request(target.url, validators.etag, validators.last_modified))
+        if target.is_errand:
+            return ErrandDone(target, capture)
+        judgement = judge(capture, target.known)
+        return Visited(target, _visit(target.page, capture, judgement), judgement, capture)
+
+
+def _validators(target: Target) -> Validators:
+    return target.known.validators if target.known else Validators()
+
+
+def _visit(page: int, capture: Capture, judgement: Judgement) -> Visit:
+    return Visit(
+        page,
+        capture.time,
+        judgement.outcome,
+        judgement.verdict,
+        judgement.kinds,
+        capture.status,
+        judgement.size,
+        capture.duration,
+        judgement.new_internal,
+        judgement.new_external,
+        judgement.added_internal,
+        judgement.added_external,
+    )
