@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.configuration import FILE_NAME, parse_assignments, settings_text
+from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, SetOption
-from recrawl.cli.workspace import open_workspace
-from recrawl.errors import InputError
+from recrawl.cli.workspace import make_workspace
 
 EXAMPLES = """
 recrawl init                       in the current folder
@@ -34,25 +33,9 @@ def init(
     Writes recrawl.yaml with every setting at its default and explained, opens an empty store, and makes the folders
     warc/ (archive files) and reports/ (tables and pictures). A folder that is a workspace already is left alone.
     """
-    from recrawl.store.open import open_store
-
-    file = folder / FILE_NAME
-    if file.exists():
-        raise InputError(f"{folder} is a workspace already.", "Choose another folder, or edit its recrawl.yaml.")
     flags = parse_assignments(assignments or [])
     if store is not None:
         flags["store.location"] = store
-    text = settings_text(flags)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-        workspace = open_workspace(folder, {})
-        open_store(workspace.store, create=True).close()
-        workspace.warc.mkdir(exist_ok=True)
-        workspace.reports.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"{folder} cannot be a workspace: {error.strerror}.", "Choose a folder you may write to."
-        ) from error
+    make_workspace(folder, flags)
     typer.echo(f"Made the workspace {folder}.")
     typer.echo(f"Next: recrawl add{'' if folder == HERE else f' -w {folder}'} https://example.org/")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recrawl.cli.configuration import FILE_NAME, Configuration, configure
+from recrawl.cli.configuration import FILE_NAME, Configuration, configure, settings_text
 from recrawl.cli.settings import without_password
-from recrawl.errors import ConfigError
+from recrawl.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from recrawl.store.base import Store
@@ -65,3 +65,25 @@ def open_workspace(folder: Path, flags: Mapping[str, object]) -> Workspace:
             f"Make one with: recrawl init {folder}   or name another with --workspace.",
         )
     return Workspace(folder, configure(file, os.environ, flags))  # noqa: TID251 - the command line is where it is read
+
+
+def make_workspace(folder: Path, flags: Mapping[str, object]) -> Workspace:
+    """A new workspace: settings with every key explained, an empty store, and room for archive files and reports."""
+    from recrawl.store.open import open_store
+
+    file = folder / FILE_NAME
+    if file.exists():
+        raise InputError(f"{folder} is a workspace already.", "Choose another folder, or edit its recrawl.yaml.")
+    text = settings_text(flags)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        workspace = open_workspace(folder, {})
+        open_store(workspace.store, create=True).close()
+        workspace.warc.mkdir(exist_ok=True)
+        workspace.reports.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be a workspace: {error.strerror}.", "Choose a folder you may write to."
+        ) from error
+    return workspace

@@ -22,10 +22,10 @@ class TrialPicture:
     """Middle of each time bin."""
     fresh: FloatArray
     """Share of pages whose copy was current, per bin."""
-    fresh_uniform: FloatArray
+    fresh_even: FloatArray
     """The same, had every page been visited equally often."""
-    event_days: FloatArray
-    """Ends of the bins in which changes are counted."""
+    edge_days: FloatArray
+    """Edges of the bins: when changes are counted."""
     happened: IntArray
     """Changes that had happened by then."""
     seen: IntArray
@@ -58,15 +58,15 @@ def draw(picture: TrialPicture, path: Path, title: str) -> None:
 
 
 def _freshness(axis: Any, picture: TrialPicture) -> None:  # noqa: ANN401 - matplotlib ships no types
-    axis.plot(picture.bin_days, 100 * picture.fresh_uniform, color=OTHER, label="every page equally often")
+    axis.plot(picture.bin_days, 100 * picture.fresh_even, color=OTHER, label="every page equally often")
     axis.plot(picture.bin_days, 100 * picture.fresh, color=OURS, linewidth=2, label="recrawl")
     axis.set(title="Copies that are current", xlabel="day", ylabel="% of pages", ylim=(0, 100))
     axis.legend(frameon=False, loc="lower right")
 
 
 def _changes(axis: Any, picture: TrialPicture) -> None:  # noqa: ANN401 - matplotlib ships no types
-    axis.fill_between(picture.event_days, picture.happened, color=TRUE, alpha=0.25, linewidth=0, label="happened")
-    axis.fill_between(picture.event_days, picture.seen, color=OURS, alpha=0.55, linewidth=0, label="seen by recrawl")
+    axis.fill_between(picture.edge_days, picture.happened, color=TRUE, alpha=0.25, linewidth=0, label="happened")
+    axis.fill_between(picture.edge_days, picture.seen, color=OURS, alpha=0.55, linewidth=0, label="seen by recrawl")
     axis.set(title="Changes", xlabel="day", ylabel="in all so far", ylim=(0, None))
     axis.legend(frameon=False, loc="upper left")
 

@@ -1,0 +1,216 @@
+"""``recrawl demo``: the whole job on a small web that really changes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recrawl.cli.workspace import Workspace, make_workspace
+from recrawl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from recrawl.crawl.trial import TrialResult
+    from recrawl.model import GammaBelief
+    from recrawl.show.trial import TrialPicture
+
+MARKER = ".recrawl-demo"
+"""Marks a workspace that the next demo may replace."""
+CONTACT = "https://example.org/recrawl-demo"
+START = 1_790_000_000.0
+"""Any moment will do; a fixed one makes a demo repeat itself. A Monday in September 2026."""
+MEDIAN_CHANGES_PER_DAY, SPREAD = 0.05, 2.2
+"""The median page changes every three weeks; one in six pages nine times as often, or as seldom."""
+EXAMPLES = """
+recrawl demo                               four virtual weeks in under a minute
+recrawl demo --pages 300 --visits-per-day 600
+recrawl demo --seed 7 --folder other-demo  another web
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What was asked for, and what came of it."""
+
+    ours: TrialResult
+    even: TrialResult
+    """The same web crawled with as many visits, but every page equally often."""
+    belief: GammaBelief
+    """About the pages of ``ours``, in the end."""
+    price: float | None
+    """Seconds of freshness that a visit had to bring in the end."""
+
+
+def demo(
+    folder: Annotated[
+        Path, typer.Option("--folder", "-f", help="Workspace to make; that of an earlier demo is replaced.")
+    ] = Path("recrawl-demo"),
+    pages: Annotated[int, typer.Option(min=6, help="Pages of the living web, on three hosts.")] = 150,
+    days: Annotated[float, typer.Option(min=1.0, help="Virtual days to crawl.")] = 28.0,
+    visits_per_day: Annotated[float, typer.Option(min=1.0, help="The budget, over all hosts.")] = 100.0,
+    seed: Annotated[int, typer.Option(min=0, help="Another number, another web.")] = 1,
+) -> None:
+    """Watch the whole job on a small web that really changes.
+
+    Starts a web server on this machine whose pages change by known laws, then crawls it for some virtual weeks as
+    recrawl crawls any site: robots.txt, sitemaps, links, conditional requests, pauses. Every visit is recorded and
+    archived, change rates are estimated, and each page is visited again when that is worth a visit. Then the same
+    web is crawled once more with every page visited equally often. In the end the server tells the truth, and you
+    see what recrawl believed and did beside it.
+    """
+    from rich.console import Console
+
+    from recrawl.show.trial import draw
+
+    console = Console()
+    workspace = _new_workspace(folder)
+    result = _crawl_twice(workspace, console, pages=pages, days=days, per_day=visits_per_day, seed=seed)
+    picture = workspace.reports / "demo.png"
+    title = f"{len(result.ours.page)} pages, {len(result.ours.visits):,} visits in {days:g} days"
+    draw(_picture(result), picture, title)
+    _print_table(result, console)
+    typer.echo(f"\nPicture: {picture}\nWorkspace: {folder}\n\nLook further:")
+    for command in ("status", "rates", "list visits"):
+        typer.echo(f"  recrawl {command} -w {folder}")
+
+
+def _new_workspace(folder: Path) -> Workspace:
+    """An empty workspace; only what an earlier demo left is ever removed."""
+    import shutil
+
+    if (folder / MARKER).is_file():
+        shutil.rmtree(folder)
+    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"The folder {folder} is not empty and not from a demo.", "Name another one with --folder.")
+    workspace = make_workspace(folder, {"fetch.contact": CONTACT})
+    (folder / MARKER).touch()
+    return workspace
+
+
+def _crawl_twice(  # noqa: PLR0913 - the options of the demo
+    workspace: Workspace, console: Console, *, pages: int, days: float, per_day: float, seed: int
+) -> Demo:
+    """Crawl a web as recrawl does, then again with as many visits spread evenly."""
+    from tempfile import TemporaryDirectory
+
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from recrawl.crawl.trial import TrialSettings, run_trial
+    from recrawl.living.quirks import Quirks
+    from recrawl.schedule.policy import Policy
+    from recrawl.schedule.uniform import Uniform
+    from recrawl.schedule.valued import Valued
+    from recrawl.simulate.sites import synthetic_web
+    from recrawl.time import DAY
+
+    web = synthetic_web(pages=pages, start=START, days=days, seed=seed, hot=MEDIAN_CHANGES_PER_DAY, sigma=SPREAD)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("day {task.completed:.0f} of {task.total:g}, {task.fields[requests]:,} requests"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as bar, TemporaryDirectory() as scratch:
+
+        def crawl(what: str, policy: Policy, place: Workspace, budget: float) -> TrialResult:
+            task = bar.add_task(f"{what:<24}", total=days, requests=0)
+            agent = place.configuration.settings.fetch.agent()
+            settings = TrialSettings(budget, agent, quirks=Quirks.mild(), seed=seed)
+            with place.open_store() as store:
+                return asyncio.run(
+                    run_trial(
+                        web,
+                        policy,
+                        store=store,
+                        folder=place.folder,
+                        settings=settings,
+                        progress=lambda share, requests: bar.update(task, completed=share * days, requests=requests),
+                    )
+                )
+
+        policy = Valued()
+        ours = crawl("recrawl", policy, workspace, per_day / DAY)
+        other = make_workspace(Path(scratch) / "even", {"fetch.contact": CONTACT})
+        even = crawl("every page equally often", Uniform(), other, len(ours.visits) / (ours.end - ours.start))
+    return Demo(ours, even, policy.belief(ours.page), policy.price)
+
+
+def _picture(result: Demo) -> TrialPicture:
+    import numpy as np
+
+    from recrawl.show.trial import TrialPicture
+    from recrawl.time import DAY
+
+    ours, belief = result.ours, result.belief
+    edges = (ours.edges - ours.start) / DAY
+    first, behind = (np.searchsorted(ours.visits.page, ours.page, side) for side in ("left", "right"))
+    return TrialPicture(
+        bin_days=(edges[1:] + edges[:-1]) / 2,
+        fresh=ours.fresh.fresh,
+        fresh_even=result.even.fresh.fresh,
+        edge_days=edges,
+        happened=ours.happened,
+        seen=ours.seen,
+        true_days=1 / (ours.rate * DAY),
+        guessed_days=1 / (belief.quantile(0.5) * DAY),
+        low_days=1 / (belief.quantile(0.95) * DAY),
+        high_days=1 / (belief.quantile(0.05) * DAY),
+        visits=behind - first,
+    )
+
+
+def _print_table(result: Demo, console: Console) -> None:
+    from rich.table import Table
+
+    table = Table(title="What recrawl did, beside what was so", title_justify="left", box=None, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(justify="right", style="cyan")
+    table.add_column()
+    for row in _rows(result):
+        table.add_row(*row)
+    console.print()
+    console.print(table)
+
+
+def _rows(result: Demo) -> list[tuple[str, str, str]]:
+    """Name, figure and explanation of everything worth knowing."""
+    import numpy as np
+
+    from recrawl.assess.rates import coverage, rate_error
+    from recrawl.model import ANSWERED, Outcome
+    from recrawl.time import DAY, format_duration
+
+    ours, even, changes = result.ours, result.even, result.ours.changes
+    visits, days = ours.visits, (ours.end - ours.start) / DAY
+    error = rate_error(result.belief.quantile(0.5), ours.rate)
+    covered = coverage(result.belief, ours.rate, np.array([0.9]))[0]
+    alarms = changes.detections - changes.true_detections
+    seen, even_seen = changes.alone + changes.merged, even.changes.true_detections
+    return [
+        ("pages found", f"{len(ours.page):,}", f"of {ours.pages_there:,} that were there"),
+        ("visits", f"{len(visits):,}", f"{len(visits) / days:.0f} a day; {len(ours.requests):,} requests in all"),
+        ("  not modified (304)", f"{(visits.outcome == Outcome.NOT_MODIFIED).sum():,}", "no body was sent"),
+        ("  failed or refused", f"{(visits.outcome > ANSWERED).sum():,}", "errors, cut answers, robots.txt"),
+        ("changes that happened", f"{changes.total:,}", ""),
+        ("  noticed", f"{seen:,}", f"{changes.alone:,} one by one, {changes.merged:,} together with others"),
+        ("  overlooked", f"{changes.overlooked:,}", "above all where a server's validators lied"),
+        ("visits that found change", f"{changes.true_detections:,}", f"{even_seen:,} with every page equally often"),
+        ("false alarms", f"{alarms:,}", "noise taken for change"),
+        (
+            "copies current",
+            _percent(ours.fresh.mean_fresh),
+            f"{_percent(even.fresh.mean_fresh)} with every page equally often",
+        ),
+        ("rates right within", f"× {error.median_factor:.1f}", "for half of the pages"),
+        ("true rate in 90 % interval", _percent(covered), "of pages"),
+        ("price of a visit", format_duration(result.price or float("nan")), "of freshness it had to bring in the end"),
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
