@@ -43,7 +43,8 @@ def read_html(html: str, url: str) -> Document:
     own = address(url)
     links: dict[str, Address] = {} if own is None else {own.key: own}
     canonical = ""
-    for href, is_canonical in _hrefs(tree):
+    # Pages name the same place many times, and taking a URL apart is the dearest step here: each spelling once.
+    for href, is_canonical in dict.fromkeys(_hrefs(tree)):
         found = address(href, base=base)
         if found is None:
             continue
