@@ -6,8 +6,8 @@ Rules of this file:
  3. Each host has a queue of its pages by (due, page id). A host waits, in the queue of hosts, for the moment when its
     first page is due and it is free; then it is ready, in the queue of ready hosts, by its first page.
  4. What changes behind a queue's back (a page withdrawn or offered again, a host blocked) leaves a stale entry, which
-    is recognised and dropped, or put right, when it comes to the front; when half of all entries are stale, the queues
-    are built anew. So every step is O(log n) amortised, and memory is O(pages on offer).
+    is recognised and dropped, or put right, when it comes to the front. After several entries for every page on offer
+    the queues are built anew. So every step is O(log n) amortised, and memory is O(pages on offer).
 """
 
 from __future__ import annotations
