@@ -6,7 +6,6 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
@@ -33,10 +32,7 @@ def test_the_migrations_lead_to_the_schema(connection):
 
 
 def test_the_revisions_we_know_are_those_there_are():
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    config.set_main_option("path_separator", "os")
-    scripts = ScriptDirectory.from_config(config)
+    scripts = ScriptDirectory(str(MIGRATIONS))
     assert [script.revision for script in scripts.walk_revisions()] == list(reversed(REVISIONS))
 
 

@@ -81,6 +81,20 @@ def test_a_visit_of_a_page_nobody_knows_is_refused_whole(store):
     assert len(store.visits()) == 0
 
 
+def test_columns_that_do_not_fit_are_refused_whole(store):
+    pages = store.discover(["http://a.example/1", "http://a.example/2"], 0.0)
+    visits = Visits.of(pages, [1.0, 2.0])
+    for wrong in ({"due": np.zeros(1)}, {"host_ready": np.zeros(3)}, {"validators": [None]}):
+        with pytest.raises(ValueError, match="entries for 2 visits"):
+            store.record(visits, **wrong)
+    with pytest.raises(ValueError, match="not a number"):
+        store.record(visits, due=np.array([1.0, np.nan]))
+    for time in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="finite time"):
+            store.record(Visits.of(pages, [1.0, time]))
+    assert len(store.visits()) == 0
+
+
 when = st.integers(0, 30).map(float)
 looks = st.fixed_dictionaries(
     {

@@ -85,6 +85,9 @@ def give_back(session: Session, worker: str, pages: IntArray, hosts: IntArray) -
 
 def set_due(session: Session, pages: IntArray, due: FloatArray, hosts: IntArray) -> None:
     """Set the due times of distinct pages, which belong to these hosts."""
+    if bool(np.isnan(due).any()):
+        msg = "a due time is not a number; use inf for never"
+        raise ValueError(msg)
     if len(pages):
         session.apply(session.statements.set_due, pages, due)
         session.run(session.statements.refresh_hosts, hosts)

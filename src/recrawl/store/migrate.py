@@ -71,17 +71,21 @@ def upgrade_postgres(url: str) -> None:
 
 
 def _upgrade(engine: sa.Engine) -> None:
-    from alembic import command
-    from alembic.config import Config
+    """Run the revisions that the store does not have yet, oldest first, in one transaction."""
+    from alembic.migration import MigrationContext
+    from alembic.operations import Operations
+    from alembic.script import ScriptDirectory
     from sqlalchemy.exc import OperationalError
 
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
+    scripts = ScriptDirectory(str(MIGRATIONS))
     try:
         with engine.begin() as connection:
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+            missing = scripts.iterate_revisions("head", context.get_current_revision() or "base")
+            with Operations.context(context):
+                for script in reversed(list(missing)):
+                    script.module.upgrade()
+                    context.stamp(scripts, script.revision)
     except OperationalError as error:
         raise StoreError(
             f"The tables of the store cannot be made: {error.orig}.", "Check that there is room and that you may write."

@@ -37,6 +37,13 @@ def record(  # noqa: PLR0913 - the parts of one transaction
     host_ready: FloatArray | None,
 ) -> None:
     """Append visits and everything that follows from them."""
+    for name, column in (("due", due), ("validators", validators), ("host_ready", host_ready)):
+        if column is not None and len(column) != len(visits):
+            msg = f"{name} has {len(column)} entries for {len(visits)} visits"
+            raise ValueError(msg)
+    if not np.isfinite(visits.time).all():
+        msg = "a visit has no finite time"
+        raise ValueError(msg)
     check_known(session, visits.page)
     append(session, visits)
     latest = _latest_of_each(visits)
