@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 MARKER = ".recrawl-demo"
 """Marks a workspace that the next demo may replace."""
 CONTACT = "https://example.org/recrawl-demo"
-START = 1_790_000_000.0
-"""Any moment will do; a fixed one makes a demo repeat itself. A Monday in September 2026."""
+A_MONDAY = 1_789_948_800.0
+"""Demos begin on a Monday, so that a web with the same seed has the same weeks."""
 MEDIAN_CHANGES_PER_DAY, SPREAD = 0.05, 2.2
 """The median page changes every three weeks; one in six pages nine times as often, or as seldom."""
 EXAMPLES = """
@@ -100,15 +100,17 @@ def _crawl_twice(  # noqa: PLR0913 - the options of the demo
 
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from recrawl.crawl.clock import RealClock
     from recrawl.crawl.trial import TrialSettings, run_trial
     from recrawl.living.quirks import Quirks
     from recrawl.schedule.policy import Policy
     from recrawl.schedule.uniform import Uniform
     from recrawl.schedule.valued import Valued
     from recrawl.simulate.sites import synthetic_web
-    from recrawl.time import DAY
+    from recrawl.time import DAY, WEEK
 
-    web = synthetic_web(pages=pages, start=START, days=days, seed=seed, hot=MEDIAN_CHANGES_PER_DAY, sigma=SPREAD)
+    start = A_MONDAY + WEEK * ((RealClock().now() - days * DAY - A_MONDAY) // WEEK)
+    web = synthetic_web(pages=pages, start=start, days=days, seed=seed, hot=MEDIAN_CHANGES_PER_DAY, sigma=SPREAD)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from recrawl.crawl.target import ErrandDone, RulesRead, Target, Visited
 from recrawl.detect import Judgement, judge
 from recrawl.fetch.request import Fetcher, Request
-from recrawl.fetch.robots import RobotsCache
+from recrawl.fetch.robots import RobotsCache, Rules
 from recrawl.model import Capture, Outcome, Validators, Visit
 from recrawl.time import Clock
 
@@ -27,14 +27,20 @@ class Visitor:
         if rules is None:
             return RulesRead(target, await self._robots.rules(target.url))
         if not rules.allowed(target.url):
-            refused = Visit(target.page, self._clock.now(), Outcome.REFUSED, status=REFUSED_BY_ROBOTS)
-            return Visited(target, refused, Judgement(Outcome.REFUSED, validators=_validators(target)))
+            return self._refused(target, rules)
         validators = _validators(target)
         capture = await self._fetcher.fetch(Request(target.url, validators.etag, validators.last_modified))
         if target.is_errand:
             return ErrandDone(target, capture)
         judgement = judge(capture, target.known)
         return Visited(target, _visit(target.page, capture, judgement), judgement, capture)
+
+    def _refused(self, target: Target, rules: Rules) -> Visited | ErrandDone:
+        now = self._clock.now()
+        if target.is_errand:
+            return ErrandDone(target, Capture(target.url, now, 0, error=rules.reason))
+        visit = Visit(target.page, now, Outcome.REFUSED, status=REFUSED_BY_ROBOTS)
+        return Visited(target, visit, Judgement(Outcome.REFUSED, validators=_validators(target)))
 
 
 def _validators(target: Target) -> Validators:

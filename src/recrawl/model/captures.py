@@ -38,7 +38,7 @@ class Capture:
         '"a"'
         """
         wanted = name.lower().encode("ascii")
-        for line in self.raw_head.split(b"\r\n")[1:]:
+        for line in self.raw_head.split(b"\n")[1:]:  # some servers end lines without a carriage return
             field, colon, value = line.partition(b":")
             if colon and field.strip().lower() == wanted:
                 return value.strip().decode("latin-1")

@@ -1,0 +1,57 @@
+"""URLs against known vectors, and properties that any URL must have."""
+
+from __future__ import annotations
+
+import ada_url
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl.urls import address, host_of, section, surt
+
+VECTORS = {
+    # INTERFACES X3
+    "https://WWW.Example.com/A/b?z=1&a=2": "com,example)/a/b?a=2&z=1",
+    "http://example.com": "com,example)/",
+    "http://www2.example.com:80/": "com,example)/",
+    "https://example.com:443/x/": "com,example)/x",
+    "https://example.com:8443/x": "com,example:8443)/x",
+    "http://127.0.0.1:8000/": "127.0.0.1:8000)/",
+    "http://[2001:DB8::1]:81/p": "[2001:db8::1]:81)/p",
+    "http://[2001:db8::1]/p": "[2001:db8::1])/p",
+    "http://user:secret@example.com/": "com,example)/",
+    "http://example.com/a;jsessionid=0123456789ABCDEF0123456789abcdef?x=1": "com,example)/a?x=1",
+    "http://example.com/?PHPSESSID=1&b=2": "com,example)/?b=2",
+    "http://example.com/?": "com,example)/",
+    "http://example.com/%7Euser": "com,example)/%7euser",
+    "http://bücher.example/": "example,xn--bcher-kva)/",
+    "http://example.com/a#b": "com,example)/a",
+}
+
+
+@pytest.mark.parametrize("url", VECTORS)
+def test_known_keys(url):
+    assert surt(url) == VECTORS[url]
+
+
+@pytest.mark.parametrize(
+    "url", ["", "mailto:a@example.com", "javascript:0", "ftp://example.com/", "http://", "/relative", "data:,x"]
+)
+def test_what_is_not_http_has_no_address(url):
+    assert address(url) is None
+    assert surt(url) is None
+    assert host_of(url) is None
+
+
+@given(st.text(max_size=60) | st.text(alphabet="htps:/.?#&=;@[]%aZ09-_()", max_size=40).map("http://".__add__))
+def test_any_text_has_an_address_that_is_its_own_or_none(text):
+    found = address(text)
+    if found is not None:
+        assert address(found.url) == found
+        parsed = ada_url.URL(found.url)
+        assert (parsed.href, parsed.host) == (found.url, found.host)
+        assert found.key == found.key.lower()
+
+
+def test_a_section_is_a_directory_of_its_host():
+    assert section("http://example.com/a/b/c.html", depth=2) == "http://example.com/a/b/"
