@@ -42,7 +42,7 @@ def crawl(folder: Path, quirks: Quirks, *, days: float = 6.0) -> Done:
     folder.mkdir()
     web = synthetic_web(pages=36, start=START, days=days, seed=3, hot=0.6)
     store = open_store(str(folder / "store.db"), create=True)
-    settings = TrialSettings(80 / DAY, AGENT, PolitenessRules(shortest=5.0), quirks, seed=3)
+    settings = TrialSettings(80 / DAY, AGENT, politeness=PolitenessRules(shortest=5.0), quirks=quirks, seed=3)
     result = asyncio.run(run_trial(web, Valued(), store=store, folder=folder, settings=settings))
     return Done(result, store, folder)
 

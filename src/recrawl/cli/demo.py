@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from recrawl.crawl.trial import TrialResult
-    from recrawl.model import GammaBelief
+    from recrawl.model import FloatArray, GammaBelief, IntArray
+    from recrawl.schedule.uniform import Uniform
+    from recrawl.schedule.valued import Valued
     from recrawl.show.trial import TrialPicture
 
 MARKER = ".recrawl-demo"
@@ -40,8 +42,12 @@ class Demo:
     ours: TrialResult
     even: TrialResult
     """The same web crawled with as many visits, but every page equally often."""
+    page: IntArray
+    """Pages of ``ours`` that were seen: robots.txt forbids some."""
+    rate: FloatArray
+    """Their true rates, changes per second."""
     belief: GammaBelief
-    """About the pages of ``ours``, in the end."""
+    """What recrawl believes of them in the end."""
     price: float | None
     """Seconds of freshness that a visit had to bring in the end."""
 
@@ -68,8 +74,8 @@ def demo(
     from recrawl.show.trial import draw
 
     console = Console()
-    workspace = _new_workspace(folder)
-    result = _crawl_twice(workspace, console, pages=pages, days=days, per_day=visits_per_day, seed=seed)
+    workspace = _new_workspace(folder, visits_per_day)
+    result = _crawl_twice(workspace, console, pages=pages, days=days, seed=seed)
     picture = workspace.reports / "demo.png"
     title = f"{len(result.ours.page)} pages, {len(result.ours.visits):,} visits in {days:g} days"
     draw(_picture(result), picture, title)
@@ -79,7 +85,7 @@ def demo(
         typer.echo(f"  recrawl {command} -w {folder}")
 
 
-def _new_workspace(folder: Path) -> Workspace:
+def _new_workspace(folder: Path, visits_per_day: float) -> Workspace:
     """An empty workspace; only what an earlier demo left is ever removed."""
     import shutil
 
@@ -87,25 +93,23 @@ def _new_workspace(folder: Path) -> Workspace:
         shutil.rmtree(folder)
     elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"The folder {folder} is not empty and not from a demo.", "Name another one with --folder.")
-    workspace = make_workspace(folder, {"fetch.contact": CONTACT})
+    workspace = make_workspace(folder, {"fetch.contact": CONTACT, "schedule.budget": visits_per_day})
     (folder / MARKER).touch()
     return workspace
 
 
-def _crawl_twice(  # noqa: PLR0913 - the options of the demo
-    workspace: Workspace, console: Console, *, pages: int, days: float, per_day: float, seed: int
-) -> Demo:
+def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: float, seed: int) -> Demo:
     """Crawl a web as recrawl does, then again with as many visits spread evenly."""
     from tempfile import TemporaryDirectory
 
+    import numpy as np
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from recrawl.cli.knowledge import learn
+    from recrawl.cli.wiring import limits_of, policy_of, politeness_of, warc_info_of
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.trial import TrialSettings, run_trial
     from recrawl.living.quirks import Quirks
-    from recrawl.schedule.policy import Policy
-    from recrawl.schedule.uniform import Uniform
-    from recrawl.schedule.valued import Valued
     from recrawl.simulate.sites import synthetic_web
     from recrawl.time import DAY, WEEK
 
@@ -119,27 +123,36 @@ def _crawl_twice(  # noqa: PLR0913 - the options of the demo
     )
     with Progress(*columns, console=console) as bar, TemporaryDirectory() as scratch:
 
-        def crawl(what: str, policy: Policy, place: Workspace, budget: float) -> TrialResult:
+        def crawl(what: str, place: Workspace) -> tuple[TrialResult, Valued | Uniform]:
             task = bar.add_task(f"{what:<24}", total=days, requests=0)
-            agent = place.configuration.settings.fetch.agent()
-            settings = TrialSettings(budget, agent, quirks=Quirks.mild(), seed=seed)
-            with place.open_store() as store:
-                return asyncio.run(
-                    run_trial(
-                        web,
-                        policy,
-                        store=store,
-                        folder=place.folder,
-                        settings=settings,
-                        progress=lambda share, requests: bar.update(task, completed=share * days, requests=requests),
-                    )
-                )
+            said = place.configuration.settings
+            policy = policy_of(said.schedule)
+            settings = TrialSettings(
+                budget=said.schedule.budget / DAY,
+                user_agent=said.fetch.agent(),
+                limits=limits_of(said.fetch),
+                politeness=politeness_of(said.politeness),
+                archive=warc_info_of(said.archive, said.fetch),
+                quirks=Quirks.mild(),
+                seed=seed,
+            )
 
-        policy = Valued()
-        ours = crawl("recrawl", policy, workspace, per_day / DAY)
-        other = make_workspace(Path(scratch) / "even", {"fetch.contact": CONTACT})
-        even = crawl("every page equally often", Uniform(), other, len(ours.visits) / (ours.end - ours.start))
-    return Demo(ours, even, policy.belief(ours.page), policy.price)
+            def show(share: float, requests: int) -> None:
+                bar.update(task, completed=share * days, requests=requests)
+
+            with place.open_store() as store:
+                trial = run_trial(web, policy, store=store, folder=place.folder, settings=settings, progress=show)
+                return asyncio.run(trial), policy
+
+        ours, policy = crawl("recrawl", workspace)
+        as_many = {"schedule.policy": "uniform", "schedule.budget": len(ours.visits) / days, "fetch.contact": CONTACT}
+        even, _ = crawl("every page equally often", make_workspace(Path(scratch) / "even", as_many))
+    with workspace.open_store() as store:
+        known = learn(store)
+    seen = np.isin(ours.page, known.histories.page)
+    page = ours.page[seen]
+    belief = known.belief.take(np.searchsorted(known.histories.page, page))
+    return Demo(ours, even, page, ours.rate[seen], belief, policy.price)
 
 
 def _picture(result: Demo) -> TrialPicture:
@@ -150,7 +163,7 @@ def _picture(result: Demo) -> TrialPicture:
 
     ours, belief = result.ours, result.belief
     edges = (ours.edges - ours.start) / DAY
-    first, behind = (np.searchsorted(ours.visits.page, ours.page, side) for side in ("left", "right"))
+    first, behind = (np.searchsorted(ours.visits.page, result.page, side) for side in ("left", "right"))
     return TrialPicture(
         bin_days=(edges[1:] + edges[:-1]) / 2,
         fresh=ours.fresh.fresh,
@@ -158,7 +171,7 @@ def _picture(result: Demo) -> TrialPicture:
         edge_days=edges,
         happened=ours.happened,
         seen=ours.seen,
-        true_days=1 / (ours.rate * DAY),
+        true_days=1 / (result.rate * DAY),
         guessed_days=1 / (belief.quantile(0.5) * DAY),
         low_days=1 / (belief.quantile(0.95) * DAY),
         high_days=1 / (belief.quantile(0.05) * DAY),
@@ -189,8 +202,8 @@ def _rows(result: Demo) -> list[tuple[str, str, str]]:
 
     ours, even, changes = result.ours, result.even, result.ours.changes
     visits, days = ours.visits, (ours.end - ours.start) / DAY
-    error = rate_error(result.belief.quantile(0.5), ours.rate)
-    covered = coverage(result.belief, ours.rate, np.array([0.9]))[0]
+    error = rate_error(result.belief.quantile(0.5), result.rate)
+    covered = coverage(result.belief, result.rate, np.array([0.9]))[0]
     alarms = changes.detections - changes.true_detections
     seen, even_seen = changes.alone + changes.merged, even.changes.true_detections
     return [

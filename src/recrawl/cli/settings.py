@@ -204,8 +204,8 @@ class ScheduleSettings:
         "What a visit is worth, to the policy valued. archive is freshness with 5 % harmonic.",
     )
     budget: float = _setting(1_000.0, NUMBER, "Visits a day that may be spent on the whole workspace.")
-    min_interval: float = _setting(HOUR, DURATION, "A page is never visited again sooner.")
-    max_interval: float = _setting(180 * DAY, DURATION, "A page is never left alone longer.")
+    min_interval: float = _setting(HOUR, DURATION, "The policy valued never comes back sooner.")
+    max_interval: float = _setting(180 * DAY, DURATION, "The policy valued never leaves a page alone longer.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,6 @@ class ArchiveSettings:
     """Where the bytes go."""
 
     prefix: str = _setting("recrawl", TEXT, "First part of the name of every WARC file.")
-    roll_size: int = _setting(1_000_000_000, COUNT, "Bytes after which a WARC file is closed and a new one begun.")
 
 
 @dataclass(frozen=True, slots=True)

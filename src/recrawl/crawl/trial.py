@@ -22,7 +22,7 @@ from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.scope import HostScope
 from recrawl.crawl.visitor import Visitor
 from recrawl.detect import decoded
-from recrawl.fetch.http import HttpFetcher
+from recrawl.fetch.http import HttpFetcher, Limits
 from recrawl.fetch.robots import RobotsCache
 from recrawl.formats.warc import WarcInfo, WarcWriter
 from recrawl.living.quirks import Quirks
@@ -45,7 +45,9 @@ class TrialSettings:
     budget: float
     """Visits per second."""
     user_agent: str
+    limits: Limits = field(default_factory=Limits)
     politeness: PolitenessRules = field(default_factory=PolitenessRules)
+    archive: WarcInfo = field(default_factory=WarcInfo)
     quirks: Quirks = field(default_factory=Quirks.none)
     seed: int = 0
     """Of the server's prose and quirks."""
@@ -97,11 +99,11 @@ async def run_trial(  # noqa: PLR0913 - what takes part, and who wants to know
     span = web.end - web.start
     with (
         LivingWeb(web, clock, quirks=settings.quirks, seed=settings.seed) as living,
-        WarcWriter(folder / "warc", clock, WarcInfo()) as writer,
+        WarcWriter(folder / "warc", clock, settings.archive) as writer,
         (folder / "recrawl.log").open("a", encoding="utf-8") as stream,
     ):
         pins = dict.fromkeys(living.hosts(), living.ip)
-        async with HttpFetcher(clock, settings.user_agent, resolve=pins) as fetcher:
+        async with HttpFetcher(clock, settings.user_agent, resolve=pins, limits=settings.limits) as fetcher:
             archive = WarcArchive(writer, store)
             robots = RobotsCache(fetcher, clock, settings.user_agent, body_of=decoded, on_capture=archive.keep_aside)
             driver = Driver(
