@@ -119,6 +119,16 @@ def assess_changes(truth: Truth, visits: Visits, start: float, end: float) -> Ch
     )
 
 
+def noticed_at(truth: Truth, visits: Visits) -> FloatArray:
+    """When a look first covered each change, seconds since the epoch; infinity if none did. Shape (m,).
+
+    >>> truth = Truth.of([1], [0, 3], [2.0, 4.0, 7.0], birth=0.0)
+    >>> noticed_at(truth, Visits.of([1, 1], [1.0, 5.0], verdict=[0, 2])).tolist()
+    [5.0, 5.0, inf]
+    """
+    return truth.times + _fates(truth, _Looks.of(truth, visits))[1]
+
+
 def fates(truth: Truth, visits: Visits, end: float) -> npt.NDArray[np.uint8]:
     """The :class:`Fate` of each change of ``truth.times``, judged by the visits up to ``end``."""
     return _fates(truth, _Looks.of(truth, visits.take(visits.time <= end)))[0]

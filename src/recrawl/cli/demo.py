@@ -170,7 +170,7 @@ def _picture(result: Demo) -> TrialPicture:
         fresh_even=result.even.fresh.fresh,
         edge_days=edges,
         happened=ours.happened,
-        seen=ours.seen,
+        noticed=ours.noticed,
         true_days=1 / (result.rate * DAY),
         guessed_days=1 / (belief.quantile(0.5) * DAY),
         low_days=1 / (belief.quantile(0.95) * DAY),

@@ -119,7 +119,9 @@ class Driver:
         leased = self._store.lease(
             self._worker, now, self._pace.lease_size, per_host=self._pace.per_host, ttl=self._pace.lease_time
         )
-        self._lease_at = now if len(leased) else max(self._store.next_due(), now + _POLL)
+        if not len(leased):
+            self._lease_at = max(self._store.next_due(), now + _POLL)
+            return
         known = self._recorder.recall(leased)
         columns = zip(leased.page.tolist(), leased.host.tolist(), leased.url, leased.due.tolist(), known, strict=True)
         for page, host, url, due, memory in columns:

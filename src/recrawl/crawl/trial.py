@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recrawl.assess.changes import ChangeReport, assess_changes
+from recrawl.assess.changes import ChangeReport, assess_changes, noticed_at
 from recrawl.assess.freshness import Freshness, freshness
 from recrawl.assess.truth import Truth
 from recrawl.crawl.archive import WarcArchive
@@ -28,7 +28,7 @@ from recrawl.formats.warc import WarcInfo, WarcWriter
 from recrawl.living.quirks import Quirks
 from recrawl.living.requests import Requests
 from recrawl.living.web import LivingWeb
-from recrawl.model import FloatArray, IntArray, Verdict, Visits
+from recrawl.model import FloatArray, IntArray, Visits
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.policy import Policy
 from recrawl.schedule.politeness import Politeness, PolitenessRules
@@ -75,8 +75,8 @@ class TrialResult:
     """Times at which changes are counted."""
     happened: IntArray
     """Changes up to each edge."""
-    seen: IntArray
-    """Looks that found a change, up to each edge."""
+    noticed: IntArray
+    """Changes noticed up to each edge, alone or together with others."""
 
 
 async def run_trial(  # noqa: PLR0913 - what takes part, and who wants to know
@@ -146,7 +146,7 @@ def _compare(web: VirtualWeb, living: LivingWeb, store: Store) -> TrialResult:
         fresh=freshness(truth, on_web, edges),
         edges=edges,
         happened=np.searchsorted(np.sort(truth.times), edges, side="right"),
-        seen=np.searchsorted(np.sort(on_web.time[on_web.verdict == Verdict.CHANGED]), edges, side="right"),
+        noticed=np.searchsorted(np.sort(noticed_at(truth, on_web)), edges, side="right"),
     )
 
 

@@ -28,8 +28,8 @@ class TrialPicture:
     """Edges of the bins: when changes are counted."""
     happened: IntArray
     """Changes that had happened by then."""
-    seen: IntArray
-    """Changes that recrawl had seen by then."""
+    noticed: IntArray
+    """Changes that recrawl had noticed by then."""
     true_days: FloatArray
     """True mean days between changes, per page."""
     guessed_days: FloatArray
@@ -60,13 +60,16 @@ def draw(picture: TrialPicture, path: Path, title: str) -> None:
 def _freshness(axis: Any, picture: TrialPicture) -> None:  # noqa: ANN401 - matplotlib ships no types
     axis.plot(picture.bin_days, 100 * picture.fresh_even, color=OTHER, label="every page equally often")
     axis.plot(picture.bin_days, 100 * picture.fresh, color=OURS, linewidth=2, label="recrawl")
-    axis.set(title="Copies that are current", xlabel="day", ylabel="% of pages", ylim=(0, 100))
+    lowest = 10 * np.floor(10 * min(np.nanmin(picture.fresh), np.nanmin(picture.fresh_even)))
+    axis.set(title="Copies that are current", xlabel="day", ylabel="% of pages", ylim=(max(0, lowest - 10), 100))
     axis.legend(frameon=False, loc="lower right")
 
 
 def _changes(axis: Any, picture: TrialPicture) -> None:  # noqa: ANN401 - matplotlib ships no types
     axis.fill_between(picture.edge_days, picture.happened, color=TRUE, alpha=0.25, linewidth=0, label="happened")
-    axis.fill_between(picture.edge_days, picture.seen, color=OURS, alpha=0.55, linewidth=0, label="seen by recrawl")
+    axis.fill_between(
+        picture.edge_days, picture.noticed, color=OURS, alpha=0.55, linewidth=0, label="noticed by recrawl"
+    )
     axis.set(title="Changes", xlabel="day", ylabel="in all so far", ylim=(0, None))
     axis.legend(frameon=False, loc="upper left")
 
@@ -78,9 +81,9 @@ def _rates(axis: Any, picture: TrialPicture) -> None:  # noqa: ANN401 - matplotl
     )
     ends = np.array([picture.true_days.min(), picture.true_days.max()])
     axis.plot(ends, ends, color=TRUE, linewidth=1, label="exactly right")
-    axis.set(
-        title="Days between changes", xlabel="true", ylabel="estimated, with 90 % interval", xscale="log", yscale="log"
-    )
+    axis.set(title="Days between changes", xlabel="true", ylabel="estimated, with 90 % interval")
+    # The interval of a page that was never seen to change reaches beyond any scale: it is cut off.
+    axis.set(xscale="log", yscale="log", ylim=(ends[0] / 5, ends[1] * 20))
     axis.legend(frameon=False, loc="upper left")
 
 
