@@ -1,0 +1,75 @@
+"""``recrawl demo``, small, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SMALL = ["--pages", "15", "--days", "3", "--visits-per-day", "60"]
+
+
+def recrawl(*arguments, cwd):
+    return subprocess.run(
+        [sys.executable, "-m", "recrawl", *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    place = tmp_path_factory.mktemp("demo")
+    run = recrawl("demo", *SMALL, cwd=place)
+    assert run.returncode == 0, run.stderr
+    return place, run.stdout
+
+
+def test_it_says_what_was_done_and_what_was_so(made):
+    _, out = made
+    for words in ("pages found", "changes that happened", "noticed", "copies current", "rates right within"):
+        assert words in out
+
+
+def test_it_leaves_a_workspace_with_a_picture_and_archive_files(made):
+    place, _ = made
+    folder = place / "recrawl-demo"
+    assert (folder / "reports" / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert {"recrawl.yaml", "recrawl.db", "recrawl.log", "warc"} <= {path.name for path in folder.iterdir()}
+    assert [path for path in (folder / "warc").iterdir() if path.name.endswith(".warc.gz")]
+
+
+def test_the_three_commands_it_names_work(made):
+    place, out = made
+    named = [line.split()[1:] for line in out.splitlines() if line.startswith("  recrawl ")]
+    assert len(named) == 3
+    for arguments in named:
+        run = recrawl(*arguments, cwd=place)
+        assert run.returncode == 0, run.stderr
+        assert run.stdout.strip()
+
+
+def test_the_workspace_knows_the_visits(made):
+    place, _ = made
+    run = recrawl("status", "-w", "recrawl-demo", "--json", cwd=place)
+    status = json.loads(run.stdout)
+    status = status[0] if isinstance(status, list) else status
+    assert status["visits"] > 60
+    assert status["pages"] >= 14
+
+
+def test_another_demo_replaces_the_first_and_nothing_else(made, tmp_path):
+    place, _ = made
+    again = recrawl("demo", *SMALL, "--seed", "2", cwd=place)
+    assert again.returncode == 0, again.stderr
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("do not touch")
+    refused = recrawl("demo", *SMALL, "--folder", "mine", cwd=tmp_path)
+    assert refused.returncode == 4
+    assert "--folder" in refused.stderr
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "do not touch"

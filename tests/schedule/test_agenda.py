@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl.model import ANSWERED, Outcome, Pages, Visits
+from recrawl.schedule.agenda import Agenda
+from recrawl.schedule.fixed_interval import FixedInterval
+from recrawl.schedule.retry import Retry
+from recrawl.time import DAY, HOUR
+
+outcomes = st.lists(st.tuples(st.integers(0, 2), st.sampled_from(Outcome)), min_size=1, max_size=25)
+
+
+def agenda(**settings) -> Agenda:
+    new = Agenda(FixedInterval(HOUR), budget=1.0, **settings)
+    new.add(Pages.of([0, 1, 2]))
+    return new
+
+
+@given(outcomes, st.integers(1, 5))
+def test_a_failing_page_waits_for_its_back_off_however_visits_are_told(events, batch):
+    """Against counting the failures since the last answer by hand."""
+    visits = Visits.of(
+        [page for page, _ in events], np.arange(len(events)) * 60.0, outcome=[outcome for _, outcome in events]
+    )
+    told = agenda()
+    for start in range(0, len(visits), batch):
+        told.tell(visits.take(slice(start, start + batch)))
+    now = 60.0 * len(events)
+    plain = FixedInterval(HOUR)
+    plain.add(Pages.of([0, 1, 2]))
+    plain.tell(visits)
+    for page in range(3):
+        mine = [(time, outcome) for (p, outcome), time in zip(events, visits.time.tolist(), strict=True) if p == page]
+        failures = 0
+        while failures < len(mine) and mine[-1 - failures][1] > ANSWERED:
+            failures += 1
+        expected = plain.due(np.array([page]), now)
+        if failures:
+            time, outcome = mine[-1]
+            expected = np.maximum(expected, Retry().at(np.array([failures]), np.array([time]), np.array([outcome])))
+        assert told.due(np.array([page]), now).tolist() == expected.tolist()
+
+
+def test_a_fit_is_due_at_once_then_after_a_while_or_when_many_pages_came():
+    mine = agenda(fit_every=DAY)
+    assert mine.fit_at == -np.inf
+    mine.fit(now=100.0)
+    assert mine.fit_at == 100.0 + DAY
+    mine.add(Pages.of([3]))
+    assert mine.fit_at == -np.inf  # a third more pages
+    mine.add(Pages.of(np.arange(4, 100)))
+    mine.fit(now=200.0)
+    mine.add(Pages.of(np.arange(100, 120)))
+    assert mine.fit_at == 200.0 + DAY
+    mine.add(Pages.of(np.arange(120, 130)))
+    assert mine.fit_at == -np.inf
