@@ -14,6 +14,7 @@ from warcio.checker import Checker
 
 from recrawl.crawl.trial import TrialResult, TrialSettings, run_trial
 from recrawl.living.quirks import Quirks
+from recrawl.living.recorded import load_recorded
 from recrawl.model import Outcome, Verdict
 from recrawl.schedule.politeness import PolitenessRules
 from recrawl.schedule.valued import Valued
@@ -204,3 +205,18 @@ def test_failures_do_not_count_as_looks(wild):
     failed = visits.outcome > Outcome.GONE
     assert failed.sum() > 10
     assert (visits.verdict[failed] == Verdict.UNKNOWN).all()
+
+
+def test_a_recorded_site_is_crawled_as_it_was(tmp_path):
+    """Pages and links appear and disappear as recorded; the crawl finds and follows them."""
+    folder = Path(__file__).parent.parent / "data" / "recorded"
+    web = load_recorded(folder, "jekylldocs")
+    web = load_recorded(folder, "jekylldocs", start=web.start, end=web.start + 150 * DAY)
+    with open_store(str(tmp_path / "store.db"), create=True) as store:
+        settings = TrialSettings(8 / DAY, AGENT)
+        trial = run_trial(web, Valued(), store=store, folder=tmp_path, settings=settings)
+        result = asyncio.run(trial)
+    assert result.changes.total > 20
+    assert result.changes.detections == result.changes.true_detections > 10
+    assert result.changes.overlooked == 0
+    assert result.fresh.mean_fresh > 0.5
