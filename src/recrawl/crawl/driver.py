@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
-from recrawl.crawl.target import ErrandDone, RulesRead, Target, Visited
+from recrawl.crawl.target import ErrandDone, Result, RulesRead, Target, Visited
 from recrawl.crawl.visitor import Visitor
 from recrawl.errors import InputError
 from recrawl.formats.sitemap import read_sitemap
@@ -77,29 +77,46 @@ class Driver:
         self._targets: dict[int, Target] = {}
         self._errands = 0
         self._lease_at = -math.inf
+        self._renew_at = math.inf
+        self._stopping = False
 
     async def run(self, until: float, progress: Callable[[float], None] = lambda _now: None) -> None:
-        """Come back to pages until ``until``, then finish what runs and give the rest back."""
+        """Come back to pages until ``until`` or ``stop``, then finish what runs and give the rest back.
+
+        What the remote side does never ends a run. A bug or a cancellation does: what was settled is recorded,
+        what was running is dropped, and every lease goes back.
+        """
         self._resume()
-        running: dict[asyncio.Task[Visited | RulesRead | ErrandDone], Target] = {}
-        while (now := self._clock.now()) < until:
-            self._take_due(now)
-            match self._frontier.next(now) if len(running) < self._pace.concurrency else Wait(math.inf):
-                case Fetch(page):
-                    target = self._targets.pop(page)
-                    running[asyncio.create_task(self._visitor.go(target))] = target
-                case Wait() if not running and now >= self._agenda.fit_at:
-                    self._fit(now)
-                case Wait(when):
-                    wake = min(when, until) if running else min(when, self._lease_at, self._agenda.fit_at, until)
-                    done = await self._clock.wait(running, wake)
-                    self._settle([task.result() for task in running if task in done])
-                    running = {task: target for task, target in running.items() if task not in done}
-                    progress(self._clock.now())
-        if running:
-            await asyncio.wait(running)
-            self._settle([task.result() for task in running])
-        self._give_back()
+        running: dict[asyncio.Task[Result], Target] = {}
+        try:
+            while (now := self._clock.now()) < until and not self._stopping:
+                self._keep_leases(now)
+                self._take_due(now)
+                match self._frontier.next(now) if len(running) < self._pace.concurrency else Wait(math.inf):
+                    case Fetch(page):
+                        target = self._targets.pop(page)
+                        running[asyncio.create_task(self._visitor.go(target))] = target
+                    case Wait() if not running and now >= self._agenda.fit_at:
+                        self._fit(now)
+                    case Wait(when):
+                        wake = min(when, until, self._renew_at)
+                        wake = wake if running else min(wake, self._lease_at, self._agenda.fit_at)
+                        done = await self._clock.wait(running, wake)
+                        self._settle([task.result() for task in running if task in done])
+                        running = {task: target for task, target in running.items() if task not in done}
+                        progress(self._clock.now())
+            if running:
+                await asyncio.wait(running)
+                self._settle([task.result() for task in running])
+                running = {}
+        finally:
+            for task in running:
+                task.cancel()
+            self._give_back([*self._targets.values(), *running.values()])
+
+    def stop(self) -> None:
+        """Start nothing more; ``run`` returns once what is running is settled."""
+        self._stopping = True
 
     # -- taking ---------------------------------------------------------------------------------
 
@@ -112,6 +129,12 @@ class Driver:
         self._agenda.tell(visits.take(np.isin(visits.page, pages.id[wanted])))
         self._lease_at = -math.inf
 
+    def _keep_leases(self, now: float) -> None:
+        """Renew what we hold before half of its time is over, so that nobody takes a page we are about to visit."""
+        if now >= self._renew_at:
+            held = self._store.renew(self._worker, now, ttl=self._pace.lease_time)
+            self._renew_at = now + self._pace.lease_time / 2 if held else math.inf
+
     def _take_due(self, now: float) -> None:
         """Lease due pages until our hands are full."""
         if now < self._lease_at or len(self._targets) >= self._pace.lease_size:
@@ -122,6 +145,7 @@ class Driver:
         if not len(leased):
             self._lease_at = max(self._store.next_due(), now + _POLL)
             return
+        self._renew_at = min(self._renew_at, now + self._pace.lease_time / 2)
         known = self._recorder.recall(leased)
         columns = zip(leased.page.tolist(), leased.host.tolist(), leased.url, leased.due.tolist(), known, strict=True)
         for page, host, url, due, memory in columns:
@@ -130,7 +154,7 @@ class Driver:
 
     def _fit(self, now: float) -> None:
         """Fit the policy to all that is known and reschedule every page that is not being visited."""
-        self._give_back()
+        self._give_back(self._targets.values())
         self._agenda.fit(now)
         pages = self._store.pages()
         page: IntArray = pages.id[pages.importance > 0]
@@ -138,15 +162,17 @@ class Driver:
         self._lease_at = -math.inf
         self._log.event("schedule", "policy fitted", details={"pages": len(page), "price": self._agenda.policy.price})
 
-    def _give_back(self) -> None:
-        pages = np.array([page for page, target in self._targets.items() if not target.is_errand], dtype=np.int64)
+    def _give_back(self, targets: Iterable[Target]) -> None:
+        """Let go of pages that were not visited; errands stay with us."""
+        pages = np.array([target.page for target in targets if not target.is_errand], dtype=np.int64)
         self._frontier.withdraw(pages)
         self._store.acknowledge(self._worker, pages)
-        self._targets = {page: target for page, target in self._targets.items() if target.is_errand}
+        for page in pages.tolist():
+            self._targets.pop(page, None)
 
     # -- settling -------------------------------------------------------------------------------
 
-    def _settle(self, results: Sequence[Visited | RulesRead | ErrandDone]) -> None:
+    def _settle(self, results: Sequence[Result]) -> None:
         """Take in finished requests: pauses begin, visits are acknowledged, what was found is put on the agenda."""
         now = self._clock.now()
         visited: list[Visited] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from recrawl.detect import Judgement, Known
 from recrawl.fetch.robots import Rules
@@ -49,3 +50,7 @@ class ErrandDone:
 
     target: Target
     capture: Capture
+
+
+Result: TypeAlias = Visited | RulesRead | ErrandDone
+"""What comes of going to a target."""

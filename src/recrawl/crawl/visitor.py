@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recrawl.crawl.target import ErrandDone, RulesRead, Target, Visited
+from recrawl.crawl.target import ErrandDone, Result, RulesRead, Target, Visited
 from recrawl.detect import Judgement, judge
 from recrawl.fetch.request import Fetcher, Request
 from recrawl.fetch.robots import RobotsCache, Rules
@@ -21,7 +21,7 @@ class Visitor:
         self._robots = robots
         self._clock = clock
 
-    async def go(self, target: Target) -> Visited | RulesRead | ErrandDone:
+    async def go(self, target: Target) -> Result:
         """Visit the target, or read the rules that say whether we may. Never raises for the remote side."""
         rules = self._robots.known(target.url)
         if rules is None:
