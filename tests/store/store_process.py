@@ -49,6 +49,7 @@ def lease(location, worker):
             time.sleep(0.001)  # the rest is in other hands
             continue
         kept = rng.random(len(leased)) < 0.8
+        time.sleep(rng.uniform(0.0, 0.005))
         until = time.perf_counter()
         tell(pages=leased.page[kept].tolist(), hosts=sorted(set(leased.host.tolist())), since=since, until=until)
         store.acknowledge(name, leased.page[~kept])

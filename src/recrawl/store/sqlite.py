@@ -31,6 +31,10 @@ CHECKPOINT_BLOCKS = 16_384
 """Blocks of 4 KiB that gather in the write-ahead log before they go into the file: 64 MiB."""
 
 
+_one_opens = threading.Lock()
+"""Held while a store is opened: so no thread upgrades a file that another one has open (see ``upgrade_sqlite``)."""
+
+
 class SqliteDialect:
     """SQLite's words: a batch is a statement repeated, an array is a ``carray``."""
 
@@ -98,7 +102,7 @@ class SqliteDatabase:
             raise StoreError(f"There is no store at {path}.", "Make one with: recrawl init")
         if not path.parent.is_dir():
             raise StoreError(f"There is no folder {path.parent}.", "Make the folder first.")
-        with _explained(path):
+        with _one_opens, _explained(path):
             if _outdated(path, create=create):
                 upgrade_sqlite(path)
             self._connection = _connect(path)
