@@ -10,9 +10,9 @@ import typer
 
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, DryRunOption, SetOption, WorkspaceOption
-from recrawl.cli.seeds import Seeds, parse_seed, read_seeds
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import InputError
+from recrawl.formats.seeds import Seeds, parse_seed, read_seeds
 
 EXAMPLES = """
 recrawl add https://example.org/ https://example.org/news/
@@ -38,8 +38,9 @@ def add(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Add pages to come back to.
 
-    New pages are due at once. Pages that are known already stay as they are, so adding twice does no harm. URLs that
-    differ only in noise (www, session ids, the order of query arguments) are one page.
+    New pages are due at once. Pages that are known already stay as they are, so adding twice does no harm; those that
+    were known only as targets of links now count. URLs that differ only in noise (www, session ids, the order of
+    query arguments) are one page.
 
     A seed file is UTF-8 text with one URL a line. Lines that begin with # are comments; after a URL, TAB key=value
     metadata is ignored; +SURT lines, which name no page, are skipped and counted. If any line is wrong, nothing is
@@ -58,11 +59,16 @@ def add(  # noqa: PLR0913 - one argument an option
             known = sum(store.find(url) is not None for url in wanted.values())
             added = len(wanted) - known
         else:
+            import numpy as np
+
             from recrawl.crawl.clock import RealClock
 
             now = RealClock().now()
-            page = store.discover(list(wanted.values()), now, importance=importance)
-            added = int((store.pages(page).discovered == now).sum())
+            pages = store.pages(store.discover(list(wanted.values()), now, importance=importance))
+            new = pages.discovered == now
+            only_linked = pages.id[~new & (pages.importance == 0)]
+            store.set_importance(only_linked, np.full(len(only_linked), importance))
+            added = int(new.sum()) + len(only_linked)
     typer.echo(f"{'Would add' if dry_run else 'Added'} {_pages(added)}; {len(wanted) - added} known already.")
     scopes = sum(seeds.scopes for seeds in lists)
     if scopes:

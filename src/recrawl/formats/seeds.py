@@ -1,4 +1,4 @@
-"""Seed files: one URL a line, in the dialects of other crawlers (INTERFACES S1). Text in, addresses out."""
+"""Seed files: one URL a line, in the dialects of other crawlers (conventions S1). Text in, addresses out."""
 
 from __future__ import annotations
 

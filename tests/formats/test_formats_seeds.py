@@ -1,0 +1,30 @@
+"""Seed files: what is read, what is skipped and counted, and where an error stands."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl.errors import InputError
+from recrawl.formats.seeds import parse_seed, read_seeds
+
+
+def test_comments_scopes_metadata_and_repetitions():
+    text = "\ufeff# ours\n\n http://a.org/ \tdepth=2\tnote=x\r\n+http://(org,b,)/\nhttps://www.a.org/\nhttp://b.org/x#top\n"
+    found = read_seeds(text, "seeds.txt")
+    assert [seed.url for seed in found.addresses] == ["http://a.org/", "http://b.org/x"]
+    assert (found.repeated, found.scopes) == (1, 1)
+
+
+@pytest.mark.parametrize("line", ["mailto:me@a.org", "a.org/x", "http://"])
+def test_a_line_that_is_no_url_is_an_error_with_its_place(line):
+    with pytest.raises(InputError, match=r"^seeds\.txt, line 2: ") as caught:
+        read_seeds(f"http://a.org/\n{line}\n", "seeds.txt")
+    assert caught.value.remedy
+
+
+@given(st.lists(st.from_regex(r"[a-z]{1,8}\.org/[a-z]{0,5}", fullmatch=True)))
+def test_every_page_is_kept_once_in_order(places):
+    found = read_seeds("\n".join(f"http://{place}" for place in places), "seeds.txt")
+    expected = {parse_seed(f"http://{place}", "").key: None for place in places}
+    assert [seed.key for seed in found.addresses] == list(expected)
+    assert len(found.addresses) + found.repeated == len(places)
