@@ -27,7 +27,8 @@ class Store(Protocol):
     def discover(self, urls: Sequence[str], now: float, *, importance: float = 1.0) -> IntArray:
         """The id of the page each URL names; -1 where it is not an http(s) URL.
 
-        New pages are added with this importance and are due ``now``; known ones are not changed in any way.
+        New pages are added with this importance and are due ``now``, or never if it is 0: such pages are only
+        remembered, as targets of links. Known pages are not changed in any way.
         URLs with the same SURT are one page, written as first heard of.
         """
         ...
@@ -49,7 +50,7 @@ class Store(Protocol):
         ...
 
     def set_importance(self, pages: IntArray, importance: FloatArray) -> None:
-        """Set the weight of pages in every objective."""
+        """Set the weight of distinct pages in every objective. With 0 a page is never due; raised from 0, at once."""
         ...
 
     # -- hosts --------------------------------------------------------------------------------

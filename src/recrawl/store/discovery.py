@@ -8,6 +8,7 @@ from hashlib import blake2b
 import numpy as np
 
 from recrawl.model import FloatArray, IntArray, Page, Pages, Validators
+from recrawl.store import frontier
 from recrawl.store.database import Session
 from recrawl.store.statements import NOT_HELD
 from recrawl.store.validators import from_row, to_columns
@@ -20,6 +21,8 @@ NO_PAGE = -1
 _PAGES = np.dtype(
     [("id", np.int64), ("host", np.int64), ("importance", np.float64), ("cost", np.float64), ("discovered", np.float64)]
 )
+
+_DISCOVERED = np.dtype([("page", np.int64), ("discovered", np.float64)])
 
 
 def key_hash(key: str) -> bytes:
@@ -48,7 +51,7 @@ def known(session: Session, names: Sequence[bytes]) -> dict[bytes, int]:
 
 
 def add(session: Session, pages: dict[bytes, Address], now: float, importance: float) -> dict[bytes, int]:
-    """Add the pages that are not there yet, due now, and their hosts; return the ids of all.
+    """Add the pages that are not there yet, due now if they matter at all, and their hosts; return the ids of all.
 
     Ids follow the order in which pages were heard of, so pages due at once are visited in that order.
     """
@@ -67,8 +70,9 @@ def add(session: Session, pages: dict[bytes, Address], now: float, importance: f
         *to_columns([Validators()] * len(new)),
     )
     added = known(session, new)
-    session.run(session.statements.schedule_pages, np.fromiter(added.values(), np.int64))
-    session.run(session.statements.wake_hosts, float(now), np.unique(np.fromiter(hosts.values(), np.int64)))
+    session.run(session.statements.schedule_pages, np.inf, np.fromiter(added.values(), np.int64))
+    if importance > 0:
+        session.run(session.statements.wake_hosts, float(now), np.unique(np.fromiter(hosts.values(), np.int64)))
     return ids | added
 
 
@@ -100,6 +104,19 @@ def validators(session: Session, pages: IntArray) -> list[Validators]:
     rows = session.rows(session.statements.validators, pages) if len(pages) else []
     found = {page: from_row(row) for page, *row in rows}
     return [found[page] for page in pages.tolist()]
+
+
+def set_importance(session: Session, pages: IntArray, importance: FloatArray) -> None:
+    """Set the weight of distinct pages. One that matters no more is never due; one that begins to is due at once."""
+    hosts = frontier.claim_hosts(session, pages)
+    session.apply(session.statements.set_importance, pages, importance)
+    unwanted = pages[importance <= 0]
+    frontier.set_due(session, unwanted, np.full(len(unwanted), np.inf), hosts)
+    wanted = pages[importance > 0]
+    if len(wanted):
+        asleep = session.table(_DISCOVERED, session.statements.never_due, wanted, np.inf)
+        page, discovered = (np.ascontiguousarray(asleep[name]) for name in ("page", "discovered"))
+        frontier.set_due(session, page, discovered, hosts)
 
 
 def columns(session: Session, pages: IntArray | None) -> Pages:

@@ -47,7 +47,7 @@ class SqlStore:
 
     def set_importance(self, pages: IntArray, importance: FloatArray) -> None:
         """Set the weight of pages."""
-        self._database.write(lambda session: session.apply(session.statements.set_importance, pages, importance))
+        self._database.write(lambda session: discovery.set_importance(session, pages, importance))
 
     def hosts(self, hosts: IntArray | None = None) -> Hosts:
         """Hosts as columns by ascending id."""

@@ -25,8 +25,6 @@ T = TypeVar("T")
 BUSY_SECONDS = 60.0
 """How long to wait for another process that writes."""
 CACHE_KIB = 65_536
-MAPPED_BYTES = 1 << 40
-"""Read through the page cache of the machine, as far as the file reaches, instead of copying from it."""
 CHECKPOINT_BLOCKS = 16_384
 """Blocks of 4 KiB that gather in the write-ahead log before they go into the file: 64 MiB."""
 
@@ -166,7 +164,6 @@ def _connect(path: Path) -> apsw.Connection:
     connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
     connection.pragma("journal_mode", "WAL")
     connection.pragma("cache_size", -CACHE_KIB)
-    connection.pragma("mmap_size", MAPPED_BYTES)
     connection.pragma("wal_autocheckpoint", CHECKPOINT_BLOCKS)
     return connection
 

@@ -110,7 +110,8 @@ class Statements:
         )
         self.schedule_pages = (
             "INSERT INTO schedule (page, host, due) "
-            f"SELECT id, host, discovered FROM page WHERE id {among(1)} ON CONFLICT (page) DO NOTHING"
+            "SELECT id, host, CASE WHEN importance > 0 THEN discovered ELSE CAST($1 AS DOUBLE PRECISION) END "
+            f"FROM page WHERE id {among(2)} ON CONFLICT (page) DO NOTHING"
         )
         self.find_page = "SELECT id, host, url, key, importance, discovered FROM page WHERE key_hash = $1"
         self.urls = f"SELECT id, url FROM page WHERE id {among(1)}"
@@ -123,6 +124,10 @@ class Statements:
         self.lock_hosts = f"SELECT id FROM host WHERE id {among(1)} ORDER BY id {dialect.lock}"
         self.hosts_all = "SELECT id, name, ready_at, delay, next_due FROM host ORDER BY id"
         self.hosts_some = f"SELECT id, name, ready_at, delay, next_due FROM host WHERE id {among(1)} ORDER BY id"
+        self.never_due = (
+            "SELECT page.id, discovered FROM page JOIN schedule ON schedule.page = page.id "
+            f"WHERE page.id {among(1)} AND due = $2 ORDER BY page.id"
+        )
         self.set_importance = dialect.update("page", "id", {"importance": "float8"})
         self.set_validators = dialect.update("page", "id", _VALIDATOR_TYPES)
 
