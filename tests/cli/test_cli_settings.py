@@ -57,6 +57,8 @@ def test_flag_beats_environment_beats_file_beats_default(file, key):
     written = {"duration": ["7s", "8s", "9s"], "text": ["a", "b", "c"]}.get(
         name, few if choices[1:] else ["7", "8", "9"]
     )
+    if key == "schedule.max_interval":  # not below the shortest
+        written = ["7d", "8d", "9d"]
     in_file, in_environment, in_flag = written
     read = setting.kind.read
     environment, flags = {setting.variable: in_environment}, {key: in_flag}
@@ -143,6 +145,27 @@ def test_a_wrong_value_names_the_key_and_its_origin(file, key, raw, says):
     assert f"{key} (from file recrawl.yaml)" in caught.value.what
     assert says in caught.value.what
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [("schedule.min_interval", "schedule.max_interval"), ("politeness.min_delay", "politeness.max_delay")],
+)
+def test_bounds_that_exclude_each_other_are_refused_wherever_they_come_from(file, low, high):
+    section, _, name = low.partition(".")
+    file.write_text(yaml.safe_dump({section: {name: "10d"}}), encoding="utf-8")
+    for environment, flags in (({}, {high: "1d"}), ({BY_KEY[high].variable: "1d"}, {})):
+        with pytest.raises(ConfigError) as caught:
+            configure(file, environment, flags)
+        assert caught.value.what == f"{low} (10d) is longer than {high} (1d)."
+        assert caught.value.remedy
+    same = configure(file, {}, {high: "10d"})
+    assert same.value(BY_KEY[low]) == same.value(BY_KEY[high])
+
+
+def test_an_interval_of_nothing_is_refused():
+    with pytest.raises(ConfigError, match=r"schedule\.min_interval is 0"):
+        configure(None, {}, {"schedule.min_interval": "0"})
 
 
 @pytest.mark.parametrize("text", ["fetch: [1, 2]", "- a\n- b", "fetch: {timeout: 3s", "just words", "\x00"])

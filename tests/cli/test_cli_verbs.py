@@ -67,7 +67,9 @@ def test_init_makes_all_parts_and_a_file_that_reads_back(run, tmp_path):
 
 
 def test_init_in_the_current_folder_is_found_without_a_flag(run, tmp_path):
-    assert run("init").returncode == 0
+    made = run("init")
+    assert made.returncode == 0
+    assert made.stdout.startswith("Made a workspace in the current folder.\n")
     assert (tmp_path / "recrawl.yaml").exists()
     assert run("list").returncode == 0
 
@@ -84,7 +86,7 @@ def test_init_leaves_a_workspace_alone(run, workspace):
     before = (workspace / "recrawl.yaml").read_bytes()
     result = run("init", "ws")
     assert result.returncode == ExitCode.ERROR
-    assert "is a workspace already" in result.stderr
+    assert "There is a workspace in ws already" in result.stderr
     assert (workspace / "recrawl.yaml").read_bytes() == before
 
 

@@ -9,7 +9,7 @@ import typer
 
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, SetOption
-from recrawl.cli.workspace import make_workspace
+from recrawl.cli.workspace import make_workspace, named
 
 EXAMPLES = """
 recrawl init                       in the current folder
@@ -37,5 +37,5 @@ def init(
     if store is not None:
         flags["store.location"] = store
     make_workspace(folder, flags)
-    typer.echo(f"Made the workspace {folder}.")
-    typer.echo(f"Next: recrawl add{'' if folder == HERE else f' -w {folder}'} https://example.org/")
+    typer.echo(f"Made a workspace in {named(folder)}.")
+    typer.echo(f"Next, name pages: recrawl add{'' if folder == HERE else f' -w {folder}'} https://example.org/")

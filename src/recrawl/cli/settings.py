@@ -129,6 +129,15 @@ def _setting(default: Value, kind: Kind, help: str) -> Any:  # noqa: A002, ANN40
     return field(default=default, metadata={"kind": kind, "help": help})
 
 
+def _check_span(low_key: str, low: float, high_key: str, high: float) -> None:
+    """Two settings that bound the same thing must leave something between them."""
+    if low > high:
+        raise ConfigError(
+            f"{low_key} ({_write_duration(low)}) is longer than {high_key} ({_write_duration(high)}).",
+            "Lower the first or raise the second; recrawl config show says where each is set.",
+        )
+
+
 # -- the keys ------------------------------------------------------------------------------------
 
 
@@ -188,6 +197,9 @@ class PolitenessSettings:
     factor: float = _setting(5.0, NUMBER, "Pause after an answer, as a multiple of how long the answer took.")
     crawl_delay_cap: float = _setting(300.0, DURATION, "Longest Crawl-delay of a robots.txt that is honoured in full.")
 
+    def __post_init__(self) -> None:
+        _check_span("politeness.min_delay", self.min_delay, "politeness.max_delay", self.max_delay)
+
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSettings:
@@ -206,6 +218,11 @@ class ScheduleSettings:
     budget: float = _setting(1_000.0, NUMBER, "Visits a day that may be spent on the whole workspace.")
     min_interval: float = _setting(HOUR, DURATION, "The policy valued never comes back sooner.")
     max_interval: float = _setting(180 * DAY, DURATION, "The policy valued never leaves a page alone longer.")
+
+    def __post_init__(self) -> None:
+        if self.min_interval == 0:
+            raise ConfigError("schedule.min_interval is 0: a page would be due at every moment.", "Write at least 1s.")
+        _check_span("schedule.min_interval", self.min_interval, "schedule.max_interval", self.max_interval)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,17 +69,22 @@ def _finite(value: object) -> object:
 
 
 def shown_time(when: float) -> str:
-    """A time as people read it, in UTC; a dash where there is none.
+    """A time as people read it, in UTC; a dash where there is none. Total: every number has a text.
 
-    >>> shown_time(0.0), shown_time(float("nan")), shown_time(float("inf"))
-    ('1970-01-01 00:00', '–', 'never')
+    >>> shown_time(0.0), shown_time(float("nan")), shown_time(float("inf")), shown_time(1e12)
+    ('1970-01-01 00:00', '–', 'never', 'far future')
     """
     if when == math.inf:
         return "never"
     if not math.isfinite(when):
         return "–"
-    return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M")
+    if not _FIRST <= when < _LAST:
+        return "far future" if when > 0 else "far past"
+    return datetime.fromtimestamp(when, UTC).replace(tzinfo=None).isoformat(" ", "minutes")
 
+
+_FIRST, _LAST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1, 9999))
+"""What a calendar date of four digits can show, in whole years."""
 
 _TEXTS = ("url", "host", "outcome", "verdict")
 _SHOWN: dict[str, Callable[[Any], str]] = {

@@ -61,7 +61,7 @@ def open_workspace(folder: Path, flags: Mapping[str, object]) -> Workspace:
     file = folder / FILE_NAME
     if not file.is_file():
         raise ConfigError(
-            f"There is no workspace in {folder}: {file} is missing.",
+            f"There is no workspace in {named(folder)}: {file} is missing.",
             f"Make one with: recrawl init {folder}   or name another with --workspace.",
         )
     return Workspace(folder, configure(file, os.environ, flags))  # noqa: TID251 - the command line is where it is read
@@ -73,7 +73,9 @@ def make_workspace(folder: Path, flags: Mapping[str, object]) -> Workspace:
 
     file = folder / FILE_NAME
     if file.exists():
-        raise InputError(f"{folder} is a workspace already.", "Choose another folder, or edit its recrawl.yaml.")
+        raise InputError(
+            f"There is a workspace in {named(folder)} already.", "Choose another folder, or edit its recrawl.yaml."
+        )
     text = settings_text(flags)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,6 +86,15 @@ def make_workspace(folder: Path, flags: Mapping[str, object]) -> Workspace:
         workspace.reports.mkdir(exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"{folder} cannot be a workspace: {error.strerror}.", "Choose a folder you may write to."
+            f"No workspace can be made in {named(folder)}: {error.strerror}.", "Choose a folder you may write to."
         ) from error
     return workspace
+
+
+def named(folder: Path) -> str:
+    """A folder in a sentence: a lone dot is easily overread.
+
+    >>> named(Path("archive")), named(Path())
+    ('archive', 'the current folder')
+    """
+    return "the current folder" if folder == Path() else str(folder)

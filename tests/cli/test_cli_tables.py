@@ -1,0 +1,35 @@
+"""What tables show: every number has a text."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl.cli.tables import shown_time
+
+YEAR = 365.25 * 86_400
+
+
+@given(st.floats())
+def test_every_time_can_be_shown(when):
+    assert shown_time(when)
+
+
+@pytest.mark.parametrize(
+    ("when", "shown"),
+    [
+        (0.0, "1970-01-01 00:00"),
+        (-1.0, "1969-12-31 23:59"),
+        (1_700_000_000.9, "2023-11-14 22:13"),
+        (-31_556_908_800.0, "0970-01-01 00:00"),
+        (8_100 * YEAR, "far future"),
+        (1e300, "far future"),
+        (-1e300, "far past"),
+        (math.inf, "never"),
+        (-math.inf, "–"),
+        (math.nan, "–"),
+    ],
+)
+def test_times_near_and_far(when, shown):
+    assert shown_time(when) == shown
