@@ -105,3 +105,24 @@ def test_asking_for_a_page_that_is_not_there(store):
         store.urls(np.array([4]))
     with pytest.raises(KeyError):
         store.validators(np.array([4]))
+
+
+def test_pages_without_importance_are_remembered_but_never_due(store):
+    store.discover(["http://a.example/in"], 10.0)
+    outside = store.discover(["http://b.example/out", "http://a.example/out"], 10.0, importance=0.0)
+    assert len(store.lease("w", 99.0, 10, per_host=10, ttl=5.0)) == 1
+    assert store.next_due() > 99.0
+    assert store.counts(99.0).due == 1
+    assert store.pages(outside).importance.tolist() == [0.0, 0.0]
+
+
+def test_importance_decides_whether_a_page_is_due(store):
+    pages = store.discover(["http://a.example/1", "http://b.example/2"], 10.0, importance=0.0)
+    store.set_importance(pages[:1], np.array([2.0]))
+    assert store.next_due() == 10.0
+    store.set_importance(pages, np.array([0.0, 1.0]))
+    assert store.lease("w", 20.0, 10, per_host=10, ttl=5.0).page.tolist() == pages[1:].tolist()
+    store.reschedule(pages[1:], np.array([500.0]))
+    store.set_importance(pages[1:], np.array([9.0]))
+    store.acknowledge("w", pages)
+    assert store.next_due() == 500.0
