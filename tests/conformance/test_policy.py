@@ -86,6 +86,14 @@ def test_has_a_name_and_a_price_or_none(make):
     assert policy.price is None or policy.price >= 0
 
 
+def test_it_counts_the_pages_it_knows(make):
+    pages = some_pages()
+    policy = taught(make, pages, [])
+    assert len(policy) == len(pages)
+    policy.add(pages)
+    assert len(policy) == len(pages)
+
+
 def test_same_input_same_answer(make):
     pages = some_pages()
     visits = some_visits(pages)

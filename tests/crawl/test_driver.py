@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
+import math
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from recrawl.crawl.archive import NoArchive
+from recrawl.crawl.clock import RealClock
 from recrawl.crawl.driver import Driver, Pace
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
@@ -19,69 +23,111 @@ from recrawl.detect import decoded
 from recrawl.fetch.http import HttpFetcher
 from recrawl.fetch.robots import RobotsCache
 from recrawl.living.web import LivingWeb
+from recrawl.model import Outcome
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.fixed_interval import FixedInterval
 from recrawl.schedule.politeness import Politeness, PolitenessRules
-from recrawl.simulate.sites import synthetic_web
+from recrawl.simulate.sites import synthetic_web, tree_site
+from recrawl.simulate.web import join
+from recrawl.store.base import Store
 from recrawl.store.open import open_store
 from recrawl.time import DAY, HOUR, VirtualClock
+from recrawl.urls import host_of
 
 AGENT = "driver/1.0 (+https://example.org/)"
 START = 1.79e9
 
 
-class Broken(Visitor):
-    """Has a bug that shows at the fortieth target."""
-
-    gone = 0
+class Poisoned(Visitor):
+    """Breaks at one page, every time."""
 
     async def go(self, target):
-        self.gone += 1
-        if self.gone == 40:
+        if target.url.endswith("market-1/"):
             raise ZeroDivisionError
         return await super().go(target)
 
 
+class Scene(NamedTuple):
+    driver: Driver
+    store: Store
+    clock: VirtualClock
+    living: LivingWeb
+    log: io.StringIO
+
+    def events(self, message):
+        return [event for event in map(json.loads, self.log.getvalue().splitlines()) if event["message"] == message]
+
+
 @asynccontextmanager
-async def scene(folder, *, visitor=Visitor, pause=5.0, pace=None):
+async def scene(folder, *, web=None, visitor=Visitor, pause=5.0, pace=None, hosts=None):  # noqa: PLR0913
     clock = VirtualClock(START)
-    web = synthetic_web(pages=30, start=START, days=5, seed=2)
-    agenda = Agenda(FixedInterval(6 * HOUR), budget=1.0)
+    web = web or synthetic_web(pages=30, start=START, days=5, seed=2)
+    log = io.StringIO()
     with LivingWeb(web, clock) as living, open_store(str(folder / "store.db"), create=True) as store:
         async with HttpFetcher(clock, AGENT, resolve=dict.fromkeys(living.hosts(), living.ip)) as fetcher:
-            robots = RobotsCache(fetcher, clock, AGENT, body_of=decoded)
-            driver = Driver(
-                "one",
-                clock=clock,
-                store=store,
-                agenda=agenda,
-                politeness=Politeness(PolitenessRules(shortest=pause, longest=pause)),
-                visitor=visitor(fetcher, robots, clock),
-                recorder=Recorder("one", store, agenda, HostScope(frozenset(living.hosts())), NoArchive()),
-                pace=pace or Pace(),
-                log=JsonLinesLog(io.StringIO(), clock),
-            )
-            store.discover(living.seeds(), START)
-            yield driver, store, clock, living
+            scope = HostScope(frozenset(hosts(living) if hosts else living.hosts()))
+            driver = driver_of("one", clock, store, fetcher, scope, visitor, pause, pace or Pace(poll=math.inf), log)
+            store.discover([url for url in living.seeds() if host_of(url) in scope.hosts], START)
+            yield Scene(driver, store, clock, living, log)
+
+
+def driver_of(worker, clock, store, fetcher, scope, visitor=Visitor, pause=5.0, pace=None, log=None):  # noqa: PLR0913, PLR0917
+    agenda = Agenda(FixedInterval(6 * HOUR), budget=1.0)
+    robots = RobotsCache(fetcher, clock, AGENT, body_of=decoded)
+    return Driver(
+        worker,
+        clock=clock,
+        store=store,
+        agenda=agenda,
+        politeness=Politeness(PolitenessRules(shortest=pause, longest=pause)),
+        visitor=visitor(fetcher, robots, clock),
+        recorder=Recorder(worker, store, agenda, scope, NoArchive()),
+        pace=pace or Pace(),
+        log=JsonLinesLog(log or io.StringIO(), clock),
+    )
+
+
+def many_hosts(hosts, pages):
+    rng = np.random.default_rng(0)
+    sites = [tree_site(f"h{n}", np.full(pages, 1e-6), start=START, end=START + 5 * DAY, rng=rng) for n in range(hosts)]
+    return join(sites)
+
+
+def paths_of_pages(living):
+    return [path for path in living.requests().path.tolist() if path != "/robots.txt" and "sitemap" not in path]
 
 
 def test_asked_to_stop_it_finishes_what_runs(tmp_path):
     async def run():
-        async with scene(tmp_path) as (driver, store, clock, living):
+        async with scene(tmp_path) as (driver, store, clock, living, _):
             await driver.run(START + 5 * DAY, lambda now: driver.stop() if now > START + DAY else None)
             assert START + DAY < clock.now() < START + 2 * DAY
             assert store.counts(clock.now()).leased == 0
-            pages = [
-                path for path in living.requests().path.tolist() if path != "/robots.txt" and "sitemap" not in path
-            ]
-            assert len(store.visits()) >= len(pages) > 50
+            assert len(store.visits()) >= len(paths_of_pages(living)) > 50
+            await driver.run(START + 3 * DAY)
+            assert clock.now() == START + 3 * DAY
+
+    asyncio.run(run())
+
+
+def test_a_run_that_has_nothing_to_do_can_be_stopped(tmp_path):
+    async def run():
+        clock = RealClock()
+        with open_store(str(tmp_path / "store.db"), create=True) as store:
+            async with HttpFetcher(clock, AGENT) as fetcher:
+                driver = driver_of("one", clock, store, fetcher, HostScope(frozenset()))
+                task = asyncio.create_task(driver.run(clock.now() + 600.0))
+                await asyncio.sleep(0.2)
+                assert not task.done()
+                driver.stop()
+                await asyncio.wait_for(task, 20)
 
     asyncio.run(run())
 
 
 def test_cancelled_it_gives_everything_back(tmp_path):
     async def run():
-        async with scene(tmp_path) as (driver, store, clock, _):
+        async with scene(tmp_path) as (driver, store, clock, _, _):
             task = asyncio.create_task(driver.run(START + 5 * DAY))
             while len(store.visits()) < 20:  # noqa: ASYNC110 - the driver announces nothing
                 await asyncio.sleep(0)
@@ -94,13 +140,109 @@ def test_cancelled_it_gives_everything_back(tmp_path):
     asyncio.run(run())
 
 
-def test_a_bug_is_not_hidden_and_leaves_the_store_clean(tmp_path):
+def test_a_page_that_breaks_our_code_is_a_failed_visit_and_the_crawl_goes_on(tmp_path):
     async def run():
-        async with scene(tmp_path, visitor=Broken) as (driver, store, clock, _):
-            with pytest.raises(ZeroDivisionError):
-                await driver.run(START + 5 * DAY)
-            assert store.counts(clock.now()).leased == 0
-            assert len(store.visits()) >= 20
+        async with scene(tmp_path, visitor=Poisoned) as here:
+            await here.driver.run(START + DAY)
+            page = here.store.find(next(url for url in here.living.urls() if url.endswith("market-1/"))).id
+            mine = here.store.visits(pages=np.array([page]))
+            assert set(mine.outcome.tolist()) == {Outcome.UNREACHABLE}
+            assert (np.diff(mine.time) > 600).all()  # it is tried again, with patience
+            assert len(np.unique(here.store.visits().page)) > 20
+            broken = here.events("visit broken")
+            assert "ZeroDivisionError" in broken[0]["details"]["traceback"]
+            assert broken[0]["logLevel"] == "error"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("hosts", "pages", "size"), [(20, 20, 256), (3, 10, 4), (5, 4, 1)])
+def test_full_hands_are_emptied_and_filled_again(tmp_path, hosts, pages, size):
+    async def run():
+        pace = Pace(poll=math.inf, lease_size=size)
+        async with scene(tmp_path, web=many_hosts(hosts, pages), pace=pace) as here:
+            here.store.discover(here.living.urls(), START)
+            await here.driver.run(START + 5 * HOUR)
+            assert len(np.unique(here.store.visits().page)) == hosts * pages
+
+    asyncio.run(run())
+
+
+def test_what_is_out_of_scope_is_remembered_and_never_fetched(tmp_path):
+    async def run():
+        async with scene(tmp_path, hosts=lambda living: living.hosts()[:1]) as here:
+            await here.driver.run(START + DAY)
+            assert set(here.living.requests().host.tolist()) == {"news.living.test"}
+            outside = here.store.pages().importance == 0
+            assert outside.any()
+            assert here.store.counts(START + DAY).due < len(outside)
+
+    asyncio.run(run())
+
+
+def test_pages_added_by_others_are_visited_too(tmp_path):
+    async def run():
+        async with scene(tmp_path, pace=Pace(poll=60.0)) as here:
+            added = []
+
+            def add(now):
+                if now > START + HOUR and not added:
+                    added.extend(here.store.discover([f"{here.living.seeds()[0]}later"], now).tolist())
+
+            await here.driver.run(START + 2 * HOUR, add)
+            assert len(here.store.visits(pages=np.array(added))) == 1
+
+    asyncio.run(run())
+
+
+def test_what_a_dead_predecessor_of_the_same_name_held_is_taken_up_at_once(tmp_path):
+    async def run():
+        async with scene(tmp_path) as here:
+            held = here.store.lease("one", START, 10, per_host=10, ttl=900 * DAY)
+            assert len(held) == 3
+            await here.driver.run(START + HOUR)
+            assert set(held.page.tolist()) <= set(here.store.visits().page.tolist())
+
+    asyncio.run(run())
+
+
+def test_a_host_that_sends_nonsense_headers_does_no_harm(tmp_path):
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write("HTTP/1.1 503 \xb2\r\nRetry-After: \xb2\xb2\r\nContent-Length: 0\r\n\r\n".encode("latin-1"))
+        writer.close()
+
+    async def run():
+        clock = VirtualClock(START)
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        with open_store(str(tmp_path / "store.db"), create=True) as store:
+            async with HttpFetcher(clock, AGENT) as fetcher:
+                scope = HostScope(frozenset([f"127.0.0.1:{port}"]))
+                store.discover([f"http://127.0.0.1:{port}/"], START)
+                await driver_of("one", clock, store, fetcher, scope, pace=Pace(poll=math.inf)).run(START + 6 * HOUR)
+            assert set(store.visits().outcome.tolist()) == {Outcome.UNREACHABLE}
+        server.close()
+        await server.wait_closed()
+
+    asyncio.run(run())
+
+
+def test_two_workers_share_a_store_without_meeting(tmp_path):
+    """Both on one clock and web; each host sees one request at a time, with its pause, whoever asks."""
+
+    async def run():
+        async with scene(tmp_path, web=many_hosts(6, 12), pace=Pace(poll=30.0, per_host=3)) as here:
+            async with HttpFetcher(
+                here.clock, AGENT, resolve=dict.fromkeys(here.living.hosts(), here.living.ip)
+            ) as two:
+                scope = HostScope(frozenset(here.living.hosts()))
+                other = driver_of("two", here.clock, here.store, two, scope, pace=Pace(poll=30.0, per_host=3))
+                await asyncio.gather(here.driver.run(START + DAY), other.run(START + DAY))
+            visits = here.store.visits()
+            for page in np.unique(visits.page):
+                assert (np.diff(visits.time[visits.page == page]) >= 6 * HOUR).all()
+            assert len(np.unique(visits.page)) == 72
 
     asyncio.run(run())
 
@@ -109,7 +251,7 @@ def test_leases_are_renewed_while_pages_wait_for_their_host(tmp_path):
     """Sixteen pages with long pauses take ten times the time of a lease."""
 
     async def run():
-        async with scene(tmp_path, pause=200.0, pace=Pace(lease_time=300.0)) as (driver, store, _, living):
+        async with scene(tmp_path, pause=200.0, pace=Pace(lease_time=300.0)) as (driver, store, _, living, _):
             expired = []
             store.discover([f"{url}nothing/{n}" for url in living.seeds() for n in range(16)], START)
             await driver.run(START + 3 * HOUR, lambda now: expired.append(store.expire(now)))
@@ -122,7 +264,7 @@ def test_leases_are_renewed_while_pages_wait_for_their_host(tmp_path):
 
 def test_a_second_run_goes_on_from_what_is_recorded(tmp_path):
     async def run():
-        async with scene(tmp_path) as (driver, store, _, _):
+        async with scene(tmp_path) as (driver, store, _, _, _):
             await driver.run(START + DAY)
             first = store.visits()
             await driver.run(START + 2 * DAY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import math
 
 import numpy as np
 import pytest
@@ -78,7 +79,7 @@ async def lived(web: VirtualWeb, policy: str, store_file: str) -> list[tuple[flo
                 politeness=polite,
                 visitor=Visitor(fetcher, robots, clock),
                 recorder=recorder,
-                pace=Pace(),
+                pace=Pace(poll=math.inf),
                 log=JsonLinesLog(io.StringIO(), clock),
             )
             ids = store.discover(living.urls(), clock.now())

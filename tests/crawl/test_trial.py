@@ -13,6 +13,7 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
 from recrawl.crawl.trial import TrialResult, TrialSettings, run_trial
+from recrawl.crawl.visitor import NO_ROBOTS, REFUSED_BY_ROBOTS
 from recrawl.living.quirks import Quirks
 from recrawl.living.recorded import load_recorded
 from recrawl.model import Outcome, Verdict
@@ -87,7 +88,7 @@ def test_noise_and_lies_raise_few_false_alarms(wild):
 def test_the_server_saw_exactly_the_recorded_visits(done):
     """One request for each visit that was not refused; nothing else but robots.txt, sitemaps and redirects of them."""
     urls, visits, log = done.url_of(), done.result.visits, done.result.requests
-    asked = visits.take(visits.outcome != Outcome.REFUSED)
+    asked = visits.take((visits.status >= 0) | ~np.isin(visits.status, (REFUSED_BY_ROBOTS, NO_ROBOTS)))
     port = address(urls[1]).host.partition(":")[2]
     recorded = sorted((time, urls[page]) for time, page in zip(asked.time.tolist(), asked.page.tolist(), strict=True))
     seen = [

@@ -241,3 +241,12 @@ def test_leasing_agrees_with_a_plain_account_of_it(new_location):
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def test_a_worker_can_give_back_all_it_holds(store):
+    pages = store.discover(["http://a.example/", "http://b.example/", "http://c.example/"], 0.0)
+    store.lease("one", 1.0, 2, ttl=1e9)
+    store.lease("two", 1.0, 1, ttl=1e9)
+    assert store.acknowledge("one") == 2
+    assert store.acknowledge("one") == 0
+    assert store.lease("three", 2.0, 9, ttl=5.0).page.tolist() == pages[:2].tolist()

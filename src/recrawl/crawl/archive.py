@@ -16,7 +16,7 @@ from recrawl.store.base import Store
 from recrawl.store.values import CaptureRecord
 
 REVISIT = "warc/revisit"
-"""The media type under which indexes list a revisit (INTERFACES X1)."""
+"""The media type under which indexes list a revisit (conventions X1)."""
 _REMEMBERED = 100_000
 """Pages whose last full response is kept in memory; beyond that the store is asked."""
 _FULL = range(200, 300)

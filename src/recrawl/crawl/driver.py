@@ -8,33 +8,37 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from recrawl.crawl.errands import Errands
+from recrawl.crawl.hands import Hands
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
-from recrawl.crawl.target import ErrandDone, Result, RulesRead, Target, Visited
+from recrawl.crawl.target import Broken, ErrandDone, Result, RulesRead, Target, Visited
 from recrawl.crawl.visitor import Visitor
 from recrawl.errors import InputError
+from recrawl.fetch.patience import asked_patience
 from recrawl.formats.sitemap import read_sitemap
-from recrawl.model import Capture, IntArray
+from recrawl.model import ANSWERED, Outcome
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.frontier import Fetch, Frontier, Wait
 from recrawl.schedule.politeness import Politeness
 from recrawl.store.base import Store
-from recrawl.time import DAY, MINUTE, Clock, from_http_date
-from recrawl.urls import host_of
+from recrawl.time import DAY, MINUTE, Clock
 
-_ASKS_FOR_PATIENCE = (429, 503)
-_POLL = 1.0
-"""Seconds until the store is asked again although it had nothing: other workers share it."""
+_FIT_PATIENCE = 60.0
+"""Seconds a fit waits for a moment without requests; then no new request starts until it is done."""
+_CHUNK = 100_000
+"""Pages rescheduled in one transaction, so that other workers get their turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How much and how often."""
+    """How much at once, and how often."""
 
     sitemaps_every: float = DAY
     """Seconds between two looks at a sitemap."""
@@ -46,6 +50,8 @@ class Pace:
     """Pages of one host in hand at once."""
     lease_time: float = 15 * MINUTE
     """Seconds until a page goes back if we die."""
+    poll: float = 60.0
+    """Seconds after which an idle worker asks for new pages; infinity if nobody else adds any."""
 
 
 class Driver:
@@ -64,7 +70,6 @@ class Driver:
         pace: Pace,
         log: JsonLinesLog,
     ) -> None:
-        self._worker = worker
         self._clock = clock
         self._store = store
         self._agenda = agenda
@@ -74,114 +79,133 @@ class Driver:
         self._recorder = recorder
         self._pace = pace
         self._log = log
-        self._targets: dict[int, Target] = {}
-        self._errands = 0
-        self._lease_at = -math.inf
-        self._renew_at = math.inf
+        self._hands = Hands(worker, store, pace.lease_size, pace.per_host, pace.lease_time, pace.poll)
+        self._errands = Errands()
+        self._told_until = -math.inf
+        self._running: dict[asyncio.Task[Result], Target] = {}
         self._stopping = False
+        self._waiting: asyncio.Future[set[asyncio.Task[Result]]] | None = None
 
     async def run(self, until: float, progress: Callable[[float], None] = lambda _now: None) -> None:
         """Come back to pages until ``until`` or ``stop``, then finish what runs and give the rest back.
 
-        What the remote side does never ends a run. A bug or a cancellation does: what was settled is recorded,
-        what was running is dropped, and every lease goes back.
+        Neither the remote side nor a page that breaks our own code ends a run. A cancellation does: what was
+        settled is recorded, what was running is dropped, and every lease goes back.
         """
-        self._resume()
-        running: dict[asyncio.Task[Result], Target] = {}
+        self._stopping = False
+        self._resume(self._clock.now())
         try:
             while (now := self._clock.now()) < until and not self._stopping:
-                self._keep_leases(now)
-                self._take_due(now)
-                match self._frontier.next(now) if len(running) < self._pace.concurrency else Wait(math.inf):
+                self._take(now)
+                match self._next(now):
                     case Fetch(page):
-                        target = self._targets.pop(page)
-                        running[asyncio.create_task(self._visitor.go(target))] = target
-                    case Wait() if not running and now >= self._agenda.fit_at:
+                        target = self._errands.take(page) if page < 0 else self._hands.take(page)
+                        self._running[asyncio.create_task(self._go(target))] = target
+                    case Wait() if not self._running and now >= self._agenda.fit_at:
                         self._fit(now)
                     case Wait(when):
-                        wake = min(when, until, self._renew_at)
-                        wake = wake if running else min(wake, self._lease_at, self._agenda.fit_at)
-                        done = await self._clock.wait(running, wake)
-                        self._settle([task.result() for task in running if task in done])
-                        running = {task: target for task, target in running.items() if task not in done}
+                        self._settle(await self._wait(min(when, until)))
                         progress(self._clock.now())
-            if running:
-                await asyncio.wait(running)
-                self._settle([task.result() for task in running])
-                running = {}
+            if self._running:
+                await asyncio.wait(self._running)
+                self._settle(set(self._running))
         finally:
-            for task in running:
+            for task in self._running:
                 task.cancel()
-            self._give_back([*self._targets.values(), *running.values()])
+            await asyncio.gather(*self._running, return_exceptions=True)
+            self._running = {}
+            self._frontier.withdraw(self._hands.empty())
 
     def stop(self) -> None:
-        """Start nothing more; ``run`` returns once what is running is settled."""
+        """Start nothing more; ``run`` returns once what is running is settled. To be called in the event loop."""
         self._stopping = True
+        if self._waiting is not None:
+            self._waiting.cancel()
 
-    # -- taking ---------------------------------------------------------------------------------
+    # -- deciding -----------------------------------------------------------------------------
 
-    def _resume(self) -> None:
+    def _next(self, now: float) -> Fetch | Wait:
+        overdue = bool(self._running) and now >= self._agenda.fit_at + _FIT_PATIENCE
+        if overdue or len(self._running) >= self._pace.concurrency:
+            return Wait(math.inf)
+        return self._frontier.next(now)
+
+    async def _wait(self, when: float) -> set[asyncio.Task[Result]]:
+        """Sleep until there is something to do: a request is done, a page due, a fit or a lease wanted."""
+        wake = min(when, self._hands.renew_at)
+        if not self._running:
+            wake = min(wake, self._hands.lease_at, self._agenda.fit_at)
+        self._waiting = asyncio.ensure_future(self._clock.wait(self._running, wake))
+        try:
+            return await self._waiting
+        except asyncio.CancelledError:
+            if self._stopping and self._waiting.cancelled():
+                return {task for task in self._running if task.done()}
+            raise
+        finally:
+            self._waiting = None
+
+    # -- taking -------------------------------------------------------------------------------
+
+    def _resume(self, now: float) -> None:
         """Learn all that is recorded: state is a fold over visits, so recovery is replay."""
+        self._hands.start_empty()
+        self._told_until = -math.inf
+        self._catch_up(now)
+
+    def _catch_up(self, now: float) -> None:
+        """Learn of pages and visits since the last time, also those of other workers. What is known is passed over."""
         pages = self._store.pages()
-        wanted = pages.importance > 0
-        self._agenda.add(pages.take(wanted))
-        visits = self._store.visits().sorted()
-        self._agenda.tell(visits.take(np.isin(visits.page, pages.id[wanted])))
-        self._lease_at = -math.inf
+        wanted = pages.take(pages.importance > 0)
+        self._agenda.add(wanted)
+        since = self._told_until - 2 * self._pace.lease_time  # others may have recorded a little late
+        visits = self._store.visits(since=None if math.isinf(since) else since).sorted()
+        self._agenda.tell(visits.take(np.isin(visits.page, wanted.id)))
+        self._told_until = now
 
-    def _keep_leases(self, now: float) -> None:
-        """Renew what we hold before half of its time is over, so that nobody takes a page we are about to visit."""
-        if now >= self._renew_at:
-            held = self._store.renew(self._worker, now, ttl=self._pace.lease_time)
-            self._renew_at = now + self._pace.lease_time / 2 if held else math.inf
-
-    def _take_due(self, now: float) -> None:
-        """Lease due pages until our hands are full."""
-        if now < self._lease_at or len(self._targets) >= self._pace.lease_size:
+    def _take(self, now: float) -> None:
+        """Keep the leases we have, and fill our hands with due pages."""
+        lost = self._hands.renew(now, [target.page for target in self._running.values() if not target.is_errand])
+        self._frontier.withdraw(lost)
+        leased = self._hands.lease(now)
+        if leased is None:
             return
-        leased = self._store.lease(
-            self._worker, now, self._pace.lease_size, per_host=self._pace.per_host, ttl=self._pace.lease_time
-        )
-        if not len(leased):
-            self._lease_at = max(self._store.next_due(), now + _POLL)
-            return
-        self._renew_at = min(self._renew_at, now + self._pace.lease_time / 2)
-        known = self._recorder.recall(leased)
-        columns = zip(leased.page.tolist(), leased.host.tolist(), leased.url, leased.due.tolist(), known, strict=True)
-        for page, host, url, due, memory in columns:
-            self._targets[page] = Target(page, host, url, due, memory)
+        self._agenda.add(self._store.pages(np.unique(leased.page)))
+        self._hands.hold(leased, self._recorder.recall(leased))
         self._frontier.offer(leased.page, leased.host, leased.due)
 
     def _fit(self, now: float) -> None:
-        """Fit the policy to all that is known and reschedule every page that is not being visited."""
-        self._give_back(self._targets.values())
+        """Fit the policy to all that is known and reschedule every page."""
+        self._frontier.withdraw(self._hands.empty())
+        self._catch_up(now)
         self._agenda.fit(now)
         pages = self._store.pages()
-        page: IntArray = pages.id[pages.importance > 0]
-        self._store.reschedule(page, self._agenda.due(page, now))
-        self._lease_at = -math.inf
+        page = pages.id[pages.importance > 0]
+        for start in range(0, len(page), _CHUNK):
+            chunk = page[start : start + _CHUNK]
+            self._store.reschedule(chunk, self._agenda.due(chunk, now))
         self._log.event("schedule", "policy fitted", details={"pages": len(page), "price": self._agenda.policy.price})
 
-    def _give_back(self, targets: Iterable[Target]) -> None:
-        """Let go of pages that were not visited; errands stay with us."""
-        pages = np.array([target.page for target in targets if not target.is_errand], dtype=np.int64)
-        self._frontier.withdraw(pages)
-        self._store.acknowledge(self._worker, pages)
-        for page in pages.tolist():
-            self._targets.pop(page, None)
+    async def _go(self, target: Target) -> Result:
+        """Visit; a bug of ours becomes a failed visit, so that one poisonous page does not end the crawl."""
+        began = self._clock.now()
+        try:
+            return await self._visitor.go(target)
+        except Exception as bug:  # noqa: BLE001 - one of the two places for it: the driver's loop
+            return Broken(target, began, f"{bug!r}", traceback.format_exc())
 
-    # -- settling -------------------------------------------------------------------------------
+    # -- settling -----------------------------------------------------------------------------
 
-    def _settle(self, results: Sequence[Result]) -> None:
+    def _settle(self, done: set[asyncio.Task[Result]]) -> None:
         """Take in finished requests: pauses begin, visits are acknowledged, what was found is put on the agenda."""
+        if not done:
+            return
         now = self._clock.now()
+        results = [task.result() for task in self._running if task in done]
+        self._running = {task: target for task, target in self._running.items() if task not in done}
         visited: list[Visited] = []
         for result in results:
-            target = result.target
-            capture = None if isinstance(result, RulesRead) else result.capture
-            self._frontier.done(target.page, target.host, now, capture.duration if capture else 0.0)
-            if capture is not None:
-                self._be_patient(target.host, capture, now)
+            self._release(result, now)
             match result:
                 case Visited():
                     visited.append(result)
@@ -189,13 +213,40 @@ class Driver:
                     self._apply(result, now)
                 case ErrandDone():
                     self._read_sitemap(result, now)
+                case Broken():
+                    visited += self._broken(result, now)
+        self._record(visited, now)
+        self._hands.look_again()
+
+    def _release(self, result: Result, now: float) -> None:
+        """The request is over: the pause of its host begins, a longer one if it asks for that."""
+        target, capture = result.target, result.capture
+        self._frontier.done(target.page, target.host, now, capture.duration if capture else 0.0)
+        wait = asked_patience(capture) if capture else None
+        if wait is not None:
+            self._politeness.block_until(target.host, now + wait)
+
+    def _record(self, visited: Sequence[Visited], now: float) -> None:
         free_at = np.array([self._politeness.free_at(result.target.host) for result in visited])
         self._recorder.record(visited, now, free_at)
-        self._lease_at = -math.inf
+        for result in visited:
+            visit = result.visit
+            details = {
+                "url": result.target.url,
+                "outcome": visit.outcome.name.lower(),
+                "verdict": visit.verdict.name.lower(),
+                "status": visit.status,
+                "size": visit.size,
+            }
+            self._log.event("fetch", "visited", level="info" if visit.outcome <= ANSWERED else "warn", details=details)
 
     def _apply(self, read: RulesRead, now: float) -> None:
+        """Keep the pause a host asks for, send for its sitemaps, and put the page that waited back."""
         target, rules = read.target, read.rules
         self._politeness.set_crawl_delay(target.host, rules.crawl_delay)
+        pause = self._politeness.rules.pause(0.0, rules.crawl_delay)
+        self._store.set_host(np.array([target.host]), delay=np.array([pause]))
+        (self._errands if target.is_errand else self._hands).put_back(target)
         self._offer(target, target.due)
         self._send_for(rules.sitemaps, target, now)
         self._log.event("fetch", "robots.txt read", details={"url": target.url, "reason": rules.reason})
@@ -210,24 +261,23 @@ class Driver:
         else:
             self._recorder.discover((entry.url for entry in sitemap.entries), now)
             self._send_for([child.url for child in sitemap.children], done.target, now)
+        self._errands.put_back(done.target)
         self._offer(done.target, now + self._pace.sitemaps_every)
 
+    def _broken(self, broken: Broken, now: float) -> list[Visited]:
+        """Keep what our own code could not handle in the log, as a failed visit, and try again later."""
+        target = broken.target
+        details = {"url": target.url, "error": broken.error, "traceback": broken.trace}
+        self._log.event("fetch", "visit broken", level="error", details=details)
+        if not target.is_errand:
+            return [broken.as_visit(Outcome.UNREACHABLE)]
+        self._errands.put_back(target)
+        self._offer(target, now + self._pace.sitemaps_every)
+        return []
+
     def _send_for(self, sitemaps: Sequence[str], sender: Target, now: float) -> None:
-        """Fetch the sitemaps that lie on the sender's own host, each only once at a time."""
-        waiting = {target.url for target in self._targets.values() if target.is_errand} | {sender.url}
-        for url in sitemaps:
-            if url not in waiting and host_of(url) == host_of(sender.url):
-                self._errands += 1
-                self._offer(Target(-self._errands, sender.host, url, now), now)
+        for errand in self._errands.new(sitemaps, sender, now):
+            self._offer(errand, now)
 
     def _offer(self, target: Target, due: float) -> None:
-        self._targets[target.page] = target
         self._frontier.offer(np.array([target.page]), np.array([target.host]), np.array([due]))
-
-    def _be_patient(self, host: int, capture: Capture, now: float) -> None:
-        """Leave a host alone for as long as it asks (Retry-After, in seconds or as a date)."""
-        asked = capture.header("retry-after")
-        if capture.status in _ASKS_FOR_PATIENCE and asked:
-            when = now + float(asked) if asked.isdigit() else from_http_date(asked)
-            if when is not None:
-                self._politeness.block_until(host, when)

@@ -1,4 +1,4 @@
-"""The log of a crawl: one JSON object a line, the fields of Browsertrix (INTERFACES S4).
+"""The log of a crawl: one JSON object a line, the fields of Browsertrix (conventions S4).
 
     {"timestamp": "2026-01-02T03:04:05.678Z", "logLevel": "info", "context": "fetch", "message": "…", "details": {…}}
 

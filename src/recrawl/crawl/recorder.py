@@ -1,8 +1,9 @@
 """Keep what visits brought: links and pages found, bytes archived, visits and due times in one transaction.
 
-Order matters for a kill at any moment. Links and new pages come first: writing them again changes nothing.
-The bytes come next: an archive record without a visit is only unused. The visit comes last, together with
-its due time and the end of its lease; once that is written, the visit is acknowledged.
+Order matters for a kill at any moment. Links and new pages come first: those of a visit that was never
+acknowledged are passed over when the page is judged again. The bytes come next: an archive record without a visit is
+only unused. The visit comes last, together with its due time and the end of its lease; once that is written, the
+visit is acknowledged.
 """
 
 from __future__ import annotations
@@ -67,9 +68,9 @@ class Recorder:
         """Page ids of these URLs; those in scope are put on the agenda, others only remembered."""
         wanted = list(urls)
         unknown = [url for url in dict.fromkeys(wanted) if url not in self._page_of]
-        inside = [url for url in unknown if (found := address(url)) and self._scope.covers(found)]
-        outside = [url for url in unknown if url not in set(inside)]
-        for some, importance in ((inside, 1.0), (outside, 0.0)):
+        inside = dict.fromkeys(url for url in unknown if (found := address(url)) and self._scope.covers(found))
+        outside = [url for url in unknown if url not in inside]
+        for some, importance in ((list(inside), 1.0), (outside, 0.0)):
             if some:
                 self._page_of.update(
                     zip(some, self._store.discover(some, now, importance=importance).tolist(), strict=True)
@@ -88,8 +89,10 @@ class Recorder:
         known: list[Known | None] = []
         for page, last in zip(leased.page.tolist(), leased.validators, strict=True):
             mine = slice(*np.searchsorted(links.source, [page, page + 1]).tolist())
-            ever, standing = keys[mine], links.last_seen[mine] >= last.links_read_at
-            known.append(Known(last, last.gone, last.mime, frozenset(ever[standing]), frozenset(ever)))
+            # Links noted by a visit that was never acknowledged (a kill came between) are not known.
+            old = links.first_seen[mine] <= last.links_read_at
+            standing = old & (links.last_seen[mine] >= last.links_read_at)
+            known.append(Known(last, last.gone, last.mime, frozenset(keys[mine][standing]), frozenset(keys[mine][old])))
         return known
 
     # -- inside -------------------------------------------------------------------------------

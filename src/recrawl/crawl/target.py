@@ -7,7 +7,10 @@ from typing import TypeAlias
 
 from recrawl.detect import Judgement, Known
 from recrawl.fetch.robots import Rules
-from recrawl.model import Capture, Visit
+from recrawl.model import Capture, Outcome, Validators, Visit
+
+BROKEN = -5
+"""Heritrix's status for an unexpected exception (conventions L3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class RulesRead:
 
     target: Target
     rules: Rules
+    capture: Capture | None = None
+    """The last answer on the way to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,5 +57,22 @@ class ErrandDone:
     capture: Capture
 
 
-Result: TypeAlias = Visited | RulesRead | ErrandDone
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Our own code failed on what came back: a bug, kept as a failed visit."""
+
+    target: Target
+    time: float
+    error: str
+    trace: str
+    capture: None = None
+
+    def as_visit(self, outcome: Outcome) -> Visited:
+        """A visit that says nothing about the page; what was known of it stays."""
+        validators = self.target.known.validators if self.target.known else Validators()
+        visit = Visit(self.target.page, self.time, outcome, status=BROKEN)
+        return Visited(self.target, visit, Judgement(outcome, validators=validators))
+
+
+Result: TypeAlias = Visited | RulesRead | ErrandDone | Broken
 """What comes of going to a target."""

@@ -6,6 +6,7 @@ crawler jumps from one event to the next, so weeks pass in seconds and a trial w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -114,7 +115,7 @@ async def run_trial(  # noqa: PLR0913 - what takes part, and who wants to know
                 politeness=politeness,
                 visitor=Visitor(fetcher, robots, clock),
                 recorder=Recorder("trial", store, agenda, HostScope(frozenset(living.hosts())), archive),
-                pace=Pace(),
+                pace=Pace(poll=math.inf),
                 log=JsonLinesLog(stream, clock),
             )
             store.discover(living.seeds(), clock.now())

@@ -9,12 +9,15 @@ from recrawl.fetch.robots import RobotsCache, Rules
 from recrawl.model import Capture, Outcome, Validators, Visit
 from recrawl.time import Clock
 
-REFUSED_BY_ROBOTS = -9998
-"""Heritrix's status for it (INTERFACES L3)."""
+REFUSED_BY_ROBOTS, NO_ROBOTS = -9998, -61
+"""Heritrix's statuses: the rules forbid it; the rules cannot be had (conventions L3)."""
 
 
 class Visitor:
-    """Goes to one target at a time, with at most one request: so the frontier's pauses hold for rules, too."""
+    """Goes to one target at a time, with one request: so the frontier's pauses hold for rules, too.
+
+    Only a robots.txt that redirects takes more: its redirects are followed at once, as RFC 9309 asks.
+    """
 
     def __init__(self, fetcher: Fetcher, robots: RobotsCache, clock: Clock) -> None:
         self._fetcher = fetcher
@@ -39,8 +42,9 @@ class Visitor:
         now = self._clock.now()
         if target.is_errand:
             return ErrandDone(target, Capture(target.url, now, 0, error=rules.reason))
-        visit = Visit(target.page, now, Outcome.REFUSED, status=REFUSED_BY_ROBOTS)
-        return Visited(target, visit, Judgement(Outcome.REFUSED, validators=_validators(target)))
+        outcome = Outcome.REFUSED if rules.available else Outcome.UNREACHABLE
+        visit = Visit(target.page, now, outcome, status=REFUSED_BY_ROBOTS if rules.available else NO_ROBOTS)
+        return Visited(target, visit, Judgement(outcome, validators=_validators(target)))
 
 
 def _validators(target: Target) -> Validators:

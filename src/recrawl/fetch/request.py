@@ -32,7 +32,7 @@ class Fetcher(Protocol):
 
 
 def checked_user_agent(user_agent: str) -> str:
-    """The User-Agent, if it names somebody to write to (INTERFACES R5).
+    """The User-Agent, if it names somebody to write to (conventions R5).
 
     >>> checked_user_agent("recrawl/1.0 (+https://example.org/bot)")
     'recrawl/1.0 (+https://example.org/bot)'

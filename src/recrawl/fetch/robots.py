@@ -1,4 +1,4 @@
-"""What robots.txt allows, host by host (RFC 9309, INTERFACES R1-R4).
+"""What robots.txt allows, host by host (RFC 9309, conventions R1-R4).
 
     answer                     rules
     2xx                        as written, of the first 500 KiB
@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from recrawl.errors import InputError, require
+from recrawl.fetch.patience import asked_patience
 from recrawl.fetch.request import Fetcher, Request, checked_user_agent
 from recrawl.model import Capture
 from recrawl.time import DAY, HOUR, Clock
@@ -42,6 +43,8 @@ class Rules:
     sitemaps: tuple[str, ...] = ()
     expires: float = 0.0
     """When to ask again, seconds since the epoch."""
+    available: bool = True
+    """False if the host could not tell its rules, so that nothing is allowed for a while."""
     _decide: Callable[[str], bool] = field(default=lambda _url: True, repr=False, compare=False)
 
     def allowed(self, url: str) -> bool:
@@ -120,7 +123,8 @@ class RobotsCache:
         if 400 <= capture.status < 500 and capture.status != 429:  # noqa: PLR2004 - 4xx but "too many requests"
             return self._free(said)
         if not 200 <= capture.status < 300:  # noqa: PLR2004 - 5xx, 429, nothing
-            return self._closed(said if capture.status else f"{capture.url}: {capture.error}")
+            wait = asked_patience(capture) or 0.0
+            return self._closed(said if capture.status else f"{capture.url}: {capture.error}", wait)
         if capture.truncated not in ("", "length"):
             return self._closed(f"{capture.url} was cut short ({capture.truncated})")
         try:
@@ -147,10 +151,11 @@ class RobotsCache:
     def _free(self, reason: str) -> Rules:
         return Rules(reason=f"{reason}: no rules", expires=self._clock.now() + self._max_age)
 
-    def _closed(self, reason: str) -> Rules:
+    def _closed(self, reason: str, wait: float = 0.0) -> Rules:
         return Rules(
             reason=f"{reason}: nothing is allowed until it is there",
-            expires=self._clock.now() + self._retry,
+            expires=self._clock.now() + max(self._retry, wait),
+            available=False,
             _decide=lambda _url: False,
         )
 

@@ -9,16 +9,17 @@ other does not.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from recrawl.model import ANSWERED, FloatArray, IntArray, Pages, Visits
+from recrawl.model import ANSWERED, BoolArray, FloatArray, IntArray, Pages, Visits
 from recrawl.schedule.policy import Policy
 from recrawl.schedule.retry import Retry
 from recrawl.time import DAY
 
 _GROWTH = 1.25
-"""A fit serves until there are this many times the pages it was made for (ALGORITHMS §5)."""
+"""A fit serves until there are this many times the pages it was made for (algorithms §5)."""
 
 
 class Agenda:
@@ -30,46 +31,68 @@ class Agenda:
         self._budget = budget
         self._fit_every = fit_every
         self._retry = retry or Retry()
-        self._failing: dict[int, tuple[int, float, int]] = {}
-        """Pages whose last visits failed: how often in a row, when last, and how. Few, so a dict will do."""
-        self._pages = 0
+        self._failing: dict[int, _Failing] = {}
+        """Pages whose last visits failed."""
         self._fit_when_pages = 0.0
-        self._fit_at = -math.inf
+        self._fit_at = self._fitted_at = -math.inf
 
     def add(self, pages: Pages) -> None:
         """Take note of new pages; ids known already change nothing."""
         self.policy.add(pages)
-        self._pages += len(pages)
 
     def tell(self, visits: Visits) -> None:
-        """Fold in visits, of each page in the order of time."""
+        """Fold in visits to known pages, of each page in the order of time; one told before changes nothing.
+
+        O(1) for each failed visit and each visit to a failing page, vectorised for the rest.
+        """
         self.policy.tell(visits)
         failed = visits.outcome > ANSWERED
-        concerned = failed | np.isin(visits.page, [*self._failing, *visits.page[failed].tolist()])
-        for row in np.flatnonzero(concerned):
-            page = int(visits.page[row])
+        concerned = failed | np.isin(visits.page, np.unique(visits.page[failed]))
+        concerned |= self._is_failing(visits.page)
+        for row in np.flatnonzero(concerned).tolist():
+            page, time = int(visits.page[row]), float(visits.time[row])
+            before = self._failing.get(page, _NOT_FAILING)
+            if time <= before.time:
+                continue
             if failed[row]:
-                times = self._failing.get(page, (0, 0.0, 0))[0]
-                self._failing[page] = (times + 1, float(visits.time[row]), int(visits.outcome[row]))
+                self._failing[page] = _Failing(before.times + 1, time, int(visits.outcome[row]))
             else:
                 self._failing.pop(page, None)
 
     def due(self, page: IntArray, now: float) -> FloatArray:
         """When each page should be visited next, seconds since the epoch; inf for never."""
         due = self.policy.due(page, now)
-        held = np.flatnonzero(np.isin(page, list(self._failing)))
-        if len(held):
-            times, attempt, outcome = np.array([self._failing[int(page[row])] for row in held]).T
-            due[held] = np.maximum(due[held], self._retry.at(times.astype(np.int64), attempt, outcome))
+        rows = np.flatnonzero(self._is_failing(page))
+        if len(rows):
+            times, attempt, outcome = np.array([self._failing[int(page[row])] for row in rows]).T
+            due[rows] = np.maximum(due[rows], self._retry.at(times.astype(np.int64), attempt, outcome))
         return due
+
+    def _is_failing(self, page: IntArray) -> BoolArray:
+        """Which of these pages failed last. O(m), or O(m log f) where there are more questions than failing pages."""
+        if len(page) > len(self._failing):
+            return np.isin(page, np.fromiter(self._failing, np.int64, len(self._failing)))
+        return np.fromiter((number in self._failing for number in page.tolist()), np.bool_, len(page))
 
     @property
     def fit_at(self) -> float:
-        """When the policy should be fitted next, seconds since the epoch; -inf for at once."""
-        return -math.inf if self._pages >= self._fit_when_pages else self._fit_at
+        """When the policy should be fitted next, seconds since the epoch: a time in the past for at once."""
+        return self._fitted_at if len(self.policy) >= self._fit_when_pages else self._fit_at
 
     def fit(self, now: float) -> None:
         """Fit the policy to the budget and to all that is known. Every due time may change."""
         self.policy.fit(self._budget, now)
+        self._fitted_at = now
         self._fit_at = now + self._fit_every
-        self._fit_when_pages = max(self._pages * _GROWTH, self._pages + 1.0)
+        self._fit_when_pages = max(len(self.policy) * _GROWTH, len(self.policy) + 1.0)
+
+
+class _Failing(NamedTuple):
+    """A page whose last visits failed: how often in a row, when last, and how."""
+
+    times: int
+    time: float
+    outcome: int
+
+
+_NOT_FAILING = _Failing(0, -math.inf, 0)

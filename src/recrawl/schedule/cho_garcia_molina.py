@@ -1,4 +1,4 @@
-r"""The freshness optimum at known rates, in closed form (Cho and Garcia-Molina; ALGORITHMS §2.1).
+r"""The freshness optimum at known rates, in closed form (Cho and Garcia-Molina; algorithms §2.1).
 
 max Σ w·F(λ, f), F = (f/λ)(1 − e^{−λ/f}), subject to Σ c·f ≤ B. At the price ν a page is visited at the rate
 f = λ/g⁻¹(νcλ/w), or never if νcλ/w ≥ 1, with g(x) = 1 − (1+x)e^{−x}. What ``price.allocate`` is held against.

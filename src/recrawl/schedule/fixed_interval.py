@@ -1,4 +1,4 @@
-"""Fixed interval: what most monitoring tools do (INTERFACES). Each page again after the same, given time."""
+"""Fixed interval: what most monitoring tools do . Each page again after the same, given time."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ class FixedInterval:
             raise ConfigError(f"An interval of {interval} s is not possible.", "Give a duration above 0, such as 1d.")
         self._ledger = Ledger()
         self._interval = interval
+
+    def __len__(self) -> int:
+        """How many pages it knows."""
+        return len(self._ledger)
 
     def add(self, pages: Pages) -> None:
         """Learn of pages."""

@@ -1,4 +1,4 @@
-r"""Objectives: what a visit is worth, as a function of the time t since the last one (ALGORITHMS §1).
+r"""Objectives: what a visit is worth, as a function of the time t since the last one (algorithms §1).
 
 A staleness penalty D(t) gives a visit the value U(t) = t·D(t) − ∫₀ᵗD = ∫₀ᵗ s·D'(s) ds; a reward R(t) collected at the
 visit gives U = R − t·R'. Both are averaged over the belief about λ, and all of them follow from S(t) = E[e^{−λt}]:
@@ -129,7 +129,7 @@ def _age_rule() -> tuple[FloatArray, FloatArray]:
 _NODES, _WEIGHTS = _age_rule()
 
 ARCHIVE = Blend("archive", ((0.95, Freshness()), (0.05, Harmonic())))
-"""The default: freshness, with 5 % harmonic so that no page is ever written off (ALGORITHMS §1, §9)."""
+"""The default: freshness, with 5 % harmonic so that no page is ever written off (algorithms §1, §9)."""
 
 OBJECTIVES: dict[str, Objective] = {
     "archive": ARCHIVE,

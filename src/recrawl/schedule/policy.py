@@ -33,6 +33,10 @@ class Policy(Protocol):
         """Value a unit of cost must bring to be spent; ``None`` for a policy without prices, or before a fit."""
         ...
 
+    def __len__(self) -> int:
+        """How many pages it knows."""
+        ...
+
     def add(self, pages: Pages) -> None:
         """Learn of pages. Ids known already are ignored, also their new columns."""
         ...

@@ -16,7 +16,7 @@ from recrawl.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class PolitenessRules:
-    """How long to pause between two requests to a host. Seconds; the defaults are Heritrix's (INTERFACES R4)."""
+    """How long to pause between two requests to a host. Seconds; the defaults are Heritrix's (conventions R4)."""
 
     factor: float = 5.0
     """Times the duration of the last answer."""

@@ -1,4 +1,4 @@
-r"""The price of a visit: the one number at which the visits asked for per second equal the budget (ALGORITHMS §2.1).
+r"""The price of a visit: the one number at which the visits asked for per second equal the budget (algorithms §2.1).
 
 At a price ν page i is visited every τ_i(ν) seconds (``due.Demand``), at most ``longest``. Σ cost_i/τ_i(ν) falls with ν;
 the price solves Σ cost_i/τ_i(ν) = budget. Boundaries:

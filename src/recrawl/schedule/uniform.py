@@ -25,6 +25,10 @@ class Uniform:
         """Seconds between two visits to a page; inf at a budget of 0."""
         return self._interval
 
+    def __len__(self) -> int:
+        """How many pages it knows."""
+        return len(self._ledger)
+
     def add(self, pages: Pages) -> None:
         """Learn of pages."""
         self._ledger.add(pages)

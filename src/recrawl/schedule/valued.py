@@ -1,4 +1,4 @@
-"""Ours: come back when a visit is worth its price (DESIGN, "One question").
+"""Ours: come back when a visit is worth its price (design, "One question").
 
 Belief × objective × price: a Gamma belief about each page's rate, learned from every look; the objective turns it into
 the value of a visit after a time; the price, found from the budget, turns that into a due time.
@@ -71,6 +71,10 @@ class Valued:
     def belief(self, page: IntArray) -> GammaBelief:
         """What is held about the change rates of these pages."""
         return self._belief.take(self._ledger.rows(page))
+
+    def __len__(self) -> int:
+        """How many pages it knows."""
+        return len(self._ledger)
 
     def add(self, pages: Pages) -> None:
         """Learn of pages; until they are seen, their prior is what is believed of them."""

@@ -21,6 +21,7 @@ class Replay:
         self._agenda = agenda
         self._frontier = frontier
         self._births = np.argsort(web.born, kind="stable")
+        self._birth_times = web.born[self._births]
         self._found = 0
         """How many pages, in the order of birth, are known."""
         self._seen = np.full(len(web), _NEVER, dtype=np.int64)
@@ -49,13 +50,13 @@ class Replay:
         return Visits.from_rows(log + unsettled)
 
     def _next_birth(self) -> float:
-        return float(self._web.born[self._births[self._found]]) if self._found < len(self._births) else np.inf
+        return float(self._birth_times[self._found]) if self._found < len(self._births) else np.inf
 
     def _find(self, now: float) -> None:
         if self._next_birth() > now:
             return
         known = self._found
-        self._found = int(np.searchsorted(self._web.born[self._births], now, side="right"))
+        self._found = int(np.searchsorted(self._birth_times, now, side="right"))
         page = np.sort(self._births[known : self._found])
         self._agenda.add(Pages.of(page, host=self._web.host[page], discovered=now))
         self._offer(page, now)

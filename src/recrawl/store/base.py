@@ -145,8 +145,8 @@ class Store(Protocol):
         """Keep this worker's leases (all, or on these pages) until ``now + ttl``; return how many it still had."""
         ...
 
-    def acknowledge(self, worker: str, pages: IntArray) -> int:
-        """Give back this worker's leases on these pages without a visit; return how many it still had."""
+    def acknowledge(self, worker: str, pages: IntArray | None = None) -> int:
+        """Give back this worker's leases (all, or on these pages) without a visit; return how many it still had."""
         ...
 
     def expire(self, now: float) -> int:

@@ -43,8 +43,7 @@ def lease(  # noqa: PLR0913 - as the store's own call
 
 def renew(session: Session, worker: str, now: float, ttl: float, pages: IntArray | None) -> int:
     """Keep leases that have not expired for another ``ttl`` seconds from now."""
-    if pages is None:
-        pages = session.table(_ID, session.statements.held_by_worker, worker)["id"]
+    pages = held_pages(session, worker) if pages is None else pages
     if not len(pages):
         return 0
     hosts = session.table(_ID, session.statements.held_hosts, worker, pages)["id"]
@@ -52,6 +51,11 @@ def renew(session: Session, worker: str, now: float, ttl: float, pages: IntArray
     if kept:
         session.run(session.statements.renew_holds, now + ttl, worker, hosts)
     return kept
+
+
+def held_pages(session: Session, worker: str) -> IntArray:
+    """Every page this worker has a lease on."""
+    return np.ascontiguousarray(session.table(_ID, session.statements.held_by_worker, worker)["id"])
 
 
 def expire(session: Session, now: float) -> int:

@@ -136,11 +136,12 @@ class SqlStore:
         """Keep leases for longer."""
         return self._database.write(lambda session: frontier.renew(session, worker, now, ttl, pages), lasting=False)
 
-    def acknowledge(self, worker: str, pages: IntArray) -> int:
+    def acknowledge(self, worker: str, pages: IntArray | None = None) -> int:
         """Give back leases without a visit."""
 
         def work(session: Session) -> int:
-            return frontier.give_back(session, worker, pages, frontier.claim_hosts(session, pages))
+            mine = frontier.held_pages(session, worker) if pages is None else pages
+            return frontier.give_back(session, worker, mine, frontier.claim_hosts(session, mine))
 
         return self._database.write(work, lasting=False)
 

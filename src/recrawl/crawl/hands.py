@@ -1,0 +1,97 @@
+"""What a worker has in its hands: the pages it leased and has not visited yet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from recrawl.crawl.target import Target
+from recrawl.detect import Known
+from recrawl.model import IntArray
+from recrawl.store.base import Store
+from recrawl.store.values import Leased
+
+_POLL = 1.0
+"""Seconds until the store is asked again at the earliest, although it had nothing."""
+
+
+class Hands:
+    """Leases of one worker: taken when there is room, renewed in time, given back in the end."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - how much, and for how long
+        self, worker: str, store: Store, size: int, per_host: int, lease_time: float, poll: float
+    ) -> None:
+        self._worker = worker
+        self._store = store
+        self._size = size
+        self._per_host = per_host
+        self._lease_time = lease_time
+        self._poll = poll
+        self._targets: dict[int, Target] = {}
+        self._ask_at = -math.inf
+        self.renew_at = math.inf
+        """When the leases must be renewed, seconds since the epoch; infinity without leases."""
+
+    @property
+    def lease_at(self) -> float:
+        """When it makes sense to ask for more, seconds since the epoch; infinity while the hands are full."""
+        return self._ask_at if len(self._targets) < self._size else math.inf
+
+    def start_empty(self) -> None:
+        """Give back what an earlier run under our name may have left."""
+        self._store.acknowledge(self._worker)
+        self._targets = {}
+        self._ask_at, self.renew_at = -math.inf, math.inf
+
+    def look_again(self) -> None:
+        """Something changed: the store may have pages for us."""
+        self._ask_at = -math.inf
+
+    def lease(self, now: float) -> Leased | None:
+        """Take due pages if there is room and any are to be had."""
+        if now < self.lease_at:
+            return None
+        room = self._size - len(self._targets)
+        leased = self._store.lease(self._worker, now, room, per_host=self._per_host, ttl=self._lease_time)
+        if len(leased):
+            self.renew_at = min(self.renew_at, now + self._lease_time / 2)
+            return leased
+        self._ask_at = min(max(self._store.next_due(), now + _POLL), now + self._poll)
+        return None
+
+    def hold(self, leased: Leased, known: Sequence[Known | None]) -> None:
+        """Keep what was leased, with what is known of it."""
+        columns = zip(leased.page.tolist(), leased.host.tolist(), leased.url, leased.due.tolist(), known, strict=True)
+        for row in columns:
+            self._targets[row[0]] = Target(*row)
+
+    def take(self, page: int) -> Target:
+        """Go and visit this page; its lease stays until the visit is recorded."""
+        return self._targets.pop(page)
+
+    def put_back(self, target: Target) -> None:
+        """It was not visited yet."""
+        self._targets[target.page] = target
+
+    def renew(self, now: float, running: Sequence[int]) -> IntArray:
+        """Renew the leases in hand and on the road when half of their time is over.
+
+        Returns the pages that must not be visited any more: if somebody took one of ours, all that we have not set
+        out for yet are given back.
+        """
+        if now < self.renew_at:
+            return np.empty(0, np.int64)
+        held = np.array([*self._targets, *running], dtype=np.int64)
+        kept = self._store.renew(self._worker, now, ttl=self._lease_time, pages=held) if len(held) else 0
+        self.renew_at = now + self._lease_time / 2 if kept else math.inf
+        return self.empty() if kept < len(held) else np.empty(0, np.int64)
+
+    def empty(self) -> IntArray:
+        """Give back every page that was not visited; returns them."""
+        pages = np.array(list(self._targets), dtype=np.int64)
+        self._store.acknowledge(self._worker, pages)
+        self._targets = {}
+        self._ask_at = -math.inf
+        return pages
