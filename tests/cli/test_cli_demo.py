@@ -46,7 +46,8 @@ def test_it_leaves_a_workspace_with_a_picture_and_archive_files(made):
 
 def test_the_three_commands_it_names_work(made):
     place, out = made
-    named = [line.split()[1:] for line in out.splitlines() if line.startswith("  recrawl ")]
+    commands = [line.strip().removeprefix("uv run ") for line in out.splitlines() if " recrawl " in f" {line}"]
+    named = [command.split()[1:] for command in commands if command.startswith("recrawl ") and " -w " in command]
     assert len(named) == 3
     for arguments in named:
         run = recrawl(*arguments, cwd=place)

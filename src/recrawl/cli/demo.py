@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from recrawl.cli.options import command_name
 from recrawl.cli.workspace import Workspace, make_workspace
 from recrawl.errors import ConfigError
 
@@ -82,7 +83,7 @@ def demo(
     _print_table(result, console)
     typer.echo(f"\nPicture: {picture}\nWorkspace: {folder}\n\nLook further:")
     for command in ("status", "rates", "list visits"):
-        typer.echo(f"  recrawl {command} -w {folder}")
+        typer.echo(f"  {command_name()} {command} -w {folder}")
 
 
 def _new_workspace(folder: Path, visits_per_day: float) -> Workspace:
@@ -176,6 +177,7 @@ def _picture(result: Demo) -> TrialPicture:
         low_days=1 / (belief.quantile(0.95) * DAY),
         high_days=1 / (belief.quantile(0.05) * DAY),
         visits=behind - first,
+        even_visits=len(result.even.visits) / max(len(result.even.page), 1),
     )
 
 
@@ -214,6 +216,7 @@ def _rows(result: Demo) -> list[tuple[str, str, str]]:
         ("changes that happened", f"{changes.total:,}", ""),
         ("  noticed", f"{seen:,}", f"{changes.alone:,} one by one, {changes.merged:,} together with others"),
         ("  overlooked", f"{changes.overlooked:,}", "above all where a server's validators lied"),
+        ("  not to be noticed", f"{changes.before + changes.pending:,}", "before the first visit, or after the last"),
         ("visits that found change", f"{changes.true_detections:,}", f"{even_seen:,} with every page equally often"),
         ("false alarms", f"{alarms:,}", "noise taken for change"),
         (

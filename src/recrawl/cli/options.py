@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -24,3 +25,8 @@ SetOption = Annotated[
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="ROWS", help="Print at most so many rows.")]
 HostOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only this host, as recrawl list hosts names it.")]
 HERE = Path()
+
+
+def command_name() -> str:
+    """How the user called us, for commands to try next: behind ``uv run`` the bare name is not on the path."""
+    return "uv run recrawl" if "UV_RUN_RECURSION_DEPTH" in os.environ else "recrawl"  # noqa: TID251 - the command line

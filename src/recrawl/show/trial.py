@@ -39,6 +39,8 @@ class TrialPicture:
     """Ends of its 90 % interval."""
     visits: IntArray
     """How often each page was visited."""
+    even_visits: float
+    """How often, had every page been visited equally often."""
 
 
 def draw(picture: TrialPicture, path: Path, title: str) -> None:
@@ -89,7 +91,7 @@ def _rates(axis: Any, picture: TrialPicture) -> None:  # noqa: ANN401 - matplotl
 
 def _effort(axis: Any, picture: TrialPicture) -> None:  # noqa: ANN401 - matplotlib ships no types
     axis.scatter(picture.true_days, picture.visits, s=10, color=OURS)
-    axis.axhline(picture.visits.mean(), color=OTHER, linewidth=1, label="every page equally often")
+    axis.axhline(picture.even_visits, color=OTHER, linewidth=1, label="every page equally often")
     axis.set(
         title="Where the visits went", xlabel="true days between changes", ylabel="visits", xscale="log", ylim=(0, None)
     )
