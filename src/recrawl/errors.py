@@ -19,7 +19,7 @@ from types import ModuleType
 
 
 class ExitCode(enum.IntEnum):
-    """Process exit codes, stable and shared with Browsertrix (INTERFACES S4)."""
+    """Process exit codes, stable and shared with Browsertrix (conventions S4)."""
 
     OK = 0
     ERROR = 1

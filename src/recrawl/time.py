@@ -160,7 +160,7 @@ def to_iso(when: float) -> str:
 
 
 def to_timestamp14(when: float) -> str:
-    """The 14 digits of CDX (INTERFACES X2).
+    """The 14 digits of CDX (conventions X2).
 
     >>> to_timestamp14(1_700_000_000.0)
     '20231114221320'

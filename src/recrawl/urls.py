@@ -1,6 +1,6 @@
 """What a URL is to us: how it is written, which host is asked for it, and the key that names its page.
 
-The key is a SURT (INTERFACES X3): host reversed, ``www`` and default ports dropped, lower-cased, query
+The key is a SURT (conventions X3): host reversed, ``www`` and default ports dropped, lower-cased, query
 arguments sorted, session ids removed. URLs with one key are one page.
 """
 

@@ -46,7 +46,7 @@ def test_the_bounds_are_reached():
     assert capture_blur(rate, np.array([0.0, 4.0]), 0.0, 4.0) == pytest.approx(high)
 
 
-def test_blur_is_proportional_to_the_delay_when_times_are_scaled():  # ERRATA 3
+def test_blur_is_proportional_to_the_delay_when_times_are_scaled():  # reading 003.3
     rate, slot = np.arange(6.0), np.arange(6.0)
     assert capture_blur(rate, 3.0 * slot, 0.0, 15.0) == pytest.approx(3.0 * capture_blur(rate, slot, 0.0, 5.0))
 

@@ -1,4 +1,4 @@
-"""RobotsCache against real answers (RFC 9309, INTERFACES R1-R4)."""
+"""RobotsCache against real answers (RFC 9309, conventions R1-R4)."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ def test_the_payload_digest_does_not_know_chunks(tmp_path):
 
 
 def test_the_one_thing_warcio_sees_otherwise(tmp_path):
-    """warcio takes the payload digest over the chunk framing (its issue 75); the standard and INTERFACES W5 do not.
+    """warcio takes the payload digest over the chunk framing (its issue 75); the standard and conventions W5 do not.
 
     When this test fails because warcio complains no more, chunked captures can join the property test below.
     """

@@ -35,7 +35,7 @@ def floats(values):
 
 
 def history(tc, tu):
-    """One page with gaps ``tc`` that ended in a change and ``tu`` that did not; empty gaps are none (ERRATA 000.3)."""
+    """One page with gaps ``tc`` that ended in a change and ``tu`` that did not; empty gaps are none (reading 000.3)."""
     tc, tu = ([gap for gap in gaps if gap > 0] for gaps in (tc, tu))
     gaps = floats([*tc, *tu])
     ends = (np.array([np.nan if not len(gaps) else time]) for time in (0.0, gaps.sum(), floats(tc).sum()))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recrawl.urls import address, host_of, section, surt
 
 VECTORS = {
-    # INTERFACES X3
+    # conventions X3
     "https://WWW.Example.com/A/b?z=1&a=2": "com,example)/a/b?a=2&z=1",
     "http://example.com": "com,example)/",
     "http://www2.example.com:80/": "com,example)/",

@@ -61,14 +61,14 @@ def capture_blur(
 def average_blur(
     rate: FloatArray, visit: FloatArray, start: float, end: float, revisit: FloatArray | None = None
 ) -> float:
-    """Blur per page (SHARC 4.4): divided by the number of pages, with revisits too (ERRATA 1). NaN without pages."""
+    """Blur per page (SHARC 4.4): over the number of pages, with revisits too (reading 003.1). NaN without pages."""
     return capture_blur(rate, visit, start, end, revisit) / len(rate) if len(rate) else float("nan")
 
 
 def blur_bounds(rate: FloatArray, start: float, end: float) -> tuple[float, float]:
     """Least and greatest blur any single-visit schedule inside [start, end] can have (SHARC Theorem 4.1).
 
-    Both can be reached (ERRATA 2): every page visited in the middle, or at the ends.
+    Both can be reached (reading 003.2): every page visited in the middle, or at the ends.
 
     >>> blur_bounds(np.arange(6.0), 0.0, 5.0)
     (18.75, 37.5)

@@ -69,7 +69,7 @@ class ChangeReport:
 
     @property
     def recall(self) -> float:
-        """True detections over true changes: changes merged into one count once (datamonitor, ERRATA 001.6)."""
+        """True detections over true changes: changes merged into one count once (datamonitor, reading 001.6)."""
         return _share(self.true_detections, self.total)
 
     @property
@@ -79,7 +79,7 @@ class ChangeReport:
 
     @property
     def hit_rate(self) -> float:
-        """True detections per look: how well visits are placed (the precision of datamonitor, ERRATA 001.6)."""
+        """True detections per look: how well visits are placed (the precision of datamonitor, reading 001.6)."""
         return _share(self.true_detections, self.looks)
 
 

@@ -8,7 +8,7 @@ from recrawl.model import FloatArray, IntArray
 
 
 def weighted_precision_at_k(ranked: IntArray, expected: IntArray) -> float:
-    """Mean of |top K of ranked ∩ top K of expected| / K with weights 1/log₂(K+1) (HACS, ERRATA 000.7).
+    """Mean of |top K of ranked ∩ top K of expected| / K with weights 1/log₂(K+1) (HACS, reading 000.7).
 
     Both are page ids, best first, each at most once; K runs to the length of ``expected``. NaN if that is 0.
     O(n log n).
@@ -29,7 +29,7 @@ def weighted_precision_at_k(ranked: IntArray, expected: IntArray) -> float:
 
 
 def precision_at_percent(truth: FloatArray, predicted: FloatArray, percent: float) -> float:
-    """Share of the predicted top ``percent`` of pages that are in the true top (LBLA, ERRATA 004.5).
+    """Share of the predicted top ``percent`` of pages that are in the true top (LBLA, reading 004.5).
 
     The top holds m = max(1, ⌊percent·n/100 + ½⌋) pages. Equal values are in random order, on both sides
     independently: this is the exact expectation over those orders. NaN without pages. O(n).

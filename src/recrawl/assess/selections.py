@@ -22,7 +22,7 @@ class Scores:
 
 
 def micro(counts: IntArray) -> Scores:
-    """Scores of the summed counts (HACS Table 3, ERRATA 000.6). Shape (choices, 4).
+    """Scores of the summed counts (HACS Table 3, reading 000.6). Shape (choices, 4).
 
     >>> micro(np.array([[1, 3, 5, 2], [0, 3, 2, 0]]))
     Scores(precision=0.14285714285714285, recall=0.125, f1=0.13333333333333333)
@@ -31,7 +31,7 @@ def micro(counts: IntArray) -> Scores:
 
 
 def macro(counts: IntArray) -> Scores:
-    """Mean of the scores of the choices, each over those where it is defined (ERRATA 000.6).
+    """Mean of the scores of the choices, each over those where it is defined (reading 000.6).
 
     F1 is undefined where precision and recall are both 0, so a policy can have an F1 above either.
 

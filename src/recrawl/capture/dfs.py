@@ -16,7 +16,7 @@ class DepthFirst:
         self._waiting: list[int] = []
 
     def discover(self, page: IntArray, rate: FloatArray) -> None:
-        """Put new pages before the waiting ones, themselves in the order given (ERRATA 15)."""
+        """Put new pages before the waiting ones, themselves in the order given (reading 003.15)."""
         self._waiting.extend(one for one, _ in reversed(self._known.admit(page, rate)))
 
     def next_page(self) -> int | None:

@@ -18,7 +18,7 @@ def organ_pipes(rate: FloatArray) -> CapturePlan:
     """The plan of least blur over the capture's own interval (SHARC 4.7). O(n log n).
 
     With pages by ascending rate, page i gets slot i/2 if i is even, else n − (i−1)/2, where n is the last slot.
-    Algorithm 1 prints the two sides exchanged (ERRATA 5). Pages of equal rate keep their order.
+    Algorithm 1 prints the two sides exchanged (reading 003.5). Pages of equal rate keep their order.
 
     >>> organ_pipes(np.arange(6.0)).visit.tolist()
     [0, 5, 1, 4, 2, 3]
@@ -34,7 +34,7 @@ def centred_start(pages: int, delay: float, start: float, end: float) -> float:
     """When to begin so that the middle of the crawl is the middle of the observation (SHARC Theorem 4.4).
 
     Seconds; ``delay`` between two visits. No start that lies whole delays away gives organ pipes a lower blur, if
-    the crawl may be moved at all (ERRATA 7). A start up to half a delay earlier can: the very least blur puts the
+    the crawl may be moved at all (reading 003.7). A start up to half a delay earlier can: the very least blur puts the
     rate-weighted mean of the visit times in the middle, and the hotter page of each pair is visited after it.
 
     >>> centred_start(6, 1.0, 10.0, 30.0)

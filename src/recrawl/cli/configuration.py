@@ -1,4 +1,4 @@
-"""The value of each setting: flag, else environment, else ``recrawl.yaml``, else default (INTERFACES S2)."""
+"""The value of each setting: flag, else environment, else ``recrawl.yaml``, else default (conventions S2)."""
 
 from __future__ import annotations
 

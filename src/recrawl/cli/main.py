@@ -1,4 +1,4 @@
-"""The console entry: run the verb, and turn an error into a sentence and an exit code (INTERFACES S4)."""
+"""The console entry: run the verb, and turn an error into a sentence and an exit code (conventions S4)."""
 
 from __future__ import annotations
 

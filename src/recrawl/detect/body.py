@@ -28,7 +28,7 @@ _MAX_MEMBERS = 100
 
 
 def unchunked(capture: Capture) -> bytes:
-    r"""The body without transfer-encoding: what WARC-Payload-Digest is of (INTERFACES W5).
+    r"""The body without transfer-encoding: what WARC-Payload-Digest is of (conventions W5).
 
     A body cut in the middle of a chunk gives what had come. What does not look like chunks, whatever the header
     says, is taken as it is.

@@ -2,8 +2,8 @@ r"""The bias-reduced estimator for regular visits (HACS eq. 4, Barbosa eq. 1, af
 
     r = −ln((n − X + ½)/(n + ½)),   λ = r·f,   f = n/T
 
-from X changes in n gaps over the time T. Natural logarithm; r is λ/f, so f must be multiplied back (ERRATA 000.1,
-002.1). Meant for gaps of equal length: at irregular ones it is biased low (ALGORITHMS §5).
+from X changes in n gaps over the time T. Natural logarithm; r is λ/f, so f must be multiplied back (readings 000.1,
+002.1). Meant for gaps of equal length: at irregular ones it is biased low (algorithms §5).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""The Gamma belief, learned one look at a time: assumed-density filtering (ALGORITHMS §5).
+r"""The Gamma belief, learned one look at a time: assumed-density filtering (algorithms §5).
 
 λ ~ Gamma(a, b). A look after a gap τ that found no change multiplies by e^{−λτ}: exactly b ← b + τ. One that found a
 change multiplies by 1 − e^{−λτ}; the product is no Gamma, so the Gamma of the same mean and variance takes its place:

@@ -1,4 +1,4 @@
-r"""Maximum likelihood for irregular visits (HACS eq. 5), solved for all pages at once (ALGORITHMS §6).
+r"""Maximum likelihood for irregular visits (HACS eq. 5), solved for all pages at once (algorithms §6).
 
 With U the total of the unchanged gaps and τ_k the changed ones, the maximum is the root of
 
@@ -8,7 +8,7 @@ With U the total of the unchanged gaps and τ_k the changed ones, the maximum is
 left start λ_L = (m/S)·ln(1 + S/U), S = Σ τ_k, m their number; it is the root itself when the changed gaps are equal.
 With B·eˣ = x + B the relative step −ψ/(Σ B(1 − x − B) − λU) needs no second exponential.
 
-Special cases (ERRATA 000.3): no gap, undefined (NaN); no change, 0; nothing but changes, eq. 4 (``bias_reduced``).
+Special cases (reading 000.3): no gap, undefined (NaN); no change, 0; nothing but changes, eq. 4 (``bias_reduced``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from recrawl.model.arrays import offsets_of
 
 _TOLERANCE = 1e-13
 _MOST_STEPS = 60
-"""Newton needs 4 on average, 9 at most were measured (ALGORITHMS §6); this only stops a bug from looping."""
+"""Newton needs 4 on average, 9 at most were measured (algorithms §6); this only stops a bug from looping."""
 _LARGEST_X = 700.0
 """Beyond it B(x) is 0 in float64 and expm1 overflows."""
 

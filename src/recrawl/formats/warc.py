@@ -1,4 +1,4 @@
-"""Writing WARC files: whole captures only, and ``.open`` behind the name until closed (INTERFACES W1, W2)."""
+"""Writing WARC files: whole captures only, and ``.open`` behind the name until closed (conventions W1, W2)."""
 
 from __future__ import annotations
 

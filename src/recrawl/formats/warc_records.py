@@ -1,4 +1,4 @@
-"""The records of WARC/1.1 as bytes (INTERFACES W1-W8). Pure: what is written, not where.
+"""The records of WARC/1.1 as bytes (conventions W1-W8). Pure: what is written, not where.
 
 Rules of this file:
  1. One gzip member per record; all records of one capture carry one date.

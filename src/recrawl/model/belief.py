@@ -91,7 +91,7 @@ class GammaBelief:
         return -np.expm1(-self.a * np.log1p(t / self.b))
 
     def unchanged_time(self, t: FloatArray) -> FloatArray:
-        """b(1 − r^{1−a})/(a−1), continuous through a = 1 (ALGORITHMS §1)."""
+        """b(1 − r^{1−a})/(a−1), continuous through a = 1 (algorithms §1)."""
         log_r = np.log1p(t / self.b)
         k = self.a - 1.0
         share: FloatArray = special.exprel(-k * log_r)  # (1 − e^{−k·log r})/(k·log r), exact at k = 0 too

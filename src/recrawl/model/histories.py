@@ -141,7 +141,7 @@ class Histories:
     # -- cut, grouped, chosen -----------------------------------------------------------------
 
     def window(self, start: float, end: float) -> Histories:
-        """Only the looks with start <= time <= end; the first of them opens the history (ERRATA 000.2).
+        """Only the looks with start <= time <= end; the first of them opens the history (reading 000.2).
 
         Pages stay, with an empty row if nothing is left of them. O(m).
         """

@@ -84,7 +84,7 @@ class Visit:
     verdict: Verdict = Verdict.UNKNOWN
     kinds: ChangeKind = ChangeKind.NONE
     status: int = 0
-    """HTTP status, 0 if there was none; negative values are Heritrix's (INTERFACES L3)."""
+    """HTTP status, 0 if there was none; negative values are Heritrix's (conventions L3)."""
     size: int = 0
     """Bytes of body received."""
     cost: float = 0.0

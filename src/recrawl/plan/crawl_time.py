@@ -1,4 +1,4 @@
-"""How long a set of URLs takes with so many threads: the heuristic of paper 001 §5, as corrected by ERRATA 001.7–8.
+"""How long a set of URLs takes with so many threads: the heuristic of paper 001 §5, with readings 001.7 and 001.8.
 
 A domain with ``docs`` documents of c seconds each and a delay of d seconds between requests keeps ⌊c/d⌋ threads busy
 (at least 1, at most ``docs``) and takes

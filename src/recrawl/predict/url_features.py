@@ -1,7 +1,7 @@
 """What a URL alone says about its page: the features known before the first fetch.
 
-From Barbosa et al. (paper 002, §3.2: directory level) and LBLA (paper 004, §4.2: depths, internal links), as corrected
-by ERRATA 002.6, 004.3 and 004.6. A URL may come without a scheme; ``http`` is then meant.
+From Barbosa et al. (paper 002, §3.2: directory level) and LBLA (paper 004, §4.2: depths, internal links), with
+readings 002.6, 004.3 and 004.6. A URL may come without a scheme; ``http`` is then meant.
 """
 
 from __future__ import annotations

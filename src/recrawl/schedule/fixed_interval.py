@@ -1,4 +1,4 @@
-"""Fixed interval: what most monitoring tools do . Each page again after the same, given time."""
+"""Fixed interval: what most monitoring tools do. Each page again after the same, given time."""
 
 from __future__ import annotations
 
