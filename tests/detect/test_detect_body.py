@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import zlib
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,8 +13,6 @@ from hypothesis import strategies as st
 from recrawl.detect import decoded, media_type, text_of, unchunked
 from recrawl.errors import InputError
 from recrawl.model import Capture
-
-SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "formats" / "gzip" / "scrapy__scrapy"
 
 
 def capture(body: bytes, *headers: str, truncated: str = "") -> Capture:
@@ -190,8 +187,9 @@ def test_any_bytes_are_some_text(body, content_type):
     assert text_of(body, content_type).encode("utf-8", "surrogatepass") is not None
 
 
-@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the sample files of ../shared/data/formats are not here")
-def test_real_encoded_bodies():
+@pytest.mark.big
+def test_real_encoded_bodies(data_folder):
+    samples = data_folder / "formats" / "gzip" / "scrapy__scrapy"
     encodings = {
         "html-gzip.bin": "gzip",
         "html-rawdeflate.bin": "deflate",
@@ -200,9 +198,9 @@ def test_real_encoded_bodies():
         "html-gzip-deflate-gzip.bin": "gzip, deflate, gzip",
     }
     for name, encoding in encodings.items():
-        page = decoded(capture((SAMPLES / name).read_bytes(), f"Content-Encoding: {encoding}"))
+        page = decoded(capture((samples / name).read_bytes(), f"Content-Encoding: {encoding}"))
         assert page.startswith(b"<!DOCTYPE HTML"), name
         assert page.endswith(b"</html>\n"), name
     for kind in ("gzip", "deflate"):
         with pytest.raises(InputError, match="more than"):
-            decoded(capture((SAMPLES / f"bomb-{kind}.bin").read_bytes(), f"Content-Encoding: {kind}"), limit=1_000_000)
+            decoded(capture((samples / f"bomb-{kind}.bin").read_bytes(), f"Content-Encoding: {kind}"), limit=1_000_000)

@@ -6,7 +6,6 @@ import gzip
 import tracemalloc
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,7 +15,6 @@ from recrawl.errors import InputError
 from recrawl.formats.sitemap import FREQUENCIES, MAX_BYTES, Entry, parse_sitemap, read_sitemap, w3c_time
 from recrawl.model import Capture
 
-SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "formats" / "sitemap"
 NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 
@@ -156,10 +154,10 @@ def test_what_is_no_time_claims_nothing(text):
     assert w3c_time(text) is None
 
 
-@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the sample files of ../shared/data/formats are not here")
-def test_real_files_are_read():
+@pytest.mark.big
+def test_real_files_are_read(data_folder):
     counts = {}
-    for path in sorted(SAMPLES.rglob("*")):
+    for path in sorted((data_folder / "formats" / "sitemap").rglob("*")):
         if path.suffix in (".xml", ".gz") and path.is_file():
             try:
                 found = parse_sitemap(path.read_bytes(), path.name)

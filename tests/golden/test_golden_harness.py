@@ -41,10 +41,10 @@ def test_the_list_of_missing_functions_is_true(functions, own_cases):
     assert listed == sorted({case["function"] for case in own_cases} - functions.keys())
 
 
-def test_our_copy_is_the_shared_file():
-    shared = ROOT.parent / "shared" / "golden.json"
+def test_our_copy_is_the_one_beside_the_data(data_folder):
+    shared = data_folder.parent / "golden.json"
     if not shared.exists():
-        pytest.skip("../shared/golden.json is not here")
+        pytest.skip(f"{shared} is not here")
     assert (HERE / "golden.json").read_bytes() == shared.read_bytes()
 
 

@@ -13,7 +13,6 @@ from recrawl.simulate.web import PageKind
 from recrawl.urls import address
 
 EXTRACT = Path(__file__).parent.parent / "data" / "recorded"
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
 @pytest.fixture(scope="module")
@@ -118,20 +117,19 @@ def test_faults_of_the_data_say_what_to_do(tmp_path):
 
 
 @pytest.mark.big
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data")
-def test_all_recorded_sites_load_with_every_link_explained():
-    counts = pq.read_table(SHARED / "documents" / "pages.parquet", columns=["site"])["site"].value_counts().to_pylist()
+def test_all_recorded_sites_load_with_every_link_explained(data_folder):
+    documents = data_folder / "documents"
+    counts = pq.read_table(documents / "pages.parquet", columns=["site"])["site"].value_counts().to_pylist()
     for row in counts:
-        site = load_recorded(SHARED / "documents", row["values"])
+        site = load_recorded(documents, row["values"])
         assert len(site) == row["counts"]
         assert site.unexplained_links() == 0
         assert len(set(site.path)) == len(site)
 
 
 @pytest.mark.big
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data")
-def test_recorded_data_sources_are_served_in_their_format(run):
-    web = load_recorded_sources(SHARED / "data-sources", "cisagov/kev-data")
+def test_recorded_data_sources_are_served_in_their_format(run, data_folder):
+    web = load_recorded_sources(data_folder / "data-sources", "cisagov/kev-data")
     assert sorted(web.kind.tolist()) == [PageKind.JSON, PageKind.CSV]
     running = run(web, now=web.end)
     kinds = {running.get(page).headers["content-type"].partition(";")[0] for page in range(len(web))}
