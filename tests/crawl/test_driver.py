@@ -71,8 +71,8 @@ async def scene(folder, *, web=None, visitor=Visitor, pause=5.0, pace=None, host
             yield Scene(driver, store, clock, living, log)
 
 
-def driver_of(worker, clock, store, fetcher, scope, visitor=Visitor, pause=5.0, pace=None, log=None):  # noqa: PLR0913, PLR0917
-    agenda = Agenda(FixedInterval(6 * HOUR), budget=1.0)
+def driver_of(worker, clock, store, fetcher, scope, visitor=Visitor, pause=5.0, pace=None, log=None, every=6 * HOUR):  # noqa: PLR0913, PLR0917
+    agenda = Agenda(FixedInterval(every), budget=1.0)
     robots = RobotsCache(fetcher, clock, AGENT, body_of=decoded)
     return Driver(
         worker,
@@ -87,9 +87,9 @@ def driver_of(worker, clock, store, fetcher, scope, visitor=Visitor, pause=5.0, 
     )
 
 
-def many_hosts(hosts, pages):
+def many_hosts(hosts, pages, start=START):
     rng = np.random.default_rng(0)
-    sites = [tree_site(f"h{n}", np.full(pages, 1e-6), start=START, end=START + 5 * DAY, rng=rng) for n in range(hosts)]
+    sites = [tree_site(f"h{n}", np.full(pages, 1e-6), start=start, end=start + 5 * DAY, rng=rng) for n in range(hosts)]
     return join(sites)
 
 
@@ -229,20 +229,35 @@ def test_a_host_that_sends_nonsense_headers_does_no_harm(tmp_path):
 
 
 def test_two_workers_share_a_store_without_meeting(tmp_path):
-    """Both on one clock and web; each host sees one request at a time, with its pause, whoever asks."""
+    """On the machine's clock: each host sees one request at a time, each page its interval, whoever asks."""
+    interval, pause = 0.25, 0.004
 
     async def run():
-        async with scene(tmp_path, web=many_hosts(6, 12), pace=Pace(poll=30.0, per_host=3)) as here:
-            async with HttpFetcher(
-                here.clock, AGENT, resolve=dict.fromkeys(here.living.hosts(), here.living.ip)
-            ) as two:
-                scope = HostScope(frozenset(here.living.hosts()))
-                other = driver_of("two", here.clock, here.store, two, scope, pace=Pace(poll=30.0, per_host=3))
-                await asyncio.gather(here.driver.run(START + DAY), other.run(START + DAY))
-            visits = here.store.visits()
-            for page in np.unique(visits.page):
-                assert (np.diff(visits.time[visits.page == page]) >= 6 * HOUR).all()
-            assert len(np.unique(visits.page)) == 72
+        clock = RealClock()
+        web = many_hosts(6, 12, start=clock.now())
+        with LivingWeb(web, clock) as living, open_store(str(tmp_path / "store.db"), create=True) as store:
+            pins = dict.fromkeys(living.hosts(), living.ip)
+            store.discover(living.urls(), clock.now())
+            async with HttpFetcher(clock, AGENT, resolve=pins) as one, HttpFetcher(clock, AGENT, resolve=pins) as two:
+                logs = {"one": io.StringIO(), "two": io.StringIO()}
+                pace = Pace(poll=0.05, per_host=3)
+                drivers = [
+                    driver_of(
+                        name, clock, store, fetcher, HostScope(frozenset(pins)), Visitor, pause, pace, log, interval
+                    )
+                    for (name, log), fetcher in zip(logs.items(), (one, two), strict=True)
+                ]
+                await asyncio.gather(*(driver.run(clock.now() + 3.0) for driver in drivers))
+            visits, requests = store.visits(), living.requests()
+            assert store.counts(clock.now()).leased == 0
+        assert all('"visited"' in log.getvalue() for log in logs.values())
+        assert len(np.unique(visits.page)) == 72
+        for page in np.unique(visits.page):
+            assert (np.diff(visits.time[visits.page == page]) >= interval).all()
+        paths = np.array([path == "/robots.txt" or "sitemap" in path for path in requests.path.tolist()])
+        for host in set(requests.host.tolist()):
+            times = np.sort(requests.time[(requests.host == host) & ~paths])
+            assert np.diff(times).min() >= pause
 
     asyncio.run(run())
 
