@@ -42,6 +42,14 @@ def test_exit_code_is_documented(code):
     assert f"| {int(code)} | {code.name} |" in text_of("exit-codes-and-logs.md")
 
 
+def test_every_event_of_the_log_is_documented():
+    page = text_of("exit-codes-and-logs.md")
+    sources = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "src/recrawl/crawl").glob("*.py"))
+    events = re.findall(r"\.event\(\s*\"(\w+)\",\s*\"([^\"]+)\"", sources)
+    assert sources.count(".event(") == len(events) > 0
+    assert [event for event in events if "| `{}` | `{}` |".format(*event) not in page] == []
+
+
 @pytest.mark.parametrize("table", metadata.tables.values(), ids=lambda table: table.name)
 def test_table_and_its_columns_are_documented(table):
     section = re.search(rf"^## {table.name}\n(.*?)(?=^## |\Z)", text_of("store-schema.md"), re.MULTILINE | re.DOTALL)

@@ -42,6 +42,8 @@ def add(  # noqa: PLR0913 - one argument an option
     were known only as targets of links now count. URLs that differ only in noise (www, session ids, the order of
     query arguments) are one page.
 
+    There is no command yet that crawls them: so far the crawler runs in recrawl demo only.
+
     A seed file is UTF-8 text with one URL a line. Lines that begin with # are comments; after a URL, TAB key=value
     metadata is ignored; +SURT lines, which name no page, are skipped and counted. If any line is wrong, nothing is
     added.

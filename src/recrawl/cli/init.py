@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, SetOption
+from recrawl.cli.options import HERE, SetOption, command_name
 from recrawl.cli.workspace import make_workspace, named
 
 EXAMPLES = """
@@ -38,4 +38,5 @@ def init(
         flags["store.location"] = store
     make_workspace(folder, flags)
     typer.echo(f"Made a workspace in {named(folder)}.")
-    typer.echo(f"Next, name pages: recrawl add{'' if folder == HERE else f' -w {folder}'} https://example.org/")
+    there = "" if folder == HERE else f" -w {folder}"
+    typer.echo(f"Next, name pages: {command_name()} add{there} https://example.org/")
