@@ -134,7 +134,7 @@ def _check_span(low_key: str, low: float, high_key: str, high: float) -> None:
     if low > high:
         raise ConfigError(
             f"{low_key} ({_write_duration(low)}) is longer than {high_key} ({_write_duration(high)}).",
-            "Lower the first or raise the second; recrawl config show says where each is set.",
+            "Lower the first or raise the second: with --set, in the environment or in recrawl.yaml.",
         )
 
 
