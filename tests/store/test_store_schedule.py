@@ -250,3 +250,12 @@ def test_a_worker_can_give_back_all_it_holds(store):
     assert store.acknowledge("one") == 2
     assert store.acknowledge("one") == 0
     assert store.lease("three", 2.0, 9, ttl=5.0).page.tolist() == pages[:2].tolist()
+
+
+def test_due_times_are_told_page_by_page(store):
+    pages = store.discover(["http://a.example/", "http://b.example/"], 5.0)
+    store.reschedule(pages[:1], np.array([77.0]))
+    assert store.due(pages[[1, 0, 1]]).tolist() == [5.0, 77.0, 5.0]
+    assert store.due(pages[:0]).tolist() == []
+    with pytest.raises(KeyError):
+        store.due(np.array([999]))

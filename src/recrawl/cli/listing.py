@@ -44,9 +44,9 @@ def listing(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """List pages, hosts or visits.
 
-    Pages come with how often they were looked at, how often that found a change, and when that last was. Hosts come
-    with their pause between requests and when their next page is due. Visits come latest first, the ones that found
-    nothing or failed included.
+    Pages come with how often they were looked at, how often that found a change, when that last was, and when to come
+    back. Hosts come with their pause between requests and when their next page is due. Visits come latest first, the
+    ones that found nothing or failed included.
     """
     from recrawl.cli.knowledge import host_id
     from recrawl.cli.tables import print_columns, print_json, rows_of
@@ -80,6 +80,7 @@ def _pages(store: Store, host: int | None, limit: int) -> tuple[Columns, int]:
         "changes": histories.changes().tolist(),
         "last_look": histories.last_visit.tolist(),
         "last_change": histories.last_change.tolist(),
+        "next_due": store.due(pages.id).tolist(),
     }, total
 
 

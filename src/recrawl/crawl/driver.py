@@ -257,7 +257,8 @@ class Driver:
         try:
             sitemap = read_sitemap(done.capture)
         except InputError as unreadable:
-            self._log.event("fetch", "sitemap not read", level="warn", details={"reason": str(unreadable)})
+            details = {"url": done.target.url, "reason": str(unreadable)}
+            self._log.event("fetch", "sitemap not read", level="warn", details=details)
         else:
             self._recorder.discover((entry.url for entry in sitemap.entries), now)
             self._send_for([child.url for child in sitemap.children], done.target, now)

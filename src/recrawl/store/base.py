@@ -157,6 +157,10 @@ class Store(Protocol):
         """Set when pages are due, ``inf`` for never. Leases stay."""
         ...
 
+    def due(self, pages: IntArray) -> FloatArray:
+        """When each of these pages is due, in order; ``inf`` for never. An id that is no page is a ``KeyError``."""
+        ...
+
     def next_due(self) -> float:
         """The earliest time at which ``lease`` could return something; ``inf`` if nothing is scheduled."""
         ...

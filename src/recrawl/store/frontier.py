@@ -108,6 +108,12 @@ def keep_away(session: Session, pages: IntArray, ready: FloatArray) -> None:
     session.apply(session.statements.raise_ready, hosts, latest)
 
 
+def due(session: Session, pages: IntArray) -> FloatArray:
+    """When each of these pages is due."""
+    when = dict(session.rows(session.statements.due_of_pages, np.unique(pages))) if len(pages) else {}
+    return np.array([when[page] for page in pages.tolist()], dtype=np.float64)
+
+
 def next_due(session: Session) -> float:
     """The earliest time at which a lease could return something. One look at an index."""
     [(wake,)] = session.rows(session.statements.next_wake)

@@ -159,6 +159,10 @@ class SqlStore:
 
         self._database.write(work)
 
+    def due(self, pages: IntArray) -> FloatArray:
+        """When each of these pages is due."""
+        return self._database.read(lambda session: frontier.due(session, pages))
+
     def next_due(self) -> float:
         """The earliest time at which a lease could return something."""
         return self._database.read(frontier.next_due)
