@@ -1,0 +1,78 @@
+"""Captures as an archive lists them, without their bytes: the columns every reader of this room yields.
+
+One row is one capture: what a CDX line, a WARC record, a TimeMap entry or a line of a crawl log says. Readers
+stream record batches of this schema; writers take them. Text that a source does not give is empty, numbers are the
+values named below, so that no column holds nulls.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from recrawl.errors import InputError, require
+
+NO_STATUS = 0
+"""The source gives no HTTP status."""
+NO_SIZE = -1
+"""The source gives no size, length or offset."""
+
+
+class RecordKind(enum.IntEnum):
+    """What the record is, in WARC's words."""
+
+    RESPONSE = 0
+    REVISIT_IDENTICAL = 1
+    """The payload is the same as that of an earlier capture."""
+    REVISIT_NOT_MODIFIED = 2
+    """The server said 304."""
+    RESOURCE = 3
+    """A payload without HTTP, as ARC and some tools write it."""
+    FAILED = 4
+    """No answer: a line of a crawl log."""
+
+
+def schema() -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """The Arrow schema of captures."""
+    pa = require("pyarrow", "columns")
+    return pa.schema(
+        [
+            pa.field("url", pa.string(), nullable=False),
+            pa.field("key", pa.string(), nullable=False),  # SURT as the source writes it; empty if it gives none
+            pa.field("time", pa.float64(), nullable=False),  # seconds since the epoch
+            pa.field("kind", pa.uint8(), nullable=False),  # a RecordKind
+            pa.field("status", pa.int16(), nullable=False),  # HTTP, Heritrix's negative ones, or NO_STATUS
+            pa.field("mime", pa.string(), nullable=False),
+            pa.field("digest", pa.string(), nullable=False),  # as the source writes it, without "sha1:"; may be empty
+            pa.field("size", pa.int64(), nullable=False),  # payload bytes, or NO_SIZE
+            pa.field("file", pa.string(), nullable=False),  # archive file that holds the record; may be empty
+            pa.field("offset", pa.int64(), nullable=False),  # of the record in the file, or NO_SIZE
+            pa.field("length", pa.int64(), nullable=False),  # of the record as stored, or NO_SIZE
+        ]
+    )
+
+
+@dataclass(slots=True)
+class Report:
+    """What a reader could not take: told as it happens, counted by reason. With ``strict`` the first one is raised."""
+
+    strict: bool = False
+    on_bad: Callable[[InputError], None] = lambda _error: None
+    bad: int = 0
+    """Records that make no sense."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Records that make sense and are not captures, by reason."""
+
+    def broken(self, what: str, *, source: str, position: int, remedy: str = "") -> None:
+        """One record is broken: count it, tell it, and go on; or raise it."""
+        error = InputError(what, remedy, source=source, position=position)
+        if self.strict:
+            raise error
+        self.bad += 1
+        self.on_bad(error)
+
+    def skip(self, reason: str, count: int = 1) -> None:
+        """Pass over records that are no captures."""
+        self.skipped[reason] = self.skipped.get(reason, 0) + count
