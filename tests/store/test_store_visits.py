@@ -57,7 +57,7 @@ def test_the_same_visit_recorded_twice_is_one_visit(store, small_segments):
     visits = Visits.of(np.repeat(pages, 10), np.tile(np.arange(10.0), 2), verdict=1)
     store.record(visits)
     store.record(visits)
-    store.record(Visits.of(pages[[0, 0]], [3.0, 3.0], verdict=[2, 2]))
+    store.record(Visits.of(pages[[0, 0]], [3.0, 3.0], verdict=[1, 1]))
     same(store.visits(), visits)
     assert store.histories(pages=pages).counts().tolist() == [9, 9]
 
@@ -217,3 +217,18 @@ def test_a_policy_finds_its_state_again(store):
     store.save_state("other", b"", 2.0)
     assert store.load_state("price") == b"new"
     assert store.load_state("other") == b""
+
+
+@pytest.mark.parametrize("between", [0, 40])
+def test_a_visit_judged_again_is_read_as_judged_last(store, small_segments, between):
+    """In the open segment and in a full one; by seeking a page and by scanning all."""
+    pages = store.discover([f"http://a.example/{n}" for n in range(9)], 0.0)
+    store.record(Visits.of(pages[[0, 0, 0]], [1.0, 2.0, 3.0], verdict=[0, 2, 2]))
+    if between:
+        store.record(some_visits(np.random.default_rng(5), pages[1:], between))
+    store.record(Visits.of(pages[[0, 0]], [3.0, 2.0], verdict=[1, 1], size=[33, 22]))
+    for visits in (store.visits(pages=pages[:1]), store.visits().take(store.visits().page == pages[0])):
+        assert visits.verdict.tolist() == [0, 1, 1]
+        assert visits.size.tolist() == [0, 22, 33]
+    for histories in (store.histories(pages=pages[:1]), store.histories().take(slice(0, 1))):
+        assert histories.changed.tolist() == [False, False]

@@ -82,8 +82,9 @@ class Store(Protocol):
         stands). Of several visits to a page the latest decides. With a ``worker``, its leases on these pages end,
         and its hold on hosts where it has no other lease.
 
-        A visit recorded twice (same page, same time) is read back once, as it was first recorded, and a capture
-        likewise. A visit by somebody whose lease has expired is recorded all the same: it happened.
+        A visit recorded twice (same page, same time) is read back once, as it was last recorded: so a capture can be
+        judged again. A capture recorded twice stays as it was first recorded. A visit by somebody whose lease has
+        expired is recorded all the same: it happened.
         """
         ...
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recrawl.model import VISIT_COLUMNS, AnyArray, BoolArray, ChangeKind, FloatArray, Histories, IntArray, Visits
-from recrawl.model.arrays import starts_of_runs
+from recrawl.model.arrays import ends_of_runs, order_by
 from recrawl.store.database import Session
 from recrawl.store.segments import LOOK, LOOK_NAMES, unpack
 
@@ -51,7 +51,7 @@ def select(
 def load_histories(session: Session, selection: Selection, kind: ChangeKind | None) -> Histories:
     """Histories of the selected visits. One pass; O(n) and a merge of sorted runs."""
     if _worth_seeking(session, selection):
-        return Histories.from_visits(_seek(session, selection), kind)
+        return Histories.from_visits(_standing(_seek(session, selection)), kind)
     parts = list(_looks(session, selection))
     looks = {name: np.concatenate([part[name] for part in parts]) for name in LOOK_NAMES}
     del parts
@@ -59,16 +59,26 @@ def load_histories(session: Session, selection: Selection, kind: ChangeKind | No
     # is a merge, and leaves the times of a page ascending unless somebody recorded old visits late.
     order = np.argsort(looks["page"], kind="stable")
     looks = {name: column[order] for name, column in looks.items()}
-    unused = {name: np.broadcast_to(np.zeros(1, dtype), len(order)) for name, dtype in VISIT_COLUMNS.items()}
+    by_time = order_by(looks["page"], looks["time"])
+    if by_time is not None:
+        looks = {name: column[by_time] for name, column in looks.items()}
+    stands = ends_of_runs(looks["page"], looks["time"])
+    if not bool(stands.all()):
+        looks = {name: column[stands] for name, column in looks.items()}
+    unused = {name: np.broadcast_to(np.zeros(1, dtype), len(looks["page"])) for name, dtype in VISIT_COLUMNS.items()}
     return Histories.from_visits(Visits(**(unused | looks)), kind)
 
 
 def load_visits(session: Session, selection: Selection) -> Visits:
-    """The selected visits with all columns, by page and time, each once: of doubles the one recorded first."""
-    found = _seek(session, selection) if _worth_seeking(session, selection) else _scan(session, selection)
-    visits = found.sorted()
-    first = starts_of_runs(visits.page, visits.time)
-    return visits if bool(first.all()) else visits.take(first)
+    """The selected visits with all columns, by page and time, each once: of doubles the one recorded last."""
+    return _standing(_seek(session, selection) if _worth_seeking(session, selection) else _scan(session, selection))
+
+
+def _standing(recorded: Visits) -> Visits:
+    """By page and time; of visits recorded twice the later record, since a second judgement replaces the first."""
+    visits = recorded.sorted()
+    last = ends_of_runs(visits.page, visits.time)
+    return visits if bool(last.all()) else visits.take(last)
 
 
 def _worth_seeking(session: Session, selection: Selection) -> bool:

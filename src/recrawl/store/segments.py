@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from recrawl.model import ANSWERED, VISIT_COLUMNS, AnyArray, Verdict, Visits
-from recrawl.model.arrays import starts_of_runs
+from recrawl.model.arrays import ends_of_runs
 from recrawl.store.database import Session
 
 SEGMENT_VISITS = 65_536
@@ -27,15 +27,18 @@ LOOK_NAMES = tuple(LOOK.fields or ())
 def append(session: Session, visits: Visits) -> None:
     """Add visits to the open segment, sealing segments as they fill. O(n log n) for the batch alone.
 
-    A visit that the open segment already has (same page, same time) is not added again.
+    A visit that the open segment already has (same page, same time) takes the place of the one before; of one in a
+    full segment, which never changes, the reader passes over the older.
     """
     done = 0
     while done < len(visits):
         segment, used = _open_segment(session)
         part = _distinct(visits.take(slice(done, done + SEGMENT_VISITS - used)))
         done += SEGMENT_VISITS - used
-        columns = part.columns().values()
-        added = session.apply(session.statements.add_visits, np.full(len(part), segment), *columns)
+        columns = (np.full(len(part), segment), *part.columns().values())
+        added = session.apply(session.statements.add_visits, *columns)
+        if added < len(part):
+            session.apply(session.statements.replace_visits, *columns)
         session.run(session.statements.grow_segment, added, segment)
         if used + added >= SEGMENT_VISITS:
             _seal(session, segment)
@@ -78,8 +81,8 @@ def _open_segment(session: Session) -> tuple[int, int]:
 def _distinct(visits: Visits) -> Visits:
     """Sorted by page and time, each visit once: in the order of the key, rows are written side by side."""
     ordered = visits.sorted()
-    first = starts_of_runs(ordered.page, ordered.time)
-    return ordered if bool(first.all()) else ordered.take(first)
+    last = ends_of_runs(ordered.page, ordered.time)
+    return ordered if bool(last.all()) else ordered.take(last)
 
 
 def _seal(session: Session, segment: int) -> None:

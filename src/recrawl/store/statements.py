@@ -137,6 +137,12 @@ class Statements:
         )
         self.add_segment = "INSERT INTO visit_segment (visits) VALUES (0) RETURNING id"
         self.add_visits = dialect.insert("visit", {"segment": "bigint", **_VISIT_TYPES}, "ON CONFLICT DO NOTHING")
+        replaced = ", ".join(f"{name} = excluded.{name}" for name in _VISIT_TYPES if name not in ("page", "time"))
+        self.replace_visits = dialect.insert(
+            "visit",
+            {"segment": "bigint", **_VISIT_TYPES},
+            f"ON CONFLICT (segment, page, time) DO UPDATE SET {replaced}",
+        )
         self.grow_segment = "UPDATE visit_segment SET visits = visits + $1 WHERE id = $2"
         self.seal_segment = (
             "UPDATE visit_segment SET visits = $1, changed = $2, failed = $3, first_time = $4, last_time = $5, "
@@ -152,7 +158,8 @@ class Statements:
         )
         self.looks_of_segment = f"SELECT {_LOOK} FROM visit WHERE segment = $1 ORDER BY page, time"
         self.looks_of_open = (
-            f"SELECT {_LOOK} FROM visit WHERE segment IN (SELECT id FROM visit_segment WHERE pack IS NULL)"
+            f"SELECT {_LOOK} FROM visit WHERE segment IN (SELECT id FROM visit_segment WHERE pack IS NULL) "
+            "ORDER BY segment, page, time"
         )
         self.visits_of_segment = f"SELECT {_VISIT} FROM visit WHERE segment = $1 ORDER BY page, time"
         self.visits_of_pages = (
