@@ -2,6 +2,17 @@
 
 from recrawl.store.base import Store
 from recrawl.store.open import open_store
-from recrawl.store.values import CaptureRecord, Hosts, Leased, Links, StoreCounts
+from recrawl.store.values import CaptureRecord, Captures, Claims, Hosts, ImportMark, Leased, Links, StoreCounts
 
-__all__ = ["CaptureRecord", "Hosts", "Leased", "Links", "Store", "StoreCounts", "open_store"]
+__all__ = [
+    "CaptureRecord",
+    "Captures",
+    "Claims",
+    "Hosts",
+    "ImportMark",
+    "Leased",
+    "Links",
+    "Store",
+    "StoreCounts",
+    "open_store",
+]

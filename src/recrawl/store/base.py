@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, Page, Pages, Validators, Visits
-from recrawl.store.values import CaptureRecord, Hosts, Leased, Links, StoreCounts
+from recrawl.store.values import CaptureRecord, Captures, Claims, Hosts, ImportMark, Leased, Links, StoreCounts
 
 
 class Store(Protocol):
@@ -119,6 +119,34 @@ class Store(Protocol):
 
     def captures(self, pages: IntArray) -> list[CaptureRecord]:
         """Where the captures of these pages lie, by page and time."""
+        ...
+
+    def add_captures(self, captures: Captures, mark: ImportMark | None = None) -> int:
+        """Note captures that somebody made, and how far their source was read; return how many were new.
+
+        A capture that is known (same page, same time) stays as it is. Nothing is judged: visits follow from captures
+        later.
+        """
+        ...
+
+    def capture_columns(self, pages: IntArray) -> Captures:
+        """All captures of these pages, by page and time."""
+        ...
+
+    def add_claims(self, claims: Claims, mark: ImportMark | None = None) -> int:
+        """Note what sites say about their own changes; return how many claims were new."""
+        ...
+
+    def claims(self, pages: IntArray) -> Claims:
+        """What was said about these pages, by page and time."""
+        ...
+
+    def set_import_mark(self, mark: ImportMark) -> None:
+        """Note how far a source was read, in place of what was noted before."""
+        ...
+
+    def import_mark(self, source: str) -> ImportMark | None:
+        """How far a source was read; ``None`` if never."""
         ...
 
     # -- links --------------------------------------------------------------------------------

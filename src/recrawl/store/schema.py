@@ -159,3 +159,28 @@ policy_state = sa.Table(
     sa.Column("state", sa.LargeBinary, nullable=False),
     sa.Column("updated", sa.Double, nullable=False),
 )
+
+claim = sa.Table(
+    "claim",
+    metadata,
+    sa.Column("page", sa.BigInteger, nullable=False),
+    sa.Column("time", sa.Double, nullable=False),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("lastmod", sa.Double, nullable=False),
+    sa.Column("changefreq", sa.SmallInteger, nullable=False),
+    sa.Column("priority", sa.REAL, nullable=False),
+    sa.PrimaryKeyConstraint("page", "time", "source"),
+    sqlite_with_rowid=False,
+)
+
+imported = sa.Table(
+    "imported",
+    metadata,
+    sa.Column("source", sa.Text, primary_key=True),
+    sa.Column("fingerprint", sa.Text, nullable=False),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    sa.Column("accepted", sa.BigInteger, nullable=False),
+    sa.Column("skipped", sa.BigInteger, nullable=False),
+    sa.Column("broken", sa.BigInteger, nullable=False),
+    sa.Column("finished", sa.SmallInteger, nullable=False),
+)

@@ -9,9 +9,9 @@ from typing import Self
 import numpy as np
 
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, Page, Pages, Validators, Visits
-from recrawl.store import discovery, frontier, history, recording, totals
+from recrawl.store import archives, discovery, frontier, history, recording, totals
 from recrawl.store.database import Database, Session
-from recrawl.store.values import CaptureRecord, Hosts, Leased, Links, StoreCounts
+from recrawl.store.values import CaptureRecord, Captures, Claims, Hosts, ImportMark, Leased, Links, StoreCounts
 
 
 class SqlStore:
@@ -117,6 +117,30 @@ class SqlStore:
     def captures(self, pages: IntArray) -> list[CaptureRecord]:
         """Where the captures of these pages lie."""
         return self._database.read(lambda session: recording.captures_of(session, pages))
+
+    def add_captures(self, captures: Captures, mark: ImportMark | None = None) -> int:
+        """Note captures made elsewhere, and how far their source was read."""
+        return self._database.write(lambda session: archives.add_captures(session, captures, mark))
+
+    def capture_columns(self, pages: IntArray) -> Captures:
+        """Captures of these pages, by page and time."""
+        return self._database.read(lambda session: archives.capture_columns(session, pages))
+
+    def add_claims(self, claims: Claims, mark: ImportMark | None = None) -> int:
+        """Note what sites say about their changes."""
+        return self._database.write(lambda session: archives.add_claims(session, claims, mark))
+
+    def claims(self, pages: IntArray) -> Claims:
+        """What was said about these pages."""
+        return self._database.read(lambda session: archives.claims_of(session, pages))
+
+    def set_import_mark(self, mark: ImportMark) -> None:
+        """Note how far a source was read."""
+        self._database.write(lambda session: archives.set_mark(session, mark))
+
+    def import_mark(self, source: str) -> ImportMark | None:
+        """How far a source was read."""
+        return self._database.read(lambda session: archives.mark_of(session, source))
 
     def record_links(self, source: IntArray, target: IntArray, time: FloatArray) -> None:
         """Note links seen at a time."""

@@ -46,6 +46,25 @@ _VALIDATOR_TYPES = {
 _VALIDATORS = ", ".join(_VALIDATOR_TYPES)
 
 
+_CLAIM_TYPES = {
+    "page": "bigint",
+    "time": "float8",
+    "source": "text",
+    "lastmod": "float8",
+    "changefreq": "smallint",
+    "priority": "float4",
+}
+_MARK_TYPES = {
+    "source": "text",
+    "fingerprint": "text",
+    "position": "bigint",
+    "accepted": "bigint",
+    "skipped": "bigint",
+    "broken": "bigint",
+    "finished": "smallint",
+}
+
+
 class Dialect(Protocol):
     """The words in which the engines differ."""
 
@@ -200,6 +219,13 @@ class Statements:
             "SELECT page, time, status, mime, digest, size, warc_file, warc_offset, warc_length "
             f"FROM capture WHERE page {among(1)} ORDER BY page, time"
         )
+        self.add_claims = dialect.insert("claim", _CLAIM_TYPES, "ON CONFLICT DO NOTHING")
+        self.claims_of = (
+            f"SELECT {', '.join(_CLAIM_TYPES)} FROM claim WHERE page {among(1)} ORDER BY page, time, source"
+        )
+        mark = ", ".join(f"{name} = excluded.{name}" for name in _MARK_TYPES if name != "source")
+        self.set_mark = dialect.insert("imported", _MARK_TYPES, f"ON CONFLICT (source) DO UPDATE SET {mark}")
+        self.mark = f"SELECT {', '.join(_MARK_TYPES)} FROM imported WHERE source = $1"
 
         # -- schedule
         self.set_due = dialect.update("schedule", "page", {"due": "float8"})

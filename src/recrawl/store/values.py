@@ -27,6 +27,63 @@ class CaptureRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Captures:
+    """Many captures as columns: what an archive lists, and where its bytes lie."""
+
+    page: IntArray
+    time: FloatArray
+    """When the request began, seconds since the epoch."""
+    status: IntArray
+    mime: list[str]
+    """``warc/revisit`` for a record that repeats an earlier one."""
+    digest: list[bytes]
+    """Of the payload: SHA-1, 20 bytes, or the text of another digest; empty where none is known."""
+    size: IntArray
+    """Bytes of payload, -1 where unknown."""
+    warc_file: list[str]
+    warc_offset: IntArray
+    warc_length: IntArray
+
+    def __len__(self) -> int:
+        return len(self.page)
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What sites say about their own changes, as columns: claims, not truth."""
+
+    page: IntArray
+    time: FloatArray
+    """When it was said, seconds since the epoch."""
+    source: list[str]
+    """Where: the sitemap or feed."""
+    lastmod: FloatArray
+    """When the page last changed, as claimed; -inf if nothing was said."""
+    changefreq: IntArray
+    """0 for nothing, 1 always, 2 hourly, 3 daily, 4 weekly, 5 monthly, 6 yearly, 7 never."""
+    priority: FloatArray
+    """0 to 1; -1 if nothing was said."""
+
+    def __len__(self) -> int:
+        return len(self.page)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportMark:
+    """How far a source was imported, so that an interrupted import goes on and a finished one is not repeated."""
+
+    source: str
+    fingerprint: str
+    """Changes when the source does; a mark with another fingerprint says nothing."""
+    position: int = 0
+    """Where to go on: records taken so far."""
+    accepted: int = 0
+    skipped: int = 0
+    broken: int = 0
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Leased:
     """Pages in the hand of one worker, in order of due time."""
 

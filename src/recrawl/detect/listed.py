@@ -1,0 +1,110 @@
+"""Verdicts from lists: what the digests of consecutive captures say about change. Pure and columnar.
+
+An index (CDX, TimeMap, crawl log) gives no bytes, only when a page was captured, how that ended, and a digest.
+
+Rules of this file:
+ 1. The first capture of a page that tells anything opens its history: no verdict.
+ 2. A capture is compared with the last one before it whose version is known. The version is the digest, or that there
+    is no such page. The same version is unchanged; another one is a change of content, or of existence.
+ 3. A capture that failed, or has no digest, says nothing; a record that calls itself a repetition but names no digest
+    is unchanged, if there is anything it can repeat.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from recrawl.model import ANSWERED, AnyArray, BoolArray, ByteArray, ChangeKind, FloatArray, IntArray, Outcome, Verdict
+from recrawl.model.arrays import starts_of_runs
+
+_BY_CLASS = {2: Outcome.FETCHED, 3: Outcome.REDIRECTED, 4: Outcome.REJECTED, 5: Outcome.SERVER_ERROR}
+_BY_STATUS = {304: Outcome.NOT_MODIFIED, 404: Outcome.GONE, 410: Outcome.GONE, 429: Outcome.SERVER_ERROR}
+_REFUSED = (-9998,)
+
+
+class ListedVerdicts(NamedTuple):
+    """One entry a capture."""
+
+    verdict: ByteArray
+    kinds: AnyArray
+
+
+def outcomes_of(status: IntArray, *, no_status: Outcome = Outcome.FETCHED) -> ByteArray:
+    """How captures ended, from their status: HTTP's, or Heritrix's negative ones. O(n).
+
+    ``no_status`` is what a missing status (0) means: for a TimeMap, that there was a capture.
+
+    >>> outcomes_of(np.array([200, 304, 404, -2, -9998])).tolist()
+    [0, 1, 3, 7, 4]
+    """
+    outcome = np.full(len(status), Outcome.UNREACHABLE, np.uint8)
+    for first_digit, meaning in _BY_CLASS.items():
+        outcome[status // 100 == first_digit] = meaning
+    for code, meaning in _BY_STATUS.items():
+        outcome[status == code] = meaning
+    outcome[status == 0] = no_status
+    outcome[np.isin(status, _REFUSED)] = Outcome.REFUSED
+    return outcome
+
+
+def judge_listed(page: IntArray, outcome: ByteArray, repeats: BoolArray, digest: AnyArray) -> ListedVerdicts:
+    """What each capture says about change. Rows are sorted by page, then time. O(n).
+
+    ``repeats`` marks revisit records; ``digest`` is an array of bytes, empty where the source gives none.
+
+    >>> page, ok = np.array([1, 1, 1, 2]), np.zeros(4, np.uint8)
+    >>> judge_listed(page, ok, np.zeros(4, bool), np.array([b"a", b"a", b"b", b"a"])).verdict.tolist()
+    [0, 1, 2, 0]
+    """
+    n = len(page)
+    verdict = np.full(n, Verdict.UNKNOWN, np.uint8)
+    kinds = np.full(n, ChangeKind.NONE, np.uint16)
+    answered = outcome <= ANSWERED
+    gone = outcome == Outcome.GONE
+    known = np.flatnonzero(answered & (gone | (digest != b"")))
+    if len(known):
+        opens = starts_of_runs(page[known])
+        before, after = known[:-1], known[1:]
+        same = (gone[before] == gone[after]) & (gone[after] | (digest[before] == digest[after]))
+        judged = after[~opens[1:]]
+        equal = same[~opens[1:]]
+        verdict[judged] = np.where(equal, Verdict.UNCHANGED, Verdict.CHANGED)
+        flipped = (gone[before] != gone[after])[~opens[1:]]
+        what = np.where(flipped, ChangeKind.EXISTENCE, ChangeKind.CONTENT)
+        kinds[judged] = np.where(equal, ChangeKind.NONE, what)
+    silent = answered & repeats & ~gone & (digest == b"")
+    verdict[silent & _has_answer_before(page, answered)] = Verdict.UNCHANGED
+    return ListedVerdicts(verdict, kinds)
+
+
+def merge_downloads(page: IntArray, time: FloatArray, outcome: ByteArray, within: float) -> BoolArray:
+    """Which captures to keep where a crawl downloaded a page several times (SHARC 7.2). O(n).
+
+    Captures of a page that follow one another within ``within`` seconds are one download; its best outcome is
+    kept, and of those the last. Rows are sorted by page, then time.
+
+    >>> time, ok = np.array([0.0, 5.0, 99.0]), np.array([2, 0, 0], np.uint8)
+    >>> merge_downloads(np.array([1, 1, 1]), time, ok, within=10.0).tolist()
+    [False, True, True]
+    """
+    n = len(page)
+    if not n or within <= 0:
+        return np.ones(n, np.bool_)
+    starts = starts_of_runs(page)
+    starts[1:] |= np.diff(time) > within
+    group = np.cumsum(starts) - 1
+    best = np.lexsort((-np.arange(n), outcome, group))
+    keep = np.zeros(n, np.bool_)
+    keep[best[starts_of_runs(group[best])]] = True
+    return keep
+
+
+def _has_answer_before(page: IntArray, answered: BoolArray) -> BoolArray:
+    """True where an earlier capture of the same page was answered."""
+    rows = np.arange(len(page))
+    last = np.maximum.accumulate(np.where(answered, rows, -1))
+    before = np.append(-1, last[:-1])[: len(page)]
+    first = np.maximum.accumulate(np.where(starts_of_runs(page), rows, 0))
+    return before >= first
