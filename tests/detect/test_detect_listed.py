@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.detect.listed import judge_listed, merge_downloads, outcomes_of
+from recrawl.detect.listed import judge_listed, merge_downloads, outcomes_of, versions_of
 from recrawl.model import ANSWERED, ChangeKind, Outcome, Verdict
 
 rows = st.lists(
@@ -24,7 +24,7 @@ def test_verdicts_follow_the_rules(captures):
         np.array(columns[0], dtype=np.int64),
         np.array(columns[1], dtype=np.uint8),
         np.array(columns[2], dtype=bool),
-        np.array(columns[3], dtype="S20"),
+        versions_of(columns[3]),
     )
     version: dict[int, bytes | str] = {}
     seen: set[int] = set()

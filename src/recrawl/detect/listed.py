@@ -12,6 +12,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,13 +50,24 @@ def outcomes_of(status: IntArray, *, no_status: Outcome = Outcome.FETCHED) -> By
     return outcome
 
 
-def judge_listed(page: IntArray, outcome: ByteArray, repeats: BoolArray, digest: AnyArray) -> ListedVerdicts:
+def versions_of(digest: Sequence[bytes]) -> IntArray:
+    """A number for each digest, the same for the same digest; 0 for an empty one. O(n) Python.
+
+    >>> versions_of([b"x", b"", b"y", b"x"]).tolist()
+    [1, 0, 2, 1]
+    """
+    numbers: dict[bytes, int] = {b"": 0}
+    return np.array([numbers.setdefault(value, len(numbers)) for value in digest], dtype=np.int64)
+
+
+def judge_listed(page: IntArray, outcome: ByteArray, repeats: BoolArray, version: IntArray) -> ListedVerdicts:
     """What each capture says about change. Rows are sorted by page, then time. O(n).
 
-    ``repeats`` marks revisit records; ``digest`` is an array of bytes, empty where the source gives none.
+    ``repeats`` marks revisit records; ``version`` has equal numbers for equal digests (see :func:`versions_of`),
+    0 where the source gives none.
 
     >>> page, ok = np.array([1, 1, 1, 2]), np.zeros(4, np.uint8)
-    >>> judge_listed(page, ok, np.zeros(4, bool), np.array([b"a", b"a", b"b", b"a"])).verdict.tolist()
+    >>> judge_listed(page, ok, np.zeros(4, bool), np.array([7, 7, 8, 7])).verdict.tolist()
     [0, 1, 2, 0]
     """
     n = len(page)
@@ -63,18 +75,18 @@ def judge_listed(page: IntArray, outcome: ByteArray, repeats: BoolArray, digest:
     kinds = np.full(n, ChangeKind.NONE, np.uint16)
     answered = outcome <= ANSWERED
     gone = outcome == Outcome.GONE
-    known = np.flatnonzero(answered & (gone | (digest != b"")))
+    known = np.flatnonzero(answered & (gone | (version != 0)))
     if len(known):
         opens = starts_of_runs(page[known])
         before, after = known[:-1], known[1:]
-        same = (gone[before] == gone[after]) & (gone[after] | (digest[before] == digest[after]))
+        same = (gone[before] == gone[after]) & (gone[after] | (version[before] == version[after]))
         judged = after[~opens[1:]]
         equal = same[~opens[1:]]
         verdict[judged] = np.where(equal, Verdict.UNCHANGED, Verdict.CHANGED)
         flipped = (gone[before] != gone[after])[~opens[1:]]
         what = np.where(flipped, ChangeKind.EXISTENCE, ChangeKind.CONTENT)
         kinds[judged] = np.where(equal, ChangeKind.NONE, what)
-    silent = answered & repeats & ~gone & (digest == b"")
+    silent = answered & repeats & ~gone & (version == 0)
     verdict[silent & _has_answer_before(page, answered)] = Verdict.UNCHANGED
     return ListedVerdicts(verdict, kinds)
 
