@@ -1,42 +1,37 @@
 """Sitemaps: URLs that a site names itself, and what it claims about their changes.
 
-Claims are claims: ``lastmod`` and ``changefreq`` say what the site wants crawlers to believe. The file is
-read as it streams by, without a tree, so memory grows by what is found in it only. A sitemap has no use
-for a document type, and entity bombs live there: a file with one is refused.
+Claims are claims: ``lastmod``, ``changefreq`` and ``priority`` say what the site wants crawlers to believe. The
+protocol knows three kinds of files, and all are read: XML (a list of pages or of further sitemaps), text with one
+URL a line, and feeds. Each may be gzipped. Memory grows by what is found only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import NamedTuple
-from xml.etree.ElementTree import ParseError, XMLParser
+from typing import Any
 
-from recrawl.detect import decoded, unfolded
+from recrawl.detect import decoded
 from recrawl.errors import InputError
+from recrawl.formats.captures import Report
+from recrawl.formats.claims import FREQUENCIES, Entry, to_batches
+from recrawl.formats.dates import w3c_time
+from recrawl.formats.feed import ROOTS, Feed, FeedReader
+from recrawl.formats.xml_stream import Enough, tell, unpacked
 from recrawl.model import Capture
 from recrawl.urls import address
 
 MAX_BYTES = 50 * 1024 * 1024
 """What the protocol allows, unpacked."""
-FREQUENCIES = frozenset({"always", "hourly", "daily", "weekly", "monthly", "yearly", "never"})
-_GZIP = b"\x1f\x8b"
-_AT_ONCE = 65_536
-"""Bytes given to the parser in one go; it keeps a copy of them."""
-_FIELDS = ("loc", "lastmod", "changefreq")
+MAX_URLS = 50_000
+"""What the protocol allows in one file."""
+_FIELDS = frozenset({"loc", "lastmod", "changefreq", "priority"})
 _FIELD_DEPTH = 3
 """Of ``urlset/url/loc``. Deeper ones (``image:image/image:loc``) speak of something else."""
-
-
-class Entry(NamedTuple):
-    """One URL of a sitemap."""
-
-    url: str
-    lastmod: float | None
-    """Seconds since the epoch; ``None`` if it claims nothing that can be read."""
-    changefreq: str
-    """One of :data:`FREQUENCIES`, or empty."""
+_OURS = "/schemas/sitemap/"
+"""Part of every namespace that sitemaps themselves have had; those of extensions read ``/schemas/sitemap-image/``."""
+_WIDE = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,100 +56,181 @@ def read_sitemap(capture: Capture) -> Sitemap:
     return parse_sitemap(decoded(capture, MAX_BYTES), capture.url)
 
 
+def read_claims(data: bytes, source: str, fetched: float, report: Report) -> Iterator[Any]:
+    """The claims of a sitemap file, as Arrow record batches of ``claims.schema()``. Children are not followed."""
+    try:
+        found = parse_sitemap(data, source)
+    except InputError as error:
+        report.broken(error.what.removeprefix(f"{source}: "), source=source, position=0)
+        return
+    yield from to_batches(found.entries, source, fetched)
+    if found.children:
+        report.skip("a further sitemap", len(found.children))
+    if found.skipped:
+        report.skip("not an http(s) URL", found.skipped)
+    if found.broken:
+        report.broken(f"the rest is not read: {found.broken}", source=source, position=len(data))
+
+
 def parse_sitemap(data: bytes, source: str) -> Sitemap:
-    """The sitemap in a file's bytes, plain or gzipped.
+    """The sitemap in a file's bytes, plain or gzipped. Of a file beyond the limits, the first part is kept.
 
     Raises:
-        InputError: it is none, it is too long or broken, or it has a document type. Where only its end is broken
-            the rest is returned.
+        InputError: it is none or it has a document type. Where only its end is broken the rest is returned.
 
     >>> parse_sitemap(b"<urlset><url><loc>http://a.example/</loc><lastmod>1970</lastmod></url></urlset>", "x").entries
-    (Entry(url='http://a.example/', lastmod=0.0, changefreq=''),)
+    (Entry(url='http://a.example/', lastmod=0.0, changefreq='', priority=None),)
     """
-    if data.startswith(_GZIP):
-        data = unfolded(data, "gzip", MAX_BYTES, source)
-    if len(data) > MAX_BYTES:
-        raise InputError(f"the sitemap is longer than {MAX_BYTES} bytes", source=source)
     reader = _Reader(source)
-    parser = XMLParser(target=reader)  # noqa: S314 - no entities: _Reader refuses every DTD
+    broken = tell(data, reader, source, MAX_BYTES)
+    if broken and not reader.begun:
+        return _parse_lines(data, source, broken)
+    found = reader.found()
+    if broken and not (found.entries or found.children):
+        raise InputError(f"this is not a sitemap ({broken})", source=source)
+    return Sitemap(found.entries, found.children, found.skipped, broken)
+
+
+def _parse_lines(data: bytes, source: str, not_xml: str) -> Sitemap:
+    """A text file with one URL a line; a file without any is no sitemap."""
+    lines, broken = _lines(data)
+    entries: list[Entry] = []
+    skipped = 0
+    for line in lines:
+        if not line.strip():
+            continue
+        found = address(line) if "://" in line[:_SCHEME] else None
+        if found is None:
+            skipped += 1
+        elif len(entries) == MAX_URLS:
+            broken = _TOO_MANY
+            break
+        else:
+            entries.append(Entry(found.url))
+    if not entries:
+        raise InputError(f"this is not a sitemap ({broken or not_xml})", source=source)
+    return Sitemap(tuple(entries), (), skipped, broken)
+
+
+_SCHEME = 16
+"""A line that is a URL has its ``://`` before this character, blanks included."""
+_TOO_MANY = f"it lists more than {MAX_URLS} URLs"
+
+
+def _lines(data: bytes) -> tuple[list[str], str]:
+    parts: list[bytes] = []
     broken = ""
     try:
-        blank = len(data) - len(data.lstrip())  # lines before the declaration: common, and forbidden
-        for start in range(blank, len(data), _AT_ONCE):
-            parser.feed(data[start : start + _AT_ONCE])
-        parser.close()
-    except (ParseError, ValueError, LookupError) as error:
+        parts.extend(unpacked(data, MAX_BYTES))
+    except (zlib.error, Enough) as error:
         broken = str(error)
-        if not (reader.entries or reader.children):
-            raise InputError(f"this is not a sitemap ({error})", source=source) from error
-    return Sitemap(tuple(reader.entries), tuple(reader.children), reader.skipped, broken)
+    whole = b"".join(parts)
+    return whole.decode(_WIDE.get(whole[:2], "utf-8"), "replace").splitlines(), broken
 
 
 class _Reader:
-    """What the XML parser tells its findings to."""
+    """What the XML parser tells its findings to; feeds are handed on."""
 
     def __init__(self, source: str) -> None:
-        self.entries: list[Entry] = []
-        self.children: list[Entry] = []
-        self.skipped = 0
+        self.begun = False
+        """There is a first element: it is XML."""
         self._source = source
-        self._found = self.entries
+        self._feed: FeedReader | None = None
+        self._entries: list[Entry] = []
+        self._is_index = False
+        self._skipped = 0
+        self._space = ""
         self._depth = 0
+        self._names: dict[str, str] = {}
         self._fields: dict[str, str] = {}
         self._text: list[str] | None = None
+        self._field = ""
 
-    def doctype(self, _name: str, _public: str | None, _system: str | None) -> None:
-        raise InputError("the sitemap has a document type, which none needs", source=self._source)
+    def found(self) -> Sitemap:
+        """All that was told so far."""
+        if self._feed is not None:
+            return Sitemap(Feed(tuple(self._feed.items)).entries(), (), self._feed.skipped)
+        entries = tuple(self._entries)
+        return Sitemap((), entries, self._skipped) if self._is_index else Sitemap(entries, (), self._skipped)
 
-    def start(self, tag: str, _attributes: Mapping[str, str]) -> None:
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Enter an element."""
+        if self._feed is not None:
+            self._feed.start(tag, attributes)
+            return
         self._depth += 1
-        name = _local(tag)
-        if self._depth == 1:
-            if name not in ("urlset", "sitemapindex"):
-                raise InputError(f"a sitemap begins with urlset or sitemapindex, not {name!r}", source=self._source)
-            self._found = self.children if name == "sitemapindex" else self.entries
+        if self._depth == _FIELD_DEPTH:
+            self._field = self._names.get(tag) or self._name(tag)
+            self._text = [] if self._field in _FIELDS else None
         elif self._depth == _FIELD_DEPTH - 1:
             self._fields = {}
-        self._text = [] if self._depth == _FIELD_DEPTH and name in _FIELDS else None
+            self._field, self._text = "", []  # some write the URL right into <sitemap>
+        elif self._depth == 1:
+            self._open(tag, attributes)
+        else:
+            self._text = None
 
     def data(self, text: str) -> None:
+        """Text of the element that is open."""
         if self._text is not None:
             self._text.append(text)
+        elif self._feed is not None:
+            self._feed.data(text)
 
     def end(self, tag: str) -> None:
-        if self._depth == _FIELD_DEPTH and self._text is not None:
-            self._fields.setdefault(_local(tag), "".join(self._text).strip())
-        elif self._depth == _FIELD_DEPTH - 1:
+        """Leave an element."""
+        if self._feed is not None:
+            self._feed.end(tag)
+            return
+        if self._text is not None and self._depth >= _FIELD_DEPTH - 1:
+            self._fields.setdefault(self._field, "".join(self._text).strip())
+        if self._depth == _FIELD_DEPTH - 1:
             self._add()
         self._text = None
         self._depth -= 1
 
+    def _open(self, tag: str, attributes: dict[str, str]) -> None:
+        self.begun = True
+        self._space, _, name = tag.rpartition("}")
+        name = name.lower()
+        if name in ROOTS:
+            self._feed = FeedReader(self._source)
+            self._feed.start(tag, attributes)
+        elif name not in ("urlset", "sitemapindex"):
+            raise InputError(f"a sitemap begins with urlset or sitemapindex, not {name!r}", source=self._source)
+        self._is_index = name == "sitemapindex"
+
+    def _name(self, tag: str) -> str:
+        """The field a tag stands for, of whatever namespace that is not an extension's."""
+        space, _, name = tag.rpartition("}")
+        ours = not space or space == self._space or _OURS in space
+        self._names[tag] = name.lower() if ours else "-"
+        return self._names[tag]
+
     def _add(self) -> None:
-        found = address(self._fields.get("loc", ""))
+        fields = self._fields
+        loc = fields.get("loc") or fields.get("", "")
+        found = address(loc) if loc else None
         if found is None:
-            self.skipped += 1
+            self._skipped += 1
             return
-        frequency = self._fields.get("changefreq", "").lower()
-        frequency = frequency if frequency in FREQUENCIES else ""
-        self._found.append(Entry(found.url, w3c_time(self._fields.get("lastmod", "")), frequency))
+        if len(self._entries) == MAX_URLS:
+            raise Enough(_TOO_MANY)
+        frequency = fields.get("changefreq", "").lower()
+        self._entries.append(
+            Entry(
+                found.url,
+                w3c_time(fields["lastmod"]) if "lastmod" in fields else None,
+                frequency if frequency in FREQUENCIES else "",
+                _priority(fields["priority"]) if "priority" in fields else None,
+            )
+        )
 
-    def close(self) -> None:
-        """Nothing is left to do at the end."""
 
-
-def _local(tag: str) -> str:
-    return tag.rpartition("}")[2].lower()
-
-
-def w3c_time(text: str) -> float | None:
-    """Seconds since the epoch of a W3C date, with or without time and zone (then UTC); ``None`` if it is none.
-
-    >>> w3c_time("2026-11"), w3c_time("2026-11-15T09:14:07+01:00"), w3c_time("yesterday")
-    (1793491200.0, 1794730447.0, None)
-    """
-    padded = text + "-01-01"[len(text) - 4 :] if len(text) in (len("2026"), len("2026-11")) else text
+def _priority(text: str) -> float | None:
+    """A number from 0 to 1, also with a decimal comma; anything else claims nothing."""
     try:
-        moment = datetime.fromisoformat(padded)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
+        value = float(text.replace(",", "."))
+    except ValueError:
         return None
+    return value if 0.0 <= value <= 1.0 else None

@@ -1,0 +1,107 @@
+"""Change logs: when each page of a site really changed. Exact times, as a repository of its sources knows them.
+
+A visit learns only that a page changed since the visit before; a change log knows each change. So it can be
+replayed as truth, and it can be imported as visits that came at the very moment of each change.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recrawl.errors import require
+from recrawl.model import BoolArray, ByteArray, ChangeKind, FloatArray, Histories, IntArray, Outcome, Verdict, Visits
+from recrawl.model.arrays import starts_of_runs
+
+BATCH = 20_000
+"""Rows of a batch."""
+
+
+class Change(enum.IntEnum):
+    """What happened to a page."""
+
+    ADD = 0
+    """It appeared, for the first time or again."""
+    MOD = 1
+    """Its source changed."""
+    DEL = 2
+    """It went away."""
+
+
+def schema() -> Any:  # noqa: ANN401 - pyarrow ships no types
+    """The Arrow schema of a change log."""
+    pa = require("pyarrow", "columns")
+    return pa.schema(
+        [
+            pa.field("url", pa.string(), nullable=False),
+            pa.field("time", pa.float64(), nullable=False),  # seconds since the epoch
+            pa.field("kind", pa.uint8(), nullable=False),  # a Change
+            pa.field("bulk", pa.bool_(), nullable=False),  # one of very many at once: an import, a mechanical edit
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLog:
+    """What happened to the pages of one site: columns of equal length, sorted by page, then time."""
+
+    site: str
+    urls: tuple[str, ...]
+    """Of the pages. ``page`` counts in here."""
+    page: IntArray
+    time: FloatArray
+    """Seconds since the epoch."""
+    kind: ByteArray
+    """A :class:`Change` each."""
+    bulk: BoolArray
+    """The change was one of very many at once."""
+
+    def __len__(self) -> int:
+        return len(self.page)
+
+    def batches(self, rows: int = BATCH) -> Iterator[Any]:
+        """The log as Arrow record batches of :func:`schema`."""
+        pa = require("pyarrow", "columns")
+        urls = pa.array(self.urls, pa.string())
+        for start in range(0, len(self), rows):
+            part = slice(start, start + rows)
+            yield pa.RecordBatch.from_arrays(
+                [
+                    urls.take(pa.array(self.page[part])),
+                    pa.array(self.time[part]),
+                    pa.array(self.kind[part]),
+                    pa.array(self.bulk[part]),
+                ],
+                schema=schema(),
+            )
+
+    def visits(self, *, bulk: bool = True, until: float | None = None) -> Visits:
+        """Visits that came whenever something happened. The page of a visit is its row in ``urls``.
+
+        The first appearance opens a history and says nothing about change; every later event is a change, and a
+        deletion finds the page gone. Without ``bulk``, bulk edits say nothing (they still open and close lives).
+        Such visits stop at the last change, which makes any page look livelier than it is: ``until`` adds a last,
+        unchanged look at that time to every page that is still there and was seen before it.
+        """
+        first = starts_of_runs(self.page)
+        silent = first | ((self.kind == Change.MOD) & self.bulk) if not bulk else first
+        verdict = np.where(silent, Verdict.UNKNOWN, Verdict.CHANGED)
+        gone = self.kind == Change.DEL
+        outcome = np.where(gone, Outcome.GONE, Outcome.FETCHED)
+        kinds = np.where(self.kind == Change.MOD, ChangeKind.CONTENT, ChangeKind.EXISTENCE)
+        kinds = np.where(silent, ChangeKind.NONE, kinds)
+        events = Visits.of(self.page, self.time, outcome=outcome, verdict=verdict, kinds=kinds)
+        if until is None or not len(self):
+            return events
+        last = np.append(first[1:], np.True_)
+        watched = self.page[last & ~gone & (self.time < until)]
+        closing = Visits.of(watched, np.full(len(watched), until), verdict=Verdict.UNCHANGED)
+        return Visits.concatenate([events, closing]).sorted()
+
+    def histories(self, *, bulk: bool = True, until: float | None = None) -> Histories:
+        """The same as histories: every gap but the last of :meth:`visits` with ``until`` ends in a change."""
+        return Histories.from_visits(self.visits(bulk=bulk, until=until))
