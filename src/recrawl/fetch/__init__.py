@@ -1,11 +1,37 @@
-"""Access to the outside: one request in, one capture out, and what robots.txt allows.
+"""Access to the outside: one request in, one capture out, and what robots.txt allows; clients for other archives.
 
-A failed fetch is data: a :class:`recrawl.model.Capture` with status 0 and the reason in words. No exception
-about the remote side leaves this room.
+A failed fetch of a page is data: a :class:`recrawl.model.Capture` with status 0 and the reason in words. The clients
+that read an archive's lists raise a ``FetchError`` once their patience is at its end.
 """
 
+from recrawl.fetch.archive_client import ArchiveClient, Manners, RateLimitedError
+from recrawl.fetch.cdx_query import CdxQuery, Dialect, Filter
+from recrawl.fetch.cdx_server import CdxAnswer, CdxServer, CdxState, Paging
 from recrawl.fetch.http import HttpFetcher, Limits
+from recrawl.fetch.memento import MapForm, MapState, MementoClient, Negotiated, TimeMap
 from recrawl.fetch.request import Fetcher, Request
 from recrawl.fetch.robots import RobotsCache, Rules
 
-__all__ = ["Fetcher", "HttpFetcher", "Limits", "Request", "RobotsCache", "Rules"]
+__all__ = [
+    "ArchiveClient",
+    "CdxAnswer",
+    "CdxQuery",
+    "CdxServer",
+    "CdxState",
+    "Dialect",
+    "Fetcher",
+    "Filter",
+    "HttpFetcher",
+    "Limits",
+    "Manners",
+    "MapForm",
+    "MapState",
+    "MementoClient",
+    "Negotiated",
+    "Paging",
+    "RateLimitedError",
+    "Request",
+    "RobotsCache",
+    "Rules",
+    "TimeMap",
+]

@@ -150,10 +150,11 @@ class _Transfer:
         """Make ready for a new exchange."""
         self._clear()
         headers = [b"Accept: " + ACCEPT.encode(), b"Accept-Encoding: gzip"]
-        for name, value in ((b"If-None-Match", request.etag), (b"If-Modified-Since", request.last_modified)):
+        validators = (("If-None-Match", request.etag), ("If-Modified-Since", request.last_modified))
+        for name, value in (*validators, *request.headers):
             # A stored validator is the server's text: one that could break out of its line is not sent back.
             if _HEADER_VALUE.fullmatch(value):
-                headers.append(name + b": " + value.encode("latin-1"))
+                headers.append(f"{name}: {value}".encode("latin-1"))
         self.curl.setopt(self._pycurl.URL, request.url.encode())
         self.curl.setopt(self._pycurl.HTTPHEADER, headers)
 

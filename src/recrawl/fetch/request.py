@@ -21,6 +21,8 @@ class Request:
     etag: str = ""
     """As the server wrote it, with quotes and ``W/``."""
     last_modified: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    """More headers, such as ``Accept-Datetime``."""
 
 
 class Fetcher(Protocol):
