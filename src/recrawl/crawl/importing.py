@@ -58,11 +58,13 @@ class Importer:
         self._progress = progress
         self._touched: list[IntArray] = []
 
-    def take(self, source: str, fingerprint: str, batches: Iterable[Any], report: Report) -> ImportMark:
+    def take(
+        self, source: str, fingerprint: str, batches: Iterable[Any], report: Report, *, file: str = ""
+    ) -> ImportMark:
         """Note the captures of one source; a source that was taken before adds nothing, one cut short goes on.
 
         ``batches`` are record batches of :func:`recrawl.formats.captures.schema`. Each is one transaction, together
-        with how far the source was read.
+        with how far the source was read. ``file`` says where the bytes can be found again, if the source has them.
         """
         mark = self._store.import_mark(source)
         if mark is None or mark.fingerprint != fingerprint:
@@ -71,7 +73,7 @@ class Importer:
             report.skip("imported before", mark.accepted)
             return mark
         for batch in _from(batches, mark.position):
-            captures = self._captures(batch, report)
+            captures = self._captures(batch, report, file)
             mark = replace(
                 mark,
                 position=mark.position + batch.num_rows,
@@ -101,7 +103,7 @@ class Importer:
         self._touched = []
         return recorded
 
-    def _captures(self, batch: Any, report: Report) -> Captures:  # noqa: ANN401 - pyarrow ships no types
+    def _captures(self, batch: Any, report: Report, place: str) -> Captures:  # noqa: ANN401 - pyarrow ships no types
         urls: list[str] = batch.column("url").to_pylist()
         wanted = np.flatnonzero(self._shallow(urls, report))
         page = self._store.discover([urls[row] for row in wanted.tolist()], self._clock.now())
@@ -120,7 +122,7 @@ class Importer:
             [REVISIT if again else mime[row] for row, again in zip(rows.tolist(), repeats.tolist(), strict=True)],
             [digest_bytes(digest[row]) for row in rows.tolist()],
             batch.column("size").to_numpy()[rows],
-            [file[row] for row in rows.tolist()],
+            [place or file[row] for row in rows.tolist()],
             batch.column("offset").to_numpy()[rows],
             batch.column("length").to_numpy()[rows],
         )

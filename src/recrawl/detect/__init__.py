@@ -5,7 +5,7 @@ From cheap to dear: what the server says (304), the bytes, then text, links or d
 
 from recrawl.detect.body import decoded, media_type, text_of, unchunked, unfolded
 from recrawl.detect.html import Document, read_html
-from recrawl.detect.verdict import Judgement, Known, judge
+from recrawl.detect.verdict import Judgement, Known, judge, unchanged
 
 __all__ = [
     "Document",
@@ -16,6 +16,7 @@ __all__ = [
     "media_type",
     "read_html",
     "text_of",
+    "unchanged",
     "unchunked",
     "unfolded",
 ]

@@ -82,7 +82,7 @@ def judge(capture: Capture, known: Known | None) -> Judgement:
     if known is not None and _same_bytes(capture, body, known):
         old = known.validators
         validators = replace(_said(capture), digest=old.digest, text_digest=old.text_digest)
-        return _unchanged(Judgement(outcome, validators=validators, mime=known.mime, size=size))
+        return unchanged(Judgement(outcome, validators=validators, mime=known.mime, size=size))
     return _compare(capture, outcome, page_version(capture, body, whole=whole), known)
 
 
@@ -112,7 +112,7 @@ def _not_modified(capture: Capture, known: Known | None, size: int) -> Judgement
         return Judgement(Outcome.NOT_MODIFIED, validators=_said(capture), size=size)
     said, old = _said(capture), known.validators
     validators = replace(old, etag=said.etag or old.etag, last_modified=said.last_modified or old.last_modified)
-    now = _unchanged(Judgement(Outcome.NOT_MODIFIED, validators=validators, mime=known.mime, size=size))
+    now = unchanged(Judgement(Outcome.NOT_MODIFIED, validators=validators, mime=known.mime, size=size))
     return replace(now, verdict=Verdict.CHANGED, kinds=ChangeKind.EXISTENCE) if known.gone else now
 
 
@@ -130,7 +130,8 @@ def _same_bytes(capture: Capture, body: bytes, known: Known) -> bool:
     return same_type and not known.gone and known.validators.digest == digest(body)
 
 
-def _unchanged(now: Judgement) -> Judgement:
+def unchanged(now: Judgement) -> Judgement:
+    """The same judgement, of a capture that repeats the version before: nothing is new."""
     return replace(now, verdict=Verdict.UNCHANGED, new_internal=0, new_external=0, added_internal=0, added_external=0)
 
 
