@@ -1,0 +1,340 @@
+"""TimeMaps: which captures an archive holds of one URL (Memento, RFC 7089; conventions M3 and M4).
+
+Three forms are read and told apart by their first character: link-format (RFC 6690), JSON as MemGator writes it
+(and the lines and tables that pywb and the Wayback Machine give as JSON), and CDXJ. Long maps come in pages: a map
+names further ones, and whoever follows them keeps track of where it has been, since they may form a circle.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from recrawl.errors import InputError, require
+from recrawl.formats import captures
+from recrawl.formats.captures import Report
+from recrawl.formats.dates import w3c_time
+
+BATCH = 20_000
+"""Rows of a batch."""
+NAN = float("nan")
+_EARLIEST = datetime(1990, 1, 1, tzinfo=UTC).timestamp()
+"""There was no web before."""
+_LATEST = datetime(2101, 1, 1, tzinfo=UTC).timestamp()
+_LINK_TYPE = "application/link-format"
+_LINK = re.compile(rb"\s*<([^<>\r\n]*)>")
+_PARAMETER = re.compile(rb'\s*;\s*([^\s;,="<>]+)(?:\s*=\s*(?:"((?:[^"\\\r\n]|\\.)*)"|([^\s;,"]*)))?', re.DOTALL)
+_END = re.compile(rb"\s*(?:;\s*)*(?:,\s*)*(?=<|\Z)")
+_NEXT = re.compile(rb",\s*<")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_TIMESTAMP = re.compile(r"\d{14}(?:\d{3})?")
+_IN_MEMENTO = re.compile(r"/\d{14}(?:[a-z]{2}_)?/(https?:/.*)", re.DOTALL | re.IGNORECASE)
+
+
+class Memento(NamedTuple):
+    """One capture, as a TimeMap lists it."""
+
+    uri: str
+    """Where the archive keeps it; may be empty where a map gives only times."""
+    original: str
+    """What was captured."""
+    time: float
+    """Seconds since the epoch."""
+
+
+class MapPage(NamedTuple):
+    """A further TimeMap of the same URL."""
+
+    uri: str
+    start: float = NAN
+    """The first capture it lists, seconds since the epoch; NaN if unsaid."""
+    end: float = NAN
+    """The last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeMap:
+    """One TimeMap, or one page of it."""
+
+    mementos: tuple[Memento, ...]
+    pages: tuple[MapPage, ...] = ()
+    """Further maps to read; other forms of this one and itself are not among them."""
+    original: str = ""
+    timegate: str = ""
+    self_uri: str = ""
+
+
+def read_timemap(data: bytes, source: str, report: Report) -> TimeMap:
+    """The TimeMap in a file or answer, of whichever form.
+
+    Raises:
+        InputError: it is none.
+
+    >>> link = b'<http://a.org/>; rel="original", <http://x/1>; rel="memento"; datetime="Sat, 02 Feb 2013 10:00:00 GMT"'
+    >>> read_timemap(link, "x", Report()).mementos
+    (Memento(uri='http://x/1', original='http://a.org/', time=1359799200.0),)
+    """
+    text = data.removeprefix(b"\xef\xbb\xbf")
+    first = text.lstrip()[:1]
+    found = _Findings(source, report, offset=len(data) - len(text))
+    if first == b"<":
+        _read_link(text, found)
+    elif first in (b"{", b"["):
+        _read_json(text, found)
+    elif first in (b"!", b"@") or first.isdigit():
+        _read_cdxj(text, found)
+    elif text.strip():
+        raise InputError(
+            "this is not a TimeMap", "It begins with '<' (link-format), '{' (JSON) or '!' (CDXJ).", source=source
+        )
+    return found.timemap()
+
+
+def to_batches(mementos: Iterable[Memento], rows: int = BATCH) -> Iterator[Any]:
+    """Mementos as captures: Arrow record batches of ``captures.schema()``. A map says no more than URL and time."""
+    pa = require("pyarrow", "columns")
+    part: list[Memento] = []
+    for memento in mementos:
+        part.append(memento)
+        if len(part) == rows:
+            yield _batch(pa, part)
+            part = []
+    if part:
+        yield _batch(pa, part)
+
+
+def _batch(pa: Any, part: list[Memento]) -> Any:  # noqa: ANN401 - the pyarrow module and one of its batches
+    schema = captures.schema()
+    given = {"url": [one.original for one in part], "time": [one.time for one in part]}
+    same = {
+        "kind": captures.RecordKind.RESPONSE,
+        "status": captures.NO_STATUS,
+        "size": captures.NO_SIZE,
+        "offset": captures.NO_SIZE,
+        "length": captures.NO_SIZE,
+    }
+    columns = [
+        pa.array(given[field.name], field.type)
+        if field.name in given
+        else pa.repeat(pa.scalar(same.get(field.name, ""), field.type), len(part))
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+class _Findings:
+    """What has been read so far, and where complaints go."""
+
+    def __init__(self, source: str, report: Report, offset: int) -> None:
+        self.original = self.timegate = self.self_uri = ""
+        self._found: list[tuple[str, str, float, int]] = []
+        self._pages: dict[str, MapPage] = {}
+        self._source = source
+        self._report = report
+        self._offset = offset
+
+    def broken(self, what: str, position: int) -> None:
+        self._report.broken(what, source=self._source, position=position + self._offset)
+
+    def memento(self, uri: str, when: object, position: int, original: str = "") -> None:
+        """One capture; its time is an HTTP date, a W3C date or 14 digits."""
+        time = _time(when)
+        if time is None:
+            self.broken(f"the datetime {when!r} of a memento is no date", position)
+        elif not _EARLIEST <= time < _LATEST:
+            self.broken(f"the datetime {when!r} of a memento lies before 1990 or after 2100", position)
+        else:
+            self._found.append((uri, original, time, position))
+
+    def page(self, uri: str, start: object = None, end: object = None) -> None:
+        times = (_time(start), _time(end))
+        self._pages.setdefault(uri, MapPage(uri, *(NAN if time is None else time for time in times)))
+
+    def timemap(self) -> TimeMap:
+        """Everything, now that the whole map is known: a map may name its original last, or not at all."""
+        mementos = []
+        for uri, given, time, position in self._found:
+            original = given or self.original or _original_in(uri)
+            if original:
+                mementos.append(Memento(uri, original, time))
+            else:
+                self.broken("nothing says what this is a memento of", position)
+        pages = tuple(page for page in self._pages.values() if page.uri != self.self_uri)
+        return TimeMap(tuple(mementos), pages, self.original, self.timegate, self.self_uri)
+
+
+def _time(when: object) -> float | None:
+    if isinstance(when, str):
+        return w3c_time(when[:14] if _TIMESTAMP.fullmatch(when) else when)
+    return None
+
+
+def _original_in(uri: str) -> str:
+    """The URL within the URI of a memento, which most archives write behind the 14 digits."""
+    found = _IN_MEMENTO.search(uri)
+    return found[1] if found else ""
+
+
+# -- link-format ----------------------------------------------------------------------------------
+
+
+def _read_link(data: bytes, found: _Findings) -> None:
+    position = 0
+    while position < len(data):
+        link = _LINK.match(data, position)
+        if link is None:
+            found.broken("a link begins with '<' and goes on to '>' on the same line", position)
+            position = _skip(data, position)
+            continue
+        parameters: dict[str, str] = {}
+        end = link.end()
+        while parameter := _PARAMETER.match(data, end):
+            name, quoted, plain = parameter.groups()
+            value = _ESCAPED.sub(r"\1", _text(quoted)) if quoted is not None else _text(plain or b"")
+            parameters.setdefault(_text(name).lower(), value)
+            end = parameter.end()
+        _take_link(_text(link[1]).strip(), parameters, link.start(1) - 1, found)
+        after = _END.match(data, end)
+        if after is None:
+            found.broken("a link ends in something that is no parameter", end)
+        position = after.end() if after else _skip(data, end)
+
+
+def _skip(data: bytes, position: int) -> int:
+    """Where the next link may begin."""
+    found = _NEXT.search(data, position)
+    return found.end() - 1 if found else len(data)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _take_link(uri: str, parameters: dict[str, str], position: int, found: _Findings) -> None:
+    relations = parameters.get("rel", "").lower().split()
+    if "memento" in relations:
+        found.memento(uri, parameters.get("datetime"), position)
+    elif "original" in relations:
+        found.original = found.original or uri
+    elif "timegate" in relations:
+        found.timegate = found.timegate or uri
+    elif "self" in relations:
+        found.self_uri = found.self_uri or uri
+    elif "timemap" in relations and parameters.get("type", _LINK_TYPE).lower() == _LINK_TYPE:
+        found.page(uri, parameters.get("from"), parameters.get("until"))
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+
+
+def _read_json(data: bytes, found: _Findings) -> None:
+    try:
+        whole = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        if not _read_lines(data, found):
+            found.broken(f"the JSON is broken ({error})", getattr(error, "pos", 0))
+        return
+    if isinstance(whole, list):
+        _take_rows(whole, found)
+    elif isinstance(whole, dict) and "timestamp" in whole:
+        _take_capture(whole, 0, found)
+    elif isinstance(whole, dict):
+        _take_map(whole, found)
+
+
+def _read_lines(data: bytes, found: _Findings) -> bool:
+    """One JSON object a line, as pywb answers; false if this is not what it is."""
+    position = read = 0
+    for line in data.splitlines(keepends=True):
+        row = _loaded(line)
+        if isinstance(row, dict) and "timestamp" in row:
+            _take_capture(row, position, found)
+            read += 1
+        elif not read:
+            return False
+        elif line.strip():
+            found.broken("this line is no JSON object of a capture", position)
+        position += len(line)
+    return bool(read)
+
+
+def _loaded(text: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _take_capture(row: dict[str, Any], position: int, found: _Findings) -> None:
+    uri = row.get("uri") or row.get("load_url") or ""
+    found.memento(str(uri), str(row["timestamp"]), position, str(row.get("url") or row.get("original") or ""))
+
+
+def _take_rows(rows: list[Any], found: _Findings) -> None:
+    """A table with its header in the first row, as the Wayback Machine answers, or a list of objects."""
+    header = rows[0] if rows and isinstance(rows[0], list) else None
+    for number, row in enumerate(rows[1:] if header else rows):
+        fields = dict(zip(header, row, strict=False)) if header and isinstance(row, list) else row
+        if not isinstance(fields, dict) or not fields.keys() & {"timestamp", "datetime"}:
+            found.broken(f"row {number} is no capture", 0)
+        elif "timestamp" in fields:
+            _take_capture(fields, 0, found)
+        else:
+            found.memento(str(fields.get("uri", "")), fields["datetime"], 0)
+
+
+def _take_map(whole: dict[str, Any], found: _Findings) -> None:
+    """MemGator's form; a list of pages is under ``timemap_index``."""
+    found.original = _string(whole.get("original_uri"))
+    found.timegate = _string(whole.get("timegate_uri"))
+    found.self_uri = _string(whole.get("self"))
+    mementos = whole.get("mementos", {})
+    listed = mementos.get("list", mementos.get("all", [])) if isinstance(mementos, dict) else mementos
+    for number, one in enumerate(listed if isinstance(listed, list) else []):
+        if isinstance(one, dict):
+            found.memento(_string(one.get("uri")), one.get("datetime"), 0)
+        else:
+            found.broken(f"memento {number} is no object", 0)
+    _take_pages(whole.get("timemap_index"), found)
+
+
+def _take_pages(index: object, found: _Findings) -> None:
+    for page in index if isinstance(index, list) else []:
+        if isinstance(page, dict) and isinstance(page.get("uri"), str):
+            found.page(page["uri"], page.get("from"), page.get("until"))
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+# -- CDXJ -----------------------------------------------------------------------------------------
+
+
+def _read_cdxj(data: bytes, found: _Findings) -> None:
+    position = 0
+    for line in data.splitlines(keepends=True):
+        key, _, value = line.strip().partition(b" ")
+        if key:
+            _take_line(_text(key), _loaded(value), position, found)
+        position += len(line)
+
+
+def _take_line(key: str, value: Any, position: int, found: _Findings) -> None:  # noqa: ANN401 - whatever JSON holds
+    if key in ("!id", "@id") and isinstance(value, dict):
+        found.self_uri = _string(value.get("uri"))
+    elif key in ("!meta", "@meta") and isinstance(value, dict):
+        found.original = found.original or _string(value.get("original_uri"))
+        found.timegate = found.timegate or _string(value.get("timegate_uri"))
+        _take_pages(value.get("timemap_index"), found)
+    elif key.startswith(("!", "@")):
+        return
+    elif _TIMESTAMP.fullmatch(key) and isinstance(value, dict):
+        if "memento" in _string(value.get("rel", "memento")).lower().split():
+            found.memento(_string(value.get("uri")), _string(value.get("datetime")) or key, position)
+    else:
+        found.broken("this line is no 14 digits with a JSON object behind them", position)
