@@ -17,9 +17,11 @@ from hypothesis.extra import numpy as arrays
 
 from recrawl.errors import InputError
 from recrawl.formats.arrow import (
+    PageUrls,
     histories_from_table,
     histories_to_table,
     read_histories,
+    read_located_visits,
     read_visits,
     visits_from_table,
     visits_to_table,
@@ -230,3 +232,16 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
 def test_a_folder_that_is_not_there_is_told(tmp_path):
     with pytest.raises(InputError, match="cannot be written"):
         write_visits(tmp_path / "no" / "visits.parquet", Visits.empty())
+
+
+def test_visits_travel_with_their_urls(tmp_path):
+    visits = Visits.of([3, 7, 7], [1.0, 2.0, 3.0], verdict=[0, 0, 2])
+    urls = PageUrls(np.array([3, 7]), ["http://a.example/", "http://b.example/"])
+    write_visits(tmp_path / "visits.parquet", visits, urls)
+    found, pages = read_located_visits(tmp_path / "visits.parquet")
+    assert found.time.tolist() == [1.0, 2.0, 3.0]
+    assert (pages.page.tolist(), list(pages.url)) == ([3, 7], ["http://a.example/", "http://b.example/"])
+    assert read_visits(tmp_path / "visits.parquet").page.tolist() == [3, 7, 7]
+    write_visits(tmp_path / "numbers.parquet", visits)
+    with pytest.raises(InputError, match="no column 'url'"):
+        read_located_visits(tmp_path / "numbers.parquet")

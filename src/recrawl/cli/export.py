@@ -35,18 +35,22 @@ def export(
 ) -> None:
     """Write visits or histories to a Parquet file.
 
-    Visits are all that was ever recorded, failed ones included, by page and time. Histories are what estimators see:
-    per page the gaps between looks in seconds, and whether the look that closed each found a change. Pages are numbers;
-    recrawl list pages --json gives their URLs. Needs the extra columns: pip install 'recrawl[columns]'.
+    Visits are all that was ever recorded, failed ones included, by page and time, with the URL of their page: recrawl
+    import reads them back. Histories are what estimators see: per page the gaps between looks in seconds, and whether
+    the look that closed each found a change; pages are numbers there, and recrawl list pages --json gives their URLs.
+    Needs the extra columns: pip install 'recrawl[columns]'.
     """
+    import numpy as np
+
     from recrawl.cli.knowledge import host_id
-    from recrawl.formats.arrow import write_histories, write_visits
+    from recrawl.formats.arrow import PageUrls, write_histories, write_visits
 
     with open_workspace(workspace, parse_assignments(assignments or [])).open_store() as store:
         chosen = host_id(store, host)
         if what is What.VISITS:
             visits = store.visits(host=chosen)
-            write_visits(file, visits)
+            pages = np.unique(visits.page)
+            write_visits(file, visits, PageUrls(pages, store.urls(pages)))
             typer.echo(f"Wrote {len(visits)} visits to {file}.")
         else:
             histories = store.histories(host=chosen)

@@ -11,16 +11,16 @@ A file says in its schema what it holds (``recrawl.table``) and in which version
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from recrawl.errors import DiskFullError, InputError, require
 from recrawl.formats.disk import FULL
-from recrawl.model import VISIT_COLUMNS, AnyArray, ChangeKind, Histories, Outcome, Verdict, Visits
+from recrawl.model import VISIT_COLUMNS, AnyArray, ChangeKind, Histories, IntArray, Outcome, Verdict, Visits
 
 VERSION = 1
 _ALL_KINDS = sum(ChangeKind)
@@ -85,14 +85,43 @@ def histories_from_table(table: Any, source: str = "") -> Histories:  # noqa: AN
     return Histories(page, offsets, gaps, flags.view(np.bool_), first, last, change)
 
 
-def write_visits(path: Path, visits: Visits) -> None:
-    """Write visits as one Parquet file, replacing it only when complete."""
-    _write(path, visits_to_table(visits))
+class PageUrls(NamedTuple):
+    """The URL of each page, for files that leave the store whose page numbers they use."""
+
+    page: IntArray
+    """Page ids, ascending."""
+    url: Sequence[str]
+
+
+def write_visits(path: Path, visits: Visits, urls: PageUrls | None = None) -> None:
+    """Write visits as one Parquet file, replacing it only when complete; with ``urls``, in a column ``url`` too."""
+    table = visits_to_table(visits)
+    if urls is not None:
+        pa = require("pyarrow", "columns")
+        index = pa.array(np.searchsorted(urls.page, visits.page).astype(np.int32))
+        column = pa.DictionaryArray.from_arrays(index, pa.array(list(urls.url), pa.string()))
+        table = table.append_column(pa.field("url", column.type, nullable=False), column)
+    _write(path, table)
 
 
 def read_visits(path: Path) -> Visits:
     """The visits of a file that :func:`write_visits` wrote."""
     return visits_from_table(_read(path, "visits"), str(path))
+
+
+def read_located_visits(path: Path) -> tuple[Visits, PageUrls]:
+    """The visits of a file that was written with URLs, and the URL of each page in it.
+
+    Raises:
+        InputError: the file has no URLs; its page numbers mean nothing outside the store it came from.
+    """
+    table, source = _read(path, "visits"), str(path)
+    if "url" not in table.column_names:
+        raise InputError("it has no column 'url'", "Export it again with this version of recrawl.", source=source)
+    visits = visits_from_table(table, source)
+    column = table.column("url").combine_chunks()
+    pages, first = np.unique(visits.page, return_index=True)
+    return visits, PageUrls(pages, column.take(require("pyarrow", "columns").array(first)).to_pylist())
 
 
 def write_histories(path: Path, histories: Histories) -> None:

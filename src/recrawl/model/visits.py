@@ -67,6 +67,8 @@ class ChangeKind(enum.IntFlag):
     """Its media type changed."""
     DATA = 64
     """RDF, JSON or CSV content differs after canonicalisation."""
+    EXACT = 128
+    """The visit's time is that of the change itself: somebody kept a log of changes, nobody had to look."""
 
 
 UNCOUNTED = -1

@@ -1,0 +1,132 @@
+"""What a file or folder is, by what is in it; its name is asked only where the content cannot tell."""
+
+from __future__ import annotations
+
+import enum
+import re
+import zlib
+from pathlib import Path
+
+from recrawl.errors import InputError
+
+HEAD = 65_536
+"""Bytes looked at, after unpacking."""
+
+
+class Format(enum.Enum):
+    """What recrawl can read, in words."""
+
+    WARC = "WARC"
+    ARC = "ARC"
+    CDX = "CDX"
+    CDXJ = "CDXJ"
+    ZIPNUM = "ZipNum index"
+    CDX_ANSWER = "answer of a CDX server"
+    CRAWL_LOG = "Heritrix crawl.log"
+    TIMEMAP = "Memento TimeMap"
+    SITEMAP = "sitemap"
+    FEED = "feed"
+    WACZ = "WACZ"
+    PARQUET = "Parquet"
+    GIT = "git repository"
+    SITES = "recorded sites"
+    SOURCES = "recorded data sources"
+    SEEDS = "list of URLs"
+    UNKNOWN = "unknown"
+
+
+_GZIP, _ZSTD, _LZ4, _ZIP, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"PK\x03\x04", b"PAR1"
+_ZSTD_DICTIONARY = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
+_BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_BY_HEAD: tuple[tuple[re.Pattern[bytes], Format], ...] = tuple(
+    (re.compile(pattern), what)
+    for pattern, what in (
+        (rb"\s*WARC/\d", Format.WARC),
+        (rb"filedesc://|\S+://\S+ \d{1,3}(\.\d{1,3}){3} \d{14} ", Format.ARC),
+        (rb"[ \t|,]CDX( [A-Za-z])+", Format.CDX),
+        (rb"<https?://[^>]*>\s*;\s*rel=", Format.TIMEMAP),
+        (rb"!\S+ [\[{](?:.*\n)*?\d{14} \{", Format.TIMEMAP),
+        (rb"(?:!\S+ .*\n)*\S+ \d{4,17} \{", Format.CDXJ),
+        (rb"\S+ \d{14}(\t\S+){3,4}\s", Format.ZIPNUM),
+        (rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*Z\s+-?\d+\s+(-|\d+)\s", Format.CRAWL_LOG),
+        (rb"\S+ \d{14} \S+ \S+ (-|\d{3}) ", Format.CDX),
+        (rb"\s*\[\s*\[\s*\"", Format.CDX_ANSWER),
+        (rb"\s*\[\s*\]\s*$", Format.CDX_ANSWER),
+        (rb"\s*\{[^\n]*\"(mementos|timemap_uri|original_uri)\"", Format.TIMEMAP),
+        (rb"\s*\{\s*\"(original_uri|self|mementos|timemap_uri|timegate_uri)\"", Format.TIMEMAP),
+        (rb"\s*\{[^\n]*\"(urlkey|timestamp)\"", Format.CDX_ANSWER),
+        (
+            rb"(?s)\s*(<\?xml.*?\?>\s*)?(<!--.*?-->\s*|<\?.*?\?>\s*|<!DOCTYPE.*?>\s*)*<([\w.-]+:)?(urlset|sitemapindex)\b",
+            Format.SITEMAP,
+        ),
+        (rb"(?s)\s*(<\?xml.*?\?>\s*)?(<!--.*?-->\s*|<\?.*?\?>\s*)*<([\w.-]+:)?(rss|feed)\b", Format.FEED),
+        (rb"(\s*#[^\n]*\n|\s)*(https?://|\+)\S", Format.SEEDS),
+    )
+)
+
+
+def sniff(path: Path) -> Format:
+    """What this file or folder is.
+
+    Raises:
+        InputError: it is not there or cannot be read.
+    """
+    if path.is_dir():
+        return _folder(path)
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+    except OSError as error:
+        raise InputError(f"it cannot be read ({error.strerror})", "Check the path.", source=str(path)) from error
+    return sniff_bytes(head, path.name)
+
+
+def sniff_bytes(head: bytes, name: str = "") -> Format:
+    r"""What begins with these bytes.
+
+    >>> sniff_bytes(b" CDX N b a m s k r M S V g\n").value, sniff_bytes(b"WARC/1.1\r\n").value
+    ('CDX', 'WARC')
+    """
+    if head.startswith(_PARQUET):
+        return Format.PARQUET
+    if head.startswith(_ZIP):
+        return Format.WACZ
+    if head.startswith(_GZIP):
+        return sniff_bytes(_unpacked(head), name.removesuffix(".gz")) if _unpacked(head) else _by_name(name)
+    if head.startswith((_ZSTD, _LZ4)) or _ZSTD_DICTIONARY.match(head):
+        return _by_name(name)
+    for mark, encoding in _BOMS:
+        if head.startswith(mark):
+            head = head[len(mark) :].decode(encoding, "replace").encode()
+    for pattern, what in _BY_HEAD:
+        if pattern.match(head):
+            return what
+    return _by_name(name)
+
+
+def _folder(path: Path) -> Format:
+    names = {entry.name for entry in path.iterdir()}
+    if ".git" in names or {"HEAD", "objects", "refs"} <= names:
+        return Format.GIT
+    if {"pages.parquet", "events.parquet"} <= names:
+        return Format.SITES
+    if {"sources.parquet", "events.parquet"} <= names:
+        return Format.SOURCES
+    return Format.UNKNOWN
+
+
+def _unpacked(head: bytes) -> bytes:
+    """The beginning of what is packed; empty if it cannot be unpacked."""
+    try:
+        return zlib.decompressobj(wbits=47).decompress(head, HEAD)
+    except zlib.error:
+        return b""
+
+
+def _by_name(name: str) -> Format:
+    """What the name promises, where the content could not be looked at."""
+    bare = name.lower()
+    for ending in (".gz", ".zst", ".lz4", ".bad", ".open"):
+        bare = bare.removesuffix(ending)
+    endings = {".warc": Format.WARC, ".arc": Format.ARC, ".cdxj": Format.CDXJ, ".cdx": Format.CDX, ".wacz": Format.WACZ}
+    return next((what for ending, what in endings.items() if bare.endswith(ending)), Format.UNKNOWN)

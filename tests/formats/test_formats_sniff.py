@@ -1,0 +1,91 @@
+"""What a file is, told from its first bytes."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+
+import pytest
+
+from recrawl.errors import InputError
+from recrawl.formats.sniff import Format, sniff, sniff_bytes
+
+HEADS = {
+    b"WARC/1.0\r\nWARC-Type: warcinfo\r\n": Format.WARC,
+    b"\r\nWARC/0.18\r\n": Format.WARC,
+    b"filedesc://a.arc 0.0.0.0 20050101000000 text/plain 77\n": Format.ARC,
+    b" CDX N b a m s k r M S V g\n": Format.CDX,
+    b"com,example)/ 20140101000000 http://example.com/ text/html 200 AAAA - - 12 34 a.warc.gz\n": Format.CDX,
+    b'com,example)/ 20140101000000 {"url": "http://example.com/"}\n': Format.CDXJ,
+    b'!context ["x"]\n!meta {"a": 1}\ncom,example)/ 20140101000000 {"url": "x"}\n': Format.CDXJ,
+    b'!context ["x"]\n!meta {"a": 1}\n20140101000000 {"uri": "x"}\n': Format.TIMEMAP,
+    b'<http://example.com/>; rel="original",\n': Format.TIMEMAP,
+    b'{"original_uri": "http://example.com/", "mementos": {}}': Format.TIMEMAP,
+    b'{\n  "original_uri": "http://example.com/"}': Format.TIMEMAP,
+    b"com,example)/ 20140101000000\tzipnum\t0\t100\t1\n": Format.ZIPNUM,
+    b'[["urlkey","timestamp"],["com,example)/","2014"]]': Format.CDX_ANSWER,
+    b'{"urlkey": "com,example)/", "timestamp": "20140101000000"}\n': Format.CDX_ANSWER,
+    b"2014-01-01T00:00:00.123Z   200       1234 http://example.com/ - - text/html #001\n": Format.CRAWL_LOG,
+    b"2014-01-01T00:00:00.123Z    -2          - http://example.com/ L -\n": Format.CRAWL_LOG,
+    b'<?xml version="1.0"?>\n<!-- made by x -->\n<urlset xmlns="x">': Format.SITEMAP,
+    b"<sitemapindex>": Format.SITEMAP,
+    b'\xef\xbb\xbf<?xml version="1.0"?><urlset>': Format.SITEMAP,
+    "\ufeff<urlset>".encode("utf-16-le"): Format.SITEMAP,
+    b'<?xml version="1.0"?><rss version="2.0">': Format.FEED,
+    b'<feed xmlns="http://www.w3.org/2005/Atom">': Format.FEED,
+    b"# seeds\nhttp://example.com/\n": Format.SEEDS,
+    b"PAR1\x15\x04": Format.PARQUET,
+    b"PK\x03\x04": Format.WACZ,
+    b"%PDF-1.4": Format.UNKNOWN,
+    b"": Format.UNKNOWN,
+}
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_the_beginning_tells(head):
+    assert sniff_bytes(head) is HEADS[head]
+
+
+@pytest.mark.parametrize("head", [head for head, what in HEADS.items() if what not in (Format.UNKNOWN, Format.WACZ)])
+def test_it_tells_through_gzip_too(head):
+    assert sniff_bytes(gzip.compress(head)) is HEADS[head] or head.startswith(b"PAR1")
+
+
+def test_where_the_content_cannot_tell_the_name_may():
+    assert sniff_bytes(b"\x28\xb5\x2f\xfd....", "a.warc.zst") is Format.WARC
+    assert sniff_bytes(b"\x1f\x8bbroken", "a.arc.gz") is Format.ARC
+    assert sniff_bytes(b"\x28\xb5\x2f\xfd....", "a.zst") is Format.UNKNOWN
+
+
+def test_folders(tmp_path):
+    subprocess.run(["git", "init", "-q", tmp_path / "site"], check=True)
+    assert sniff(tmp_path / "site") is Format.GIT
+    assert sniff(tmp_path) is Format.UNKNOWN
+    for name in ("pages.parquet", "events.parquet"):
+        (tmp_path / name).touch()
+    assert sniff(tmp_path) is Format.SITES
+
+
+def test_what_is_not_there_is_an_error_with_a_remedy(tmp_path):
+    with pytest.raises(InputError, match="Check the path"):
+        sniff(tmp_path / "nothing")
+
+
+@pytest.mark.big
+def test_every_sample_is_recognised(data_folder):
+    expected = {
+        "arc": {Format.ARC},
+        "warc": {Format.WARC},
+        "warc_malformed": {Format.WARC},
+        "cdx": {Format.CDX, Format.CDXJ, Format.ZIPNUM},
+        "cdxj": {Format.CDXJ, Format.TIMEMAP},
+        "timemap": {Format.TIMEMAP},
+        "sitemap": {Format.SITEMAP, Format.FEED, Format.SEEDS},
+        "wacz": {Format.WACZ},
+    }
+    for name, formats in expected.items():
+        files = [
+            file for file in (data_folder / "formats" / name).rglob("*") if file.is_file() and file.suffix != ".md"
+        ]
+        assert files
+        assert {sniff(file) for file in files} <= formats
