@@ -137,7 +137,7 @@ HISTORIES = histories_to_table(
         (changed(VISITS, "outcome", pa.array([0, 300], pa.int64())), "another type"),
         (changed(VISITS, "outcome", pa.array([0, 8], pa.uint8())), "row 1: column 'outcome' has a value above 7"),
         (changed(VISITS, "verdict", pa.array([3, 0], pa.uint8())), "row 0: column 'verdict'"),
-        (changed(VISITS, "kinds", pa.array([128, 0], pa.uint16())), "row 0: column 'kinds'"),
+        (changed(VISITS, "kinds", pa.array([256, 0], pa.uint16())), "row 0: column 'kinds'"),
     ],
 )
 def test_tables_that_are_no_visits(table, reason):

@@ -85,7 +85,9 @@ def claims_of(session: Session, pages: IntArray) -> Claims:
 def set_mark(session: Session, mark: ImportMark) -> None:
     """Note how far a source was read."""
     numbers = (np.array([number]) for number in (mark.position, mark.accepted, mark.skipped, mark.broken))
-    session.apply(session.statements.set_mark, [mark.source], [mark.fingerprint], *numbers, np.array([int(mark.finished)]))
+    session.apply(
+        session.statements.set_mark, [mark.source], [mark.fingerprint], *numbers, np.array([int(mark.finished)])
+    )
 
 
 def mark_of(session: Session, source: str) -> ImportMark | None:
