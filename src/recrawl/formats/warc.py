@@ -1,24 +1,33 @@
-"""Writing WARC files: whole captures only, and ``.open`` behind the name until closed (conventions W1, W2)."""
+"""Writing WARC files: whole captures only, a new file every gigabyte, ``.open`` behind the name until it is closed.
+
+Follows conventions W1 and W2. What a killed process left open is finished when the next writer starts.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from types import MappingProxyType, TracebackType
+from typing import BinaryIO, Self
 
 from recrawl.errors import DiskFullError, InputError
 from recrawl.formats.disk import FULL
 from recrawl.formats.warc_records import CaptureRef, records_of, warcinfo
+from recrawl.formats.warc_repair import OPEN, is_at, lock, repair
 from recrawl.model import Capture
 from recrawl.time import Clock
 
-__all__ = ["CaptureRef", "WarcInfo", "WarcLocation", "WarcWriter"]
+__all__ = ["ROLL_SIZE", "CaptureRef", "WarcInfo", "WarcLocation", "WarcWriter"]
+
+ROLL_SIZE = 1_000_000_000
+"""Bytes after which a file is closed and the next capture begins another (W1)."""
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,32 +70,54 @@ class WarcInfo:
 
 
 class WarcWriter:
-    """Appends captures to one new WARC file in ``folder``. A context manager, for one task at a time."""
+    """Appends captures to new WARC files in ``folder``. A context manager, for one task at a time.
 
-    def __init__(self, folder: Path, clock: Clock, info: WarcInfo | None = None) -> None:
-        info = info or WarcInfo()
-        opened = clock.now()
-        first = warcinfo(opened, info.fields())
+    The first file is begun at once, each further one with the first capture after ``roll_size`` bytes. Files that a
+    killed process left open in the folder are finished first.
+    """
+
+    def __init__(self, folder: Path, clock: Clock, info: WarcInfo | None = None, *, roll_size: int = ROLL_SIZE) -> None:
+        self._folder, self._clock, self._info, self._roll_size = folder, clock, info or WarcInfo(), roll_size
+        self._serial = 0
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            repair(folder)
+        except OSError as error:
+            raise _cannot_be_made(folder, error) from error
+        self._begin()
+
+    def _begin(self) -> None:
+        """Open the next file and say who makes it."""
+        opened = self._clock.now()
+        first = warcinfo(opened, self._info.fields())
+        try:
+            self._file, self.path = self._next_file(opened)
+            """Where the file that is written will be once it is closed."""
+        except OSError as error:
+            raise _cannot_be_made(self._folder, error) from error
         self._size = 0
         self._warcinfo_id = f"<{first.id}>"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self.path = _free_name(folder, info, opened)
-            """Where the file will be once it is closed."""
-            self._open_path = _open_name(self.path)
-            self._file = self._open_path.open("xb", buffering=0)
-        except OSError as error:
-            raise InputError(
-                f"no WARC file can be made ({error.strerror})",
-                "Check the folder and its permissions.",
-                source=str(folder),
-            ) from error
-        try:
             self._append(first.member(("WARC-Filename", self.path.name)))
         except BaseException:
+            _open_name(self.path).unlink()
             self._file.close()
-            self._open_path.unlink()
             raise
+
+    def _next_file(self, opened: float) -> tuple[BinaryIO, Path]:
+        """A new file, locked, under the first name of the template that is free; and its final path."""
+        for serial in count(self._serial):
+            path = self._folder / _name(self._info, opened, serial)
+            if path.exists():
+                continue
+            with suppress(FileExistsError):
+                file = _open_name(path).open("xb", buffering=0)
+                lock(file)
+                if is_at(file, _open_name(path)):  # a repair may have seen the empty file before it was locked
+                    self._serial = serial + 1
+                    return file, path
+                file.close()
+        raise AssertionError  # names do not run out
 
     def __enter__(self) -> Self:
         return self
@@ -100,14 +131,17 @@ class WarcWriter:
         """Make the file durable and give it its final name."""
         if not self._file.closed:
             os.fsync(self._file.fileno())
+            _open_name(self.path).rename(self.path)
             self._file.close()
-            self._open_path.rename(self.path)
 
-    def write(self, capture: Capture, *, revisit_of: CaptureRef | None = None) -> WarcLocation:
+    def write(
+        self, capture: Capture, *, revisit_of: CaptureRef | None = None, about: Mapping[str, str] = _NOTHING
+    ) -> WarcLocation:
         """Append a capture and return where it is. It has reached the operating system when this returns.
 
         ``revisit_of`` is the response the capture may repeat. If it does, because the server said 304 or the
-        payload is the same, a revisit record takes the place of the body; else it is written in full.
+        payload is the same, a revisit record takes the place of the body; else it is written in full. ``about`` is
+        what else is known of it, such as ``via`` and ``hopsFromSeed`` (W4), and becomes a metadata record.
 
         Raises:
             ValueError: nothing was received, so there is nothing to keep.
@@ -116,7 +150,10 @@ class WarcWriter:
         if not capture.raw_head:
             msg = f"{capture.url}: a capture without an answer cannot be archived"
             raise ValueError(msg)
-        ref, records = records_of(capture, revisit_of)
+        ref, records = records_of(capture, revisit_of, about)
+        if self._size >= self._roll_size:
+            self.close()
+            self._begin()
         members = [record.member(("WARC-Warcinfo-ID", self._warcinfo_id)) for record in records]
         offset = self._append(b"".join(members))
         return WarcLocation(self.path.name, offset, len(members[0]), ref)
@@ -133,21 +170,25 @@ class WarcWriter:
                 self._file.seek(offset)
             if error.errno in FULL:
                 raise DiskFullError(
-                    f"{self._open_path}: the disk is full.", "Free some space; what was written before is kept."
+                    f"{_open_name(self.path)}: the disk is full.", "Free some space; what was written before is kept."
                 ) from error
             raise
         self._size += len(data)
         return offset
 
 
+def _cannot_be_made(folder: Path, error: OSError) -> InputError:
+    what = f"no WARC file can be made ({error.strerror})"
+    return InputError(what, "Check the folder and its permissions.", source=str(folder))
+
+
 def _open_name(path: Path) -> Path:
-    return path.with_name(path.name + ".open")
+    return path.with_name(path.name + OPEN)
 
 
-def _free_name(folder: Path, info: WarcInfo, opened: float) -> Path:
-    """The first name of the template that no file has yet: a virtual clock may open two at one time."""
+def _name(info: WarcInfo, opened: float, serial: int) -> str:
+    """A file name after Heritrix's template (W1)."""
     moment = datetime.fromtimestamp(opened, UTC)
     stamp = f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03}"
     place = f"{os.getpid()}~{info.host or socket.gethostname()}~{info.port}"
-    names = (folder / f"{info.prefix}-{stamp}-{serial:05}-{place}.warc.gz" for serial in count())
-    return next(path for path in names if not path.exists() and not _open_name(path).exists())
+    return f"{info.prefix}-{stamp}-{serial:05}-{place}.warc.gz"

@@ -86,11 +86,13 @@ def warcinfo(when: float, fields: Mapping[str, str]) -> Record:
     return Record("warcinfo", warc_date(when), _FIELDS, block, ())
 
 
-def records_of(capture: Capture, revisit_of: CaptureRef | None) -> tuple[CaptureRef, list[Record]]:
+def records_of(
+    capture: Capture, revisit_of: CaptureRef | None, about: Mapping[str, str]
+) -> tuple[CaptureRef, list[Record]]:
     """The records of one capture, the response or revisit first, and what a later capture may refer to.
 
     A capture that repeats ``revisit_of``, because the server said 304 or the payload is the same, becomes a
-    revisit of it; any other is kept in full.
+    revisit of it; any other is kept in full. ``about`` are further fields for a metadata record.
     """
     date, digest = warc_date(capture.time), sha1(unchunked(capture))
     not_modified = capture.status == NOT_MODIFIED and revisit_of is not None
@@ -105,8 +107,9 @@ def records_of(capture: Capture, revisit_of: CaptureRef | None) -> tuple[Capture
     records = [main]
     if capture.raw_request:
         records.append(Record("request", date, _REQUEST, capture.raw_request, beside))
-    if not_modified:
-        records.append(Record("metadata", date, _FIELDS, _said(capture), beside))
+    if not_modified or about:
+        said = _said(capture) if not_modified else b""
+        records.append(Record("metadata", date, _FIELDS, said + _about(capture, about), beside))
     return ref, records
 
 
@@ -156,8 +159,17 @@ def _said(capture: Capture) -> bytes:
     """The head of an answer as fields: the status line, then each header as it was written."""
     status, *headers = capture.raw_head.splitlines()
     lines = [b"httpStatusLine: " + status, *(b"httpHeader: " + line for line in headers if line.strip())]
-    lines.append(b"fetchTimeMs: %d" % round(capture.duration * 1000))
     return b"".join(line + b"\r\n" for line in lines)
+
+
+def _about(capture: Capture, about: Mapping[str, str]) -> bytes:
+    """How long the fetch took, and what else is known of it, in the words of W4."""
+    fields = {**about, "fetchTimeMs": str(round(capture.duration * 1000))}
+    for name, value in fields.items():
+        if not (name + value).isprintable():
+            msg = f"the metadata field {name} cannot hold {value!r}"
+            raise ValueError(msg)
+    return "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode()
 
 
 def warc_date(when: float) -> str:

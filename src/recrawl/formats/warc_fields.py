@@ -1,0 +1,134 @@
+"""What the fields of archived records mean, whichever tool wrote them. Pure."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+from recrawl.formats.captures import NO_STATUS
+
+EARLIEST, LATEST = 631_152_000.0, 4_102_444_800.0
+"""1990 and 2100, seconds since the epoch: there was no web before, and there is none after."""
+_PARTIAL = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d))?Z?)?)?)?")
+_TO_MINUTES = len("2016-09-19T17:20Z")
+_DAY_OF_YEAR = re.compile(r"(\d{4})-(\d\d)-(\d{2,3})(T.*)")
+_DIGITS = re.compile(r"\d{12}(?:\d\d)?")
+_STATUS = re.compile(rb"http/[\d.]+[ \t]+(\d{3})(?!\d)")
+_MEDIA_TYPE = re.compile(rb"[ \t]*:[ \t]*([^;\r\n]*)")
+_CHUNKED = re.compile(rb"[ \t]*:[^\r\n]*chunked")
+
+
+class Head(NamedTuple):
+    """The first part of an HTTP answer."""
+
+    length: int
+    """Bytes up to and with the empty line; 0 if it is no HTTP."""
+    status: int
+    mime: str
+    chunked: bool = False
+
+
+NO_HEAD = Head(0, NO_STATUS, "")
+
+
+def parse_date(text: str) -> float | None:
+    """Seconds since the epoch of a WARC-Date of any precision, or of ARC's 12 or 14 digits; nothing if it is none.
+
+    >>> parse_date("2016-09-19T17:20:24.5Z"), parse_date("2016-09"), parse_date("20160919172024"), parse_date("soon")
+    (1474305624.5, 1472688000.0, 1474305624.0, None)
+    """
+    try:
+        if text[10:11] == "T" and len(text) > _TO_MINUTES:
+            moment = datetime.fromisoformat(text)
+        elif _DIGITS.fullmatch(text):
+            moment = datetime.strptime(text.ljust(14, "0"), "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        elif found := _PARTIAL.fullmatch(text):
+            year, month, day, hour, minute = (int(part) if part else None for part in found.groups())
+            moment = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, tzinfo=UTC)
+        else:
+            moment = _from_day_of_year(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _from_day_of_year(text: str) -> datetime:
+    """A date as the ClueWeb collections write it: the day is counted from New Year, though the month is there too."""
+    found = _DAY_OF_YEAR.fullmatch(text)
+    if not found:
+        raise ValueError(text)
+    year, month, day, rest = found.groups()
+    when = date(int(year), 1, 1) + timedelta(int(day) - 1)
+    if when.month != int(month):
+        raise ValueError(text)
+    return datetime.fromisoformat(f"{when:%Y-%m-%d}{rest}")
+
+
+def text_of_bytes(value: bytes) -> str:
+    r"""A field as text: UTF-8, or else what it meant byte by byte, so that nothing is lost.
+
+    >>> text_of_bytes(b"http://a/\xc3\xa9"), text_of_bytes(b"http://a/\xe9")
+    ('http://a/é', 'http://a/é')
+    """
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def target_of(value: bytes) -> str:
+    """A target URI without the angle brackets that some versions of wget put around it."""
+    text = text_of_bytes(value.strip())
+    return text[1:-1] if text.startswith("<") and text.endswith(">") else text
+
+
+def digest_of(value: bytes | None) -> str:
+    """A digest as indexes write it: SHA-1, which is the usual one, goes without its name.
+
+    >>> digest_of(b"SHA1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"), digest_of(b"sha256:00ff"), digest_of(None)
+    ('3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ', 'sha256:00ff', '')
+    """
+    if value is None:
+        return ""
+    text = value.strip().decode("latin-1")
+    return text[5:] if text[:5].lower() == "sha1:" else text
+
+
+def mime_of(value: bytes | None) -> str:
+    """A media type without its parameters, in small letters."""
+    return value.partition(b";")[0].strip().lower().decode("latin-1") if value else ""
+
+
+def head_of(block: bytes) -> Head | None:
+    r"""What the beginning of a block says, nothing if the end of the head is not in it.
+
+    >>> head_of(b"HTTP/1.1 200 OK\r\nContent-Type: Text/HTML; charset=x\r\n\r\nhello")
+    Head(length=55, status=200, mime='text/html', chunked=False)
+    """
+    if not block.startswith(b"HTTP/"):
+        return NO_HEAD
+    usual = block.find(b"\r\n\r\n")
+    lean = block.find(b"\n\n", 0, usual if usual >= 0 else len(block))
+    if lean >= 0:
+        return head_up_to(block, lean + 2)
+    return head_up_to(block, usual + 4) if usual >= 0 else None
+
+
+def head_up_to(block: bytes, length: int) -> Head:
+    """The head that is the first ``length`` bytes of a block."""
+    head = block[:length].lower()
+    status = _STATUS.match(head)
+    mime, chunked = _after(head, b"\ncontent-type", _MEDIA_TYPE), _after(head, b"\ntransfer-encoding", _CHUNKED)
+    return Head(
+        length,
+        int(status[1]) if status else NO_STATUS,
+        mime[1].strip().decode("latin-1") if mime else "",
+        chunked is not None,
+    )
+
+
+def _after(head: bytes, name: bytes, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
+    """What the first field of a name says; searching for its plain name is quicker than any pattern."""
+    at = head.find(name)
+    return pattern.match(head, at + len(name)) if at >= 0 else None

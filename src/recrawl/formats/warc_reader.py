@@ -1,0 +1,265 @@
+"""Reading WARC files of all versions and compressions: what they hold, and one record again (conventions W10)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from base64 import b32encode
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from recrawl.detect import unchunked
+from recrawl.errors import InputError
+from recrawl.formats.captures import NO_SIZE, NO_STATUS, RecordKind, Report
+from recrawl.formats.warc_fields import (
+    EARLIEST,
+    LATEST,
+    NO_HEAD,
+    Head,
+    digest_of,
+    head_of,
+    head_up_to,
+    mime_of,
+    parse_date,
+    target_of,
+)
+from recrawl.formats.warc_rows import Row, Rows
+from recrawl.formats.warc_stream import MAX_HEADERS, PLAIN, fastwarc, magic_of, record_at, records
+from recrawl.model import Capture
+
+OUT_OF_RANGE = "dated before 1990 or after 2100"
+MAX_BODY = 256 << 20
+"""Bytes of a body that are read into memory unless asked for more."""
+_FIRST = 4096
+_PIECE = 1 << 20
+_NOT_MODIFIED = 304
+_TYPES = {"response": RecordKind.RESPONSE, "revisit": RecordKind.REVISIT_IDENTICAL, "resource": RecordKind.RESOURCE}
+
+
+def index_warc(path: Path, report: Report, *, verify: bool = False) -> Iterator[Any]:
+    """Record batches with one row for each response, revisit and resource of a file, in its order.
+
+    All else is counted as skipped by its type. A payload digest that is missing is computed, as W5 says; with
+    ``verify`` those given are computed too and wrong ones told. Offset and length are those of the record as
+    stored, or ``NO_SIZE`` where it cannot be read alone because several share one gzip stream; that is told once.
+    Memory does not grow with the file.
+    """
+    with _opened(path) as file:
+        index = _Index(file, path, report, verify=verify)
+        for record, at in records(file, str(path), report):
+            if index.pending(at):
+                yield index.rows.take()
+            index.see(record, at)
+        index.pending(None)
+        if len(index.rows):
+            yield index.rows.take()
+
+
+def read_capture(path: Path, offset: int, *, max_body: int = MAX_BODY) -> Capture:
+    """The response, revisit or resource at an offset, with its bytes as stored; a revisit has no body.
+
+    A body above ``max_body`` bytes, or one that the file does not hold to its end, is cut and ``truncated`` says so.
+
+    Raises:
+        InputError: there is no such record at the offset.
+    """
+    report = Report(strict=True)
+    with _opened(path) as file:
+        record = record_at(file, offset)
+        row = _Index(file, path, report, verify=False).row(record, offset, digest=False) if record else None
+        if record is None or row is None:
+            raise _no_record(path, offset)
+        return _capture(record, row, max_body)
+
+
+def _no_record(path: Path, offset: int) -> InputError:
+    return InputError("no capture begins here", "Index the file again.", source=str(path), position=offset)
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb", buffering=0)
+    except OSError as error:
+        raise InputError(f"it cannot be read ({error.strerror})", "Check the path.", source=str(path)) from error
+
+
+def _capture(record: Any, row: tuple[Row, bytes, Head], max_body: int) -> Capture:  # noqa: ANN401 - fastwarc's record
+    """The record that a row was made of, with what is left of its bytes."""
+    (url, time, kind, status, *_), first, head = row
+    body = first[head.length :]
+    with suppress(OSError):  # a body that ends early is given as far as it goes
+        while len(body) <= max_body and (piece := record.reader.read(_PIECE)):
+            body += piece
+    whole = len(body) == record.content_length - head.length
+    cut = "" if whole and len(body) <= max_body else "length"
+    given = record.headers.get("WARC-Truncated") or ""
+    is_revisit = kind in (RecordKind.REVISIT_IDENTICAL, RecordKind.REVISIT_NOT_MODIFIED)
+    return Capture(
+        url,
+        time,
+        status,
+        first[: head.length],
+        b"" if is_revisit else body[:max_body],
+        ip=record.headers.get("WARC-IP-Address") or "",
+        truncated="" if is_revisit else cut or given,
+    )
+
+
+class _Index:
+    """Turns records into rows. A row waits for the record behind it, which tells how long it is."""
+
+    def __init__(self, file: BinaryIO, path: Path, report: Report, *, verify: bool) -> None:
+        self.rows = Rows(path.name)
+        self._report, self._source, self._verify = report, str(path), verify
+        self._magic, self._descriptor = magic_of(file), file.fileno()
+        self._size = os.fstat(self._descriptor).st_size
+        self._waiting: Row | None = None
+        self._at = self._before = NO_SIZE
+        self._told = False
+        library = fastwarc()
+        self._kinds = {int(getattr(library.WarcRecordType, name)): kind for name, kind in _TYPES.items()}
+        self._names = {int(getattr(library.WarcRecordType, name)): name for name in _SKIPPED}
+        names = library.WarcHeader  # asking by these is five times as quick as by text
+        self._fields = names.WARC_TARGET_URI, names.WARC_DATE, names.CONTENT_TYPE, names.WARC_PAYLOAD_DIGEST
+
+    def see(self, record: Any, at: int) -> None:  # noqa: ANN401 - fastwarc's record
+        """Take a record; the row it makes waits."""
+        self._before, self._at = self._at, at
+        name = self._names.get(int(record.record_type))
+        if name is not None:
+            self._report.skip(name)
+            return
+        found = self.row(record, at)
+        self._waiting = found[0] if found else None
+
+    def pending(self, following: int | None) -> bool:
+        """Place the row that waits, now that the position of the record behind it is known; whether a batch is full."""
+        row, at = self._waiting, self._at
+        if row is None:
+            return False
+        self._waiting = None
+        end = self._size if following is None else following
+        alone = self._before < at < end and os.pread(self._descriptor, len(self._magic), at) == self._magic
+        if alone or self._magic == PLAIN:
+            return self.rows.add(row, at, end - at)
+        if not self._told:
+            self._told = True
+            what = "records share one compressed stream and cannot be read alone"
+            self._report.broken(
+                what, source=self._source, position=max(at, 0), remedy="Recompress it record by record."
+            )
+        return self.rows.add(row)
+
+    def row(self, record: Any, at: int, *, digest: bool = True) -> tuple[Row, bytes, Head] | None:  # noqa: ANN401
+        """The row of a record, the bytes of its block read so far and its HTTP head; nothing if it is no capture."""
+        kind = self._kind(record, at)
+        if kind is None:
+            return None
+        headers, (named_target, named_date, named_type, named_digest) = record.headers, self._fields
+        target, date = headers.get_bytes(named_target), headers.get(named_date)
+        if not target:
+            self._broken("the record has no WARC-Target-URI", at)
+            return None
+        time = parse_date(date.strip()) if date else None
+        if time is None:
+            self._broken(f"the WARC-Date {(date or '')[:40]!r} is no date", at)
+            return None
+        if not EARLIEST <= time < LATEST:
+            self._report.skip(OUT_OF_RANGE)
+            return None
+        first, head = _begin(record) if kind is not RecordKind.RESOURCE else (b"", NO_HEAD)
+        status, mime, size = head.status, head.mime, record.content_length - head.length
+        if not head.length:
+            content_type = mime_of(headers.get_bytes(named_type))
+            mime = "" if content_type == "application/http" else content_type
+        given = digest_of(headers.get_bytes(named_digest))
+        if kind is RecordKind.REVISIT_IDENTICAL:
+            size = NO_SIZE
+            if _says_not_modified(headers.get("WARC-Profile"), status):
+                kind, status = RecordKind.REVISIT_NOT_MODIFIED, status or _NOT_MODIFIED
+        elif digest and (not given or self._verify):
+            given = self._digest(record, first, head, given, at)
+        return Row(target_of(target), time, kind, status, mime, given, size), first, head
+
+    def _kind(self, record: Any, at: int) -> RecordKind | None:  # noqa: ANN401 - fastwarc's record
+        """What kind of capture it is; what is none is counted."""
+        kind = self._kinds.get(int(record.record_type))
+        if kind is not None:
+            return kind
+        name = (record.headers.get("WARC-Type") or "").strip().lower()  # fastwarc knows the types in small letters only
+        if not name:
+            self._broken("the record has no WARC-Type", at)
+        elif name not in _TYPES:
+            self._report.skip(name if name in _SKIPPED else "a record of no known type")
+        return _TYPES.get(name)
+
+    def _digest(self, record: Any, first: bytes, head: Head, given: str, at: int) -> str:  # noqa: ANN401
+        """The payload digest, computed; one that was given stays, and is told if it is another."""
+        name, _, value = given.rpartition(":")
+        if name and name not in hashlib.algorithms_available:
+            return given
+        found = _digests(record, first, head, name or "sha1")
+        if not given:
+            return found[0] if found else ""
+        if found and value.upper().rstrip("=") not in {text.upper() for text in found}:
+            self._broken(f"the payload digest is {found[0]}, the record says {value[:80]}", at)
+        return given
+
+    def _broken(self, what: str, at: int) -> None:
+        self._report.broken(what, source=self._source, position=at)
+
+
+_SKIPPED = ("warcinfo", "request", "metadata", "conversion", "continuation")
+
+
+def _says_not_modified(profile: str | None, status: int) -> bool:
+    """Versions 1.0 and 1.1 have different addresses for the profile; both end alike."""
+    if profile is None:
+        return status == _NOT_MODIFIED
+    return profile.strip().rstrip("/").lower().endswith("server-not-modified")
+
+
+def _begin(record: Any) -> tuple[bytes, Head]:  # noqa: ANN401 - fastwarc's record
+    """The first bytes of a block, at least the whole HTTP head, and what the head says."""
+    try:
+        block: bytes = record.reader.read(_FIRST)
+        head = head_of(block)
+        while head is None and len(block) < MAX_HEADERS and (piece := record.reader.read(_PIECE >> 4)):
+            block += piece
+            head = head_of(block)
+    except OSError:
+        return b"", NO_HEAD
+    if head is None:  # the answer is all head: cut, or without the empty line at its end
+        return block, head_up_to(block, len(block)) if len(block) == record.content_length else NO_HEAD
+    return block, head
+
+
+def _digests(record: Any, first: bytes, head: Head, name: str) -> list[str]:  # noqa: ANN401 - fastwarc's record
+    """Ways to write the digest of the payload, the usual one first; nothing if it cannot be taken.
+
+    The payload is the body without transfer-encoding (W5); since some tools digest the chunks themselves, that
+    counts as right too. Chunked bodies must fit in memory, others are streamed.
+    """
+    whole, body, size = hashlib.new(name, usedforsecurity=False), first[head.length :], record.content_length
+    if head.chunked and size > MAX_BODY:
+        return []
+    done, parts = len(first), [body]
+    whole.update(body)
+    try:
+        while piece := record.reader.read(_PIECE):
+            done += len(piece)
+            whole.update(piece)
+            if head.chunked:
+                parts.append(piece)
+    except OSError:
+        return []
+    if done < size:
+        return []
+    found = [whole]
+    if head.chunked:
+        plain = unchunked(Capture("", 0.0, NO_STATUS, first[: head.length], b"".join(parts)))
+        found.insert(0, hashlib.new(name, plain, usedforsecurity=False))
+    written = [b32encode(digest.digest()).decode().rstrip("=") for digest in found]
+    return written + [digest.hexdigest() for digest in found]
