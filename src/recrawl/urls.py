@@ -1,19 +1,35 @@
 """What a URL is to us: how it is written, which host is asked for it, and the key that names its page.
 
-The key is a SURT (conventions X3): host reversed, ``www`` and default ports dropped, lower-cased, query
-arguments sorted, session ids removed. URLs with one key are one page.
+The key is a SURT (conventions X3), the same that web archives sort their indexes by: host reversed, ``www`` and default
+ports dropped, percent-escapes undone where they are not needed, lower-cased, query arguments sorted, session ids
+removed. URLs with one key are one page.
 """
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import ada_url
 
 _WWW = re.compile(r"^www\d*\.")
-_SESSION_IN_PATH = re.compile(r"(?:;jsessionid=[0-9a-z]{32})|(?:/\([a-z]?\([0-9a-z]{24}\)\)(?=/))", re.IGNORECASE)
-_SESSION_IN_QUERY = re.compile(r"^(?:jsessionid|phpsessid|sid|cfid|cftoken|aspsessionid[a-z]{8})=", re.IGNORECASE)
+_SLASHES = re.compile(r"//+")
+_SESSION_IN_PATH = re.compile(
+    r";jsessionid=[0-9a-z]{32}|(?<=/)(?:\((?:[a-z]\([0-9a-z]{24}\))+\)|\([0-9a-z]{24}\))/(?=[^?]+\.aspx)"
+)
+_SESSIONS_IN_QUERY = tuple(
+    re.compile(rf"(?s:(.*)){form}(?:&|$)")
+    for form in (
+        "jsessionid=[0-9a-z]{32}",
+        "phpsessid=[0-9a-z]{32}",
+        "sid=[0-9a-z]{32}",
+        "aspsessionid[a-z]{8}=[a-z]{24}",
+        "cfid=[^&]+&cftoken=[^&]+",
+    )
+)
+_UNESCAPED = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"  # beside letters and digits; all else of a key is percent-escaped
+_REVERSED = re.compile(r"([a-z0-9_,.-]+|\[[0-9a-f:.]+\])(:\d+)?\)(/.*|$)")
 
 
 class Address(NamedTuple):
@@ -81,15 +97,81 @@ def section(url: str, depth: int = 1) -> str:
     return f"{parsed.origin}/" + "".join(f"{name}/" for name in directories)
 
 
+def request_key(url: str, method: str, body: str = "") -> str | None:
+    """The key of a page that is asked for by POST or PUT: method and form fields count as query arguments.
+
+    ``body`` is a form as it was sent (``application/x-www-form-urlencoded``). This is how pywb files such requests
+    (conventions X3), so that they can be told apart and replayed.
+
+    >>> request_key("http://example.com/find?lang=en", "POST", "q=bees")
+    'com,example)/find?__wb_method=post&lang=en&q=bees'
+    """
+    if method.upper() == "GET":
+        return surt(url)
+    found = address(url)
+    if found is None:
+        return None
+    added = f"__wb_method={method}&{body}" if body else f"__wb_method={method}"
+    return surt(f"{found.url}{'&' if '?' in found.url else '?'}{added.replace('#', '%23')}")
+
+
+def url_of_key(key: str) -> str | None:
+    """A URL that has this key, for indexes that list nothing else; ``None`` if the key is not that of a web page.
+
+    Case, scheme and ``www`` are not in a key, so it need not be the URL that was fetched.
+
+    >>> url_of_key("com,example:8080)/a?b=1"), url_of_key("example.com/a"), url_of_key("dns:example.com")
+    ('http://example.com:8080/a?b=1', 'http://example.com/a', None)
+    """
+    parts = _REVERSED.fullmatch(key)
+    if parts is None:
+        host, slash, tail = key.partition("/")
+        return f"http://{host}/{tail}" if slash and re.fullmatch(r"[a-z0-9_.-]+\.[a-z0-9-]+(:\d+)?", host) else None
+    host = parts[1] if parts[1].startswith("[") else ".".join(reversed(parts[1].split(",")))
+    return f"http://{host}{parts[2] or ''}{parts[3] or '/'}"
+
+
 def _surt(place: str, path: str, query: str) -> str:
     """The key of a URL as the parser writes it: host and port, path, query without its question mark."""
     name, colon, port = place.rpartition(":")
     if not colon or port.endswith("]"):
         name, colon, port = place, "", ""
-    name = _WWW.sub("", name)
-    if not (name.startswith("[") or name.replace(".", "").isdigit()):
+    name = _WWW.sub("", name.rstrip("."))
+    if not name.startswith("["):
         name = ",".join(reversed(name.split(".")))
-    path = _SESSION_IN_PATH.sub("", path).rstrip("/") or "/"
-    arguments = [a for a in query.split("&") if a and not _SESSION_IN_QUERY.match(a)]
-    query = "?" + "&".join(sorted(arguments)) if arguments else ""
-    return f"{name}{colon}{port}){path}{query}".lower()
+    if "%" in path:
+        path = _least_escaped(path)
+    path = path.lower()
+    if "//" in path:
+        path = _SLASHES.sub("/", path)
+    if ";j" in path or "/(" in path:
+        path = _SESSION_IN_PATH.sub("", path)
+    if path.endswith("/") and path != "/":
+        path = path[:-1]
+    query = query and _sorted_query(query)
+    return f"{name}{colon}{port}){path}?{query}" if query else f"{name}{colon}{port}){path}"
+
+
+def _sorted_query(query: str) -> str:
+    if "%" in query:
+        query = _least_escaped(query)
+    query = query.lower()
+    if "sid=" in query or "cftoken=" in query or "sessionid" in query:
+        for session in _SESSIONS_IN_QUERY:
+            query = session.sub(r"\1", query, count=1)
+    if "&" in query:
+        query = "&".join(sorted(query.split("&"), key=_argument))
+    return query
+
+
+def _argument(text: str) -> list[str]:
+    """What arguments are sorted by: the name, then the value."""
+    return text.split("=", 1)
+
+
+def _least_escaped(text: str) -> str:
+    """All percent-escapes undone, however often they were applied, and only what needs one escaped again."""
+    data = text.encode()
+    while (plain := unquote_to_bytes(data)) != data:
+        data = plain
+    return quote_from_bytes(data, safe=_UNESCAPED)

@@ -1,7 +1,10 @@
-"""Seed files: one URL a line, in the dialects of other crawlers (conventions S1). Text in, addresses out."""
+"""Seed files: one URL a line, in the dialects of other crawlers (conventions S1), read and written."""
 
 from __future__ import annotations
 
+import enum
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from recrawl.errors import InputError
@@ -51,3 +54,60 @@ def parse_seed(url: str, source: str) -> Address:
             source=source,
         )
     return found
+
+
+class SeedDialect(enum.Enum):
+    """Who shall read the list."""
+
+    PLAIN = "plain"
+    HERITRIX = "heritrix"
+    """URLs, then a ``+`` line with the SURT prefix of each host, which is its scope."""
+    NUTCH = "nutch"
+    """TAB ``key=value`` behind the URL; StormCrawler's too."""
+    BROWSERTRIX = "browsertrix"
+    """YAML with a list of ``seeds``."""
+
+
+def seed_lines(
+    urls: Iterable[str], dialect: SeedDialect, metadata: Mapping[str, Mapping[str, str]] | None = None
+) -> Iterator[str]:
+    r"""The lines of a seed list, each with its line end.
+
+    ``metadata`` belongs to URLs; only Nutch's dialect has a place for it.
+
+    >>> "".join(seed_lines(["http://a.org/"], SeedDialect.NUTCH, {"http://a.org/": {"depth": "2"}}))
+    'http://a.org/\tdepth=2\n'
+    >>> print("".join(seed_lines(["https://b.org/x"], SeedDialect.BROWSERTRIX)), end="")
+    seeds:
+      - url: "https://b.org/x"
+        scopeType: prefix
+    """
+    if dialect is SeedDialect.BROWSERTRIX:
+        yield "seeds:\n"
+    prefixes: dict[str, None] = {}
+    for url in urls:
+        seed = parse_seed(url, "seeds")
+        if dialect is SeedDialect.BROWSERTRIX:
+            yield f"  - url: {json.dumps(seed.url)}\n    scopeType: prefix\n"  # a JSON text is a YAML text
+        elif dialect is SeedDialect.NUTCH:
+            pairs = (metadata or {}).get(url, {}).items()
+            yield "\t".join([seed.url, *(f"{_one_word(key)}={_one_word(value)}" for key, value in pairs)]) + "\n"
+        else:
+            yield f"{seed.url}\n"
+        prefixes[_host_prefix(seed)] = None
+    if dialect is SeedDialect.HERITRIX:
+        yield from (f"+{prefix}\n" for prefix in prefixes)
+
+
+def _one_word(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _host_prefix(seed: Address) -> str:
+    """Heritrix's SURT prefix of the seed's host: ``)`` after its last comma leaves subdomains out of scope.
+
+    The scheme of a prefix is always http, which stands for https too.
+    """
+    name, colon, port = seed.host.partition(":") if not seed.host.startswith("[") else (seed.host, "", "")
+    labels = [name] if name.startswith("[") or name.replace(".", "").isdigit() else name.split(".")[::-1]
+    return f"http://({','.join(labels)},{colon}{port})/"

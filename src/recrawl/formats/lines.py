@@ -1,0 +1,171 @@
+"""Text files of any size as blocks of whole lines, plain or gzipped, with the place of every line.
+
+Columns are cut out of a block at once, so a block is the unit in which indexes are read. What a line of a block
+cannot be cut from is settled here: line ends become one byte, and bytes that are not UTF-8 become ``%XX``, which is
+how a browser writes them in a URL. Neither changes how many lines there are, so the place of a line in the file is
+still known. Positions count the bytes of the text, after gunzipping.
+"""
+
+from __future__ import annotations
+
+import codecs
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+
+from recrawl.formats.captures import Report
+
+BLOCK = 1 << 22
+"""Bytes of text in a block: some 20,000 lines of an index."""
+LONGEST_LINE = 1 << 20
+"""A longer line is no line of an index; it is reported and passed over without being held."""
+_GZIP = b"\x1f\x8b"
+_BOM = codecs.BOM_UTF8
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some whole lines of a file, each ended by a line feed."""
+
+    text: bytes
+    """UTF-8, with ``\\n`` as the only line end."""
+    raw: bytes
+    """The same lines as the file has them."""
+    position: int
+    """Where the block begins in the file."""
+    source: str
+    """The file, as messages name it."""
+
+    def place(self, line: int) -> int:
+        """Where the line with this number begins in the file. Takes a pass over the block: for messages only."""
+        if line == 0:
+            return self.position
+        ends = np.flatnonzero(np.frombuffer(self.raw, np.uint8) == ord("\n"))
+        return self.position + int(ends[line - 1]) + 1
+
+
+def read_blocks(
+    stream: BinaryIO, source: str, report: Report, *, size: int = BLOCK, longest: int = LONGEST_LINE
+) -> Iterator[Block]:
+    """The lines of a stream, gunzipped if it is gzip, in blocks of about ``size`` bytes.
+
+    Memory is a few blocks, whatever the length of file or lines. A gzip stream that breaks off or is damaged is
+    reported, and all lines before the damage are given.
+    """
+    position, rest, first = 0, b"", True
+    passing = -1  # where a line began that is too long to hold
+    for data in _pieces(stream, source, report, size):
+        text = data
+        if first:
+            first = False
+            if text.startswith(_BOM):
+                text, position = text[len(_BOM) :], len(_BOM)
+        if passing >= 0:
+            cut = text.find(b"\n") + 1
+            position += cut or len(text)
+            if not cut:
+                continue
+            text, passing = text[cut:], -1
+        text = rest + text if rest else text
+        cut = text.rfind(b"\n") + 1
+        whole, rest = (text, b"") if cut == len(text) else (text[:cut], text[cut:])
+        if whole:
+            yield from _without_long_lines(_block(whole, position, source), report, longest)
+            position += cut
+        if len(rest) > longest:
+            report.broken(f"a line is longer than {longest:,} bytes", source=source, position=position)
+            passing = position
+            position += len(rest)
+            rest = b""
+    if rest:
+        yield _block(rest + b"\n", position, source)
+
+
+def clean(raw: bytes) -> bytes:
+    r"""Lines as UTF-8 that end in ``\n``; bytes that are not UTF-8 are written ``%XX``.
+
+    >>> clean(b"http://a.org/caf\xe9\r\n")
+    b'http://a.org/caf%E9\n'
+    """
+    text = raw.replace(b"\r\n", b"\n") if b"\r" in raw else raw
+    if text.isascii():
+        return text
+    return text.decode("utf-8", errors="recrawl-percent").encode()
+
+
+def _percent(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "".join(f"%{byte:02X}" for byte in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error("recrawl-percent", _percent)
+
+
+def _block(raw: bytes, position: int, source: str) -> Block:
+    return Block(clean(raw), raw, position, source)
+
+
+def _without_long_lines(block: Block, report: Report, longest: int) -> Iterator[Block]:
+    """The block, in parts where lines between are too long."""
+    if len(block.raw) <= longest:
+        yield block
+        return
+    ends = np.flatnonzero(np.frombuffer(block.raw, np.uint8) == ord("\n")) + 1
+    lengths = np.diff(ends, prepend=0)
+    begin = 0
+    for line in np.flatnonzero(lengths > longest + 1):
+        start, end = int(ends[line] - lengths[line]), int(ends[line])
+        if start > begin:
+            yield _block(block.raw[begin:start], block.position + begin, block.source)
+        report.broken(f"a line is longer than {longest:,} bytes", source=block.source, position=block.position + start)
+        begin = end
+    if begin == 0:
+        yield block
+    elif begin < len(block.raw):
+        yield _block(block.raw[begin:], block.position + begin, block.source)
+
+
+def _pieces(stream: BinaryIO, source: str, report: Report, size: int) -> Iterator[bytes]:
+    """The bytes of the file, gunzipped, in pieces of at most ``size``."""
+    data = stream.read(size)
+    if data.startswith(_GZIP):
+        yield from _gunzipped(data, stream, source, report, size)
+        return
+    while data:
+        yield data
+        data = stream.read(size)
+
+
+def _gunzipped(data: bytes, stream: BinaryIO, source: str, report: Report, size: int) -> Iterator[bytes]:
+    """The text of a gzip file of one or many members; positions in reports are those of the file as stored."""
+    position, fed = 0, False  # how far the file is read, and whether the present member has seen anything
+    member = zlib.decompressobj(wbits=31)
+    held: list[bytes] = []
+    trouble = ""
+    while data and not trouble:
+        try:
+            held.append(member.decompress(data, size))
+        except zlib.error as error:
+            trouble = f"the gzip data are damaged ({error}); what follows is not read"
+            continue
+        fed = True
+        left = member.unconsumed_tail or member.unused_data
+        position += len(data) - len(left)
+        if member.eof:
+            member, fed = zlib.decompressobj(wbits=31), False
+        data = left or stream.read(size)
+        if not fed:
+            unpadded = data.lstrip(b"\0")  # some writers fill up between members
+            position += len(data) - len(unpadded)
+            data = unpadded or (stream.read(size) if data else b"")
+        if sum(map(len, held)) >= size:
+            yield b"".join(held)
+            held.clear()
+    if held:
+        yield b"".join(held)
+    if trouble or fed:
+        report.broken(trouble or "the gzip data break off", source=source, position=position)

@@ -1,0 +1,189 @@
+"""ZipNum: a sorted index in gzip blocks of some thousand lines, and a small index of the blocks (conventions X4).
+
+The small index (``.idx``) has a line for each block: the first key and time in it, the part it lies in, where, and how
+many bytes. A part is a file named as the part or with ``.cdx.gz`` or ``.gz`` behind it, unless a ``.loc`` file
+beside the index says where it is.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from recrawl.errors import InputError
+from recrawl.formats import cdx, cdxj
+from recrawl.formats.captures import Report
+from recrawl.formats.lines import BLOCK, Block, clean, read_blocks
+
+LINES_PER_BLOCK = 3_000
+LARGEST_BLOCK = 1 << 26
+"""Bytes of text that one block may hold; more is no block of an index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the small index."""
+
+    first: str
+    """Key and time of the first line in the block."""
+    part: str
+    offset: int
+    length: int
+
+
+def read_zipnum(index: Path, report: Report) -> Iterator[Any]:
+    """Captures of a cluster, block by block in the order of its ``.idx`` file.
+
+    Each block is read alone: a damaged one is reported and the others go on. To read the blocks without their
+    index, give the ``.cdx.gz`` file to :func:`recrawl.formats.cdx.read_cdx` or its ``cdxj`` twin.
+    """
+    blocks = _blocks(index, report)
+    first = next(blocks, None)
+    if first is None:
+        return
+    line = first.text.split(b"\n", 1)[0].rstrip()
+    reader = cdxj.captures_of_blocks if line.endswith(b"}") else cdx.captures_of_blocks
+    yield from reader(_gathered(first, blocks), report)
+
+
+def read_entries(stream: BinaryIO, source: str, report: Report) -> Iterator[Entry]:
+    """The lines of a small index; those that make no sense are reported."""
+    for block in read_blocks(stream, source, report):
+        for number, line in enumerate(block.text.decode().split("\n")[:-1]):
+            fields = line.split("\t")
+            if not line:
+                continue
+            if len(fields) < 4 or not all(_is_count(field) for field in fields[2:4]):  # noqa: PLR2004 - as above
+                report.broken(
+                    "the line is not a key, a part, an offset and a length, separated by tabs",
+                    source=source,
+                    position=block.place(number),
+                )
+                continue
+            yield Entry(fields[0], fields[1], int(fields[2]), int(fields[3]))
+
+
+def write_zipnum(
+    lines: Iterable[bytes], data: BinaryIO, index: BinaryIO, part: str, per_block: int = LINES_PER_BLOCK
+) -> int:
+    """Write sorted lines (each with its line end) as gzip blocks and their small index; returns how many blocks."""
+    held: list[bytes] = []
+    offset = blocks = 0
+
+    def close() -> None:
+        nonlocal offset, blocks
+        packer = zlib.compressobj(level=6, wbits=31)
+        packed = packer.compress(b"".join(held)) + packer.flush()
+        data.write(packed)
+        blocks += 1
+        first = b" ".join(held[0].split(b" ", 2)[:2])
+        index.write(first + f"\t{part}\t{offset}\t{len(packed)}\t{blocks}\n".encode())
+        offset += len(packed)
+        held.clear()
+
+    for line in lines:
+        held.append(line)
+        if len(held) == per_block:
+            close()
+    if held:
+        close()
+    return blocks
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19  # noqa: PLR2004 - always fits 64 bits
+
+
+def _blocks(index: Path, report: Report) -> Iterator[Block]:
+    locations = _locations(index)
+    files: dict[str, BinaryIO | None] = {}
+    try:
+        with index.open("rb") as stream:
+            for entry in read_entries(stream, str(index), report):
+                if entry.part not in files:
+                    files[entry.part] = _open_part(index, entry.part, locations, report)
+                file = files[entry.part]
+                if file is None:
+                    report.skip("in a part that is missing")
+                    continue
+                block = _read_block(file, entry, report)
+                if block is not None:
+                    yield block
+    finally:
+        for file in files.values():
+            if file is not None:
+                file.close()
+
+
+def _locations(index: Path) -> dict[str, str]:
+    """Where parts lie, from a ``.loc`` file beside the index: part, TAB, path."""
+    found = {}
+    for name in (index.with_suffix(".loc"), index.with_name(index.name.partition(".")[0] + ".loc")):
+        if name.is_file():
+            for line in name.read_text("utf-8", errors="replace").splitlines():
+                part, _, path = line.partition("\t")
+                found[part] = path.partition("\t")[0].strip()
+    return found
+
+
+def _open_part(index: Path, part: str, locations: dict[str, str], report: Report) -> BinaryIO | None:
+    """The file of a part. Only names inside the folder of the index or those that its ``.loc`` gives are opened."""
+    names = [locations[part]] if part in locations else [part, f"{part}.cdx.gz", f"{part}.gz"]
+    if part not in locations:
+        names.append(f"{index.stem}.cdx.gz")  # a cluster of one part, renamed as a whole
+    for name in names:
+        inside = name == Path(name).name or part in locations
+        if inside and (file := index.parent / name).is_file():
+            return file.open("rb")
+    report.broken(f"the part {part!r} is missing", source=str(index), position=0)
+    return None
+
+
+def _read_block(file: BinaryIO, entry: Entry, report: Report) -> Block | None:
+    file.seek(entry.offset)
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        text = unpacker.decompress(file.read(min(entry.length, LARGEST_BLOCK)), LARGEST_BLOCK)
+    except zlib.error as error:
+        report.broken(f"the block is damaged ({error})", source=file.name, position=entry.offset)
+        return None
+    if not unpacker.eof:
+        report.broken("the block is not complete, or too large", source=file.name, position=entry.offset)
+        return None
+    raw = text if text.endswith(b"\n") else text + b"\n"
+    return Block(clean(raw), raw, entry.offset, file.name) if raw.strip() else None
+
+
+def _gathered(first: Block, blocks: Iterator[Block]) -> Iterator[Block]:
+    """Blocks of one part put together to the size that is quick to cut.
+
+    A place in such a block is that of its first gzip block plus the bytes of text from there on.
+    """
+    held, weight = [first], len(first.raw)
+    for block in blocks:
+        if block.source != held[0].source or weight + len(block.raw) > BLOCK:
+            yield _joined(held)
+            held, weight = [], 0
+        held.append(block)
+        weight += len(block.raw)
+    yield _joined(held)
+
+
+def _joined(held: list[Block]) -> Block:
+    first = held[0]
+    return Block(b"".join(b.text for b in held), b"".join(b.raw for b in held), first.position, first.source)
+
+
+def first_entry(index: Path) -> Entry:
+    """The first entry of a small index, to tell whether a file is one.
+
+    Raises:
+        InputError: it is not.
+    """
+    with index.open("rb") as stream:
+        for entry in read_entries(stream, str(index), Report(strict=True)):
+            return entry
+    raise InputError("there is no block in this index", source=str(index))
