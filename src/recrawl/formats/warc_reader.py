@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import os
-from base64 import b32encode
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from recrawl.detect import unchunked
 from recrawl.errors import InputError
-from recrawl.formats.captures import NO_SIZE, NO_STATUS, RecordKind, Report
+from recrawl.formats.captures import NO_SIZE, RecordKind, Report
 from recrawl.formats.warc_fields import (
     EARLIEST,
     LATEST,
     NO_HEAD,
     Head,
     digest_of,
-    head_of,
-    head_up_to,
     mime_of,
     parse_date,
     target_of,
 )
+from recrawl.formats.warc_payload import MAX_BODY, begin, digests, rest
 from recrawl.formats.warc_rows import Row, Rows
-from recrawl.formats.warc_stream import MAX_HEADERS, PLAIN, fastwarc, magic_of, record_at, records
+from recrawl.formats.warc_stream import PLAIN, fastwarc, magic_of, record_at, records
 from recrawl.model import Capture
 
 OUT_OF_RANGE = "dated before 1990 or after 2100"
-MAX_BODY = 256 << 20
-"""Bytes of a body that are read into memory unless asked for more."""
-_FIRST = 4096
-_PIECE = 1 << 20
 _NOT_MODIFIED = 304
 _TYPES = {"response": RecordKind.RESPONSE, "revisit": RecordKind.REVISIT_IDENTICAL, "resource": RecordKind.RESOURCE}
 
@@ -46,7 +38,7 @@ def index_warc(path: Path, report: Report, *, verify: bool = False) -> Iterator[
     stored, or ``NO_SIZE`` where it cannot be read alone because several share one gzip stream; that is told once.
     Memory does not grow with the file.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         index = _Index(file, path, report, verify=verify)
         for record, at in records(file, str(path), report):
             if index.pending(at):
@@ -66,7 +58,7 @@ def read_capture(path: Path, offset: int, *, max_body: int = MAX_BODY) -> Captur
         InputError: there is no such record at the offset.
     """
     report = Report(strict=True)
-    with _opened(path) as file:
+    with opened(path) as file:
         record = record_at(file, offset)
         row = _Index(file, path, report, verify=False).row(record, offset, digest=False) if record else None
         if record is None or row is None:
@@ -78,7 +70,8 @@ def _no_record(path: Path, offset: int) -> InputError:
     return InputError("no capture begins here", "Index the file again.", source=str(path), position=offset)
 
 
-def _opened(path: Path) -> BinaryIO:
+def opened(path: Path) -> BinaryIO:
+    """The file, or an error with its name."""
     try:
         return path.open("rb", buffering=0)
     except OSError as error:
@@ -88,10 +81,7 @@ def _opened(path: Path) -> BinaryIO:
 def _capture(record: Any, row: tuple[Row, bytes, Head], max_body: int) -> Capture:  # noqa: ANN401 - fastwarc's record
     """The record that a row was made of, with what is left of its bytes."""
     (url, time, kind, status, *_), first, head = row
-    body = first[head.length :]
-    with suppress(OSError):  # a body that ends early is given as far as it goes
-        while len(body) <= max_body and (piece := record.reader.read(_PIECE)):
-            body += piece
+    body = rest(record.reader.read, first[head.length :], max_body)
     whole = len(body) == record.content_length - head.length
     cut = "" if whole and len(body) <= max_body else "length"
     given = record.headers.get("WARC-Truncated") or ""
@@ -169,7 +159,9 @@ class _Index:
         if not EARLIEST <= time < LATEST:
             self._report.skip(OUT_OF_RANGE)
             return None
-        first, head = _begin(record) if kind is not RecordKind.RESOURCE else (b"", NO_HEAD)
+        first, head = (
+            begin(record.reader.read, record.content_length) if kind is not RecordKind.RESOURCE else (b"", NO_HEAD)
+        )
         status, mime, size = head.status, head.mime, record.content_length - head.length
         if not head.length:
             content_type = mime_of(headers.get_bytes(named_type))
@@ -200,7 +192,7 @@ class _Index:
         name, _, value = given.rpartition(":")
         if name and name not in hashlib.algorithms_available:
             return given
-        found = _digests(record, first, head, name or "sha1")
+        found = digests(record.reader.read, record.content_length, first, head, name or "sha1")
         if not given:
             return found[0] if found else ""
         if found and value.upper().rstrip("=") not in {text.upper() for text in found}:
@@ -219,47 +211,3 @@ def _says_not_modified(profile: str | None, status: int) -> bool:
     if profile is None:
         return status == _NOT_MODIFIED
     return profile.strip().rstrip("/").lower().endswith("server-not-modified")
-
-
-def _begin(record: Any) -> tuple[bytes, Head]:  # noqa: ANN401 - fastwarc's record
-    """The first bytes of a block, at least the whole HTTP head, and what the head says."""
-    try:
-        block: bytes = record.reader.read(_FIRST)
-        head = head_of(block)
-        while head is None and len(block) < MAX_HEADERS and (piece := record.reader.read(_PIECE >> 4)):
-            block += piece
-            head = head_of(block)
-    except OSError:
-        return b"", NO_HEAD
-    if head is None:  # the answer is all head: cut, or without the empty line at its end
-        return block, head_up_to(block, len(block)) if len(block) == record.content_length else NO_HEAD
-    return block, head
-
-
-def _digests(record: Any, first: bytes, head: Head, name: str) -> list[str]:  # noqa: ANN401 - fastwarc's record
-    """Ways to write the digest of the payload, the usual one first; nothing if it cannot be taken.
-
-    The payload is the body without transfer-encoding (W5); since some tools digest the chunks themselves, that
-    counts as right too. Chunked bodies must fit in memory, others are streamed.
-    """
-    whole, body, size = hashlib.new(name, usedforsecurity=False), first[head.length :], record.content_length
-    if head.chunked and size > MAX_BODY:
-        return []
-    done, parts = len(first), [body]
-    whole.update(body)
-    try:
-        while piece := record.reader.read(_PIECE):
-            done += len(piece)
-            whole.update(piece)
-            if head.chunked:
-                parts.append(piece)
-    except OSError:
-        return []
-    if done < size:
-        return []
-    found = [whole]
-    if head.chunked:
-        plain = unchunked(Capture("", 0.0, NO_STATUS, first[: head.length], b"".join(parts)))
-        found.insert(0, hashlib.new(name, plain, usedforsecurity=False))
-    written = [b32encode(digest.digest()).decode().rstrip("=") for digest in found]
-    return written + [digest.hexdigest() for digest in found]

@@ -20,9 +20,8 @@ from typing import Any, BinaryIO
 from recrawl.errors import require
 from recrawl.formats.captures import Report
 from recrawl.formats.warc_members import GZIP, member_end
+from recrawl.formats.warc_payload import MAX_HEADERS
 
-MAX_HEADERS = 256 << 10
-"""Bytes of one header block, WARC's or HTTP's; longer ones are damage."""
 PLAIN = b"WARC/"
 _ZSTD, _ZSTD_DICTIONARY, _LZ4 = b"\x28\xb5\x2f\xfd", b"\x5d\x2a\x4d\x18", b"\x04\x22\x4d\x18"
 _EXPANSION = {PLAIN: 1 << 20, GZIP: 1_032, _LZ4: 255, _ZSTD: 50_000}

@@ -1,0 +1,154 @@
+"""Reading ARC files, WARC's ancestor: one line a record, then its bytes (conventions W10).
+
+``URL IP date type length``, a newline and ``length`` bytes, which begin with an HTTP head or do not. There are no
+digests and no revisits. The line is read here rather than by a library, since it must be bounded and what follows
+damage must be found again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from recrawl.errors import InputError
+from recrawl.formats.arc_stream import DamageError, Source
+from recrawl.formats.captures import NO_SIZE, RecordKind, Report
+from recrawl.formats.warc_fields import EARLIEST, LATEST, Head, parse_date, target_of
+from recrawl.formats.warc_payload import MAX_BODY, begin, digests, rest
+from recrawl.formats.warc_reader import OUT_OF_RANGE, opened
+from recrawl.formats.warc_rows import Row, Rows
+from recrawl.model import Capture
+
+_LINE = re.compile(rb"(\S.*?) (\d{1,3}(?:\.\d{1,3}){3}|[\da-fA-F:]+|-) (\S+) (\S*)(?: .*)? (-?\d+)\s*")
+_FILE_DESCRIPTION = b"filedesc:"
+_MAX_LENGTH = 1 << 50
+
+
+class Line(NamedTuple):
+    """What the line of a record says."""
+
+    target: bytes
+    ip: str
+    date: str
+    mime: str
+    length: int
+
+
+def index_arc(path: Path, report: Report) -> Iterator[Any]:
+    """Record batches with one row for each record of a file, in its order, but for the description of the file.
+
+    A record with an HTTP head is a response, one without a resource. Digests are computed (W5). Offset and length
+    are those of the record as stored, or ``NO_SIZE`` where it cannot be read alone because several share one gzip
+    stream; that is told once. Memory does not grow with the file.
+    """
+    with opened(path) as file:
+        rows = Rows(path.name)
+        for row, offset, length in _rows(file, str(path), report):
+            if rows.add(row, offset, length):
+                yield rows.take()
+        if len(rows):
+            yield rows.take()
+
+
+def read_arc_capture(path: Path, offset: int, *, max_body: int = MAX_BODY) -> Capture:
+    """The record at an offset, with its bytes as stored; a body above ``max_body`` bytes is cut.
+
+    Raises:
+        InputError: there is no record at the offset.
+    """
+    with opened(path) as file:
+        source = Source(file, offset)
+        try:
+            line = _parsed(source.line())
+            time = parse_date(line.date) if line else None
+        except DamageError:
+            line = time = None
+        if line is None or time is None or not 0 <= line.length <= _MAX_LENGTH:
+            raise InputError("no capture begins here", "Index it again.", source=str(path), position=offset)
+        source.limit(line.length)
+        first, head = begin(source.read, line.length)
+        body = rest(source.read, first[head.length :], max_body)
+        whole = len(body) == line.length - head.length and len(body) <= max_body
+        cut = "" if whole else "length"
+        url = target_of(line.target)
+        return Capture(url, time, head.status, first[: head.length], body[:max_body], ip=line.ip, truncated=cut)
+
+
+def _rows(file: BinaryIO, source_name: str, report: Report) -> Iterator[tuple[Row, int, int]]:
+    """Each row with its place, past damage: the search goes on where a line or a gzip member can begin."""
+    if not os.fstat(file.fileno()).st_size:
+        report.broken("the file is empty", source=source_name, position=0)
+        return
+    source = Source(file, 0)
+    lost = told_shared = False
+    while True:
+        at = source.at
+        try:
+            if not source.to_next_line():
+                return
+            at, alone = source.at, source.alone
+            found = _one(source, at, source_name, report)
+            lost = False
+        except DamageError as damage:
+            if not lost:
+                report.broken(str(damage), source=source_name, position=at)
+            lost = True
+            if not source.search():
+                return
+            continue
+        if found is None:
+            continue
+        if not alone and not told_shared:
+            told_shared = True
+            what = "records share one compressed stream and cannot be read alone"
+            report.broken(what, source=source_name, position=at, remedy="Recompress it record by record.")
+        yield found, at if alone else NO_SIZE, source.length_from(at) if alone else NO_SIZE
+
+
+def _one(source: Source, at: int, name: str, report: Report) -> Row | None:
+    """The row of the record that begins here; nothing if it is no capture. Leaves the source behind the record."""
+    line = _parsed(source.line())
+    if line is None:
+        raise DamageError("this is not the line of an ARC record")
+    if not 0 <= line.length <= _MAX_LENGTH:
+        raise DamageError(f"the record cannot have a length of {line.length}")
+    source.limit(line.length)
+    if line.target.startswith(_FILE_DESCRIPTION):
+        report.skip("filedesc")
+        source.finish()
+        return None
+    time = parse_date(line.date)
+    if time is None or not EARLIEST <= time < LATEST:
+        if time is None:
+            report.broken(f"the date {line.date[:40]!r} is none", source=name, position=at)
+        else:
+            report.skip(OUT_OF_RANGE)
+        source.finish()
+        return None
+    first, head = begin(source.read, line.length)
+    written = digests(source.read, line.length, first, head)
+    row = _row(line, time, head, written[0] if written else "")
+    ends_well = source.ends_well()
+    missing = source.finish()
+    if missing or not ends_well:
+        have = f"ends after {line.length - missing} of" if missing else "does not end after"
+        report.broken(f"the record {have} its {line.length} bytes", source=name, position=at)
+        source.search()
+    return row
+
+
+def _row(line: Line, time: float, head: Head, digest: str) -> Row:
+    kind = RecordKind.RESPONSE if head.length else RecordKind.RESOURCE
+    mime = head.mime or line.mime
+    return Row(target_of(line.target), time, kind, head.status, mime, digest, line.length - head.length)
+
+
+def _parsed(line: bytes) -> Line | None:
+    found = _LINE.fullmatch(line)
+    if not found:
+        return None
+    target, ip, date, mime, length = found.groups()
+    return Line(target, ip.decode(), date.decode("latin-1"), mime.lower().decode("latin-1"), int(length))

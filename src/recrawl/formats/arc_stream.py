@@ -1,0 +1,163 @@
+"""The bytes of an ARC file, plain or gzip, with the places where its records begin."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from typing import Any, BinaryIO
+
+from recrawl.formats.captures import NO_SIZE
+from recrawl.formats.warc_members import GZIP
+
+MAX_LINE = 64 << 10
+"""Bytes of the line that begins a record; a longer one is damage."""
+_BLOCK = 64 << 10
+_NEXT_LINE = re.compile(
+    rb"\n(?=[A-Za-z][\w+.-]*:\S[^\n]{0,4000} \d{1,3}(?:\.\d{1,3}){3} \d{12,14} [^\n]{0,200} \d{1,15}\r?\n)"
+)
+_LONGEST = 8 << 10
+
+
+class DamageError(OSError):
+    """What is here cannot be part of an ARC file."""
+
+
+class Source:
+    """Reads forward, one gzip member at a time, so that it knows at which member a record begins."""
+
+    def __init__(self, file: BinaryIO, start: int) -> None:
+        self._descriptor = file.fileno()
+        self._packed = os.pread(self._descriptor, len(GZIP), 0) == GZIP
+        self._begin(start)
+
+    def _begin(self, start: int) -> None:
+        self._position = self._frame = self._mark = start  # next byte of the file, current member, current record
+        self._input = self._buffer = b""  # packed bytes not yet unpacked; bytes not yet read
+        self._inflater: Any = None
+        self._passed = 0  # bytes read of the current member
+        self._left = 0  # bytes of the current block
+
+    @property
+    def at(self) -> int:
+        """Where the next byte lies: its own place in a plain file, that of its member in a packed one."""
+        return self._frame if self._packed else self._position - len(self._buffer)
+
+    @property
+    def alone(self) -> bool:
+        """Whether the next byte can be found again: it is the first of its member, or the file is plain."""
+        return not self._packed or self._passed == 0
+
+    def length_from(self, at: int) -> int:
+        """Stored bytes of the record that began at ``at`` and is read; ``NO_SIZE`` if its member goes on."""
+        if not self._packed:
+            return self._position - len(self._buffer) - at
+        return NO_SIZE if self._inflater or self._buffer else self._position - len(self._input) - at
+
+    def to_next_line(self) -> bool:
+        """Go over empty lines; whether anything is left."""
+        while self._buffer or self._fill():
+            self._drop_newlines()
+            if self._buffer:
+                self._mark = self.at
+                return True
+        return False
+
+    def line(self) -> bytes:
+        """The next line, with its end."""
+        while (end := self._buffer.find(b"\n")) < 0:
+            if len(self._buffer) > MAX_LINE:
+                raise DamageError("a line is too long for an ARC record")
+            if not self._fill():
+                raise DamageError("the file ends within the line of a record")
+        return self._take(end + 1)
+
+    def limit(self, length: int) -> None:
+        """A block of so many bytes begins here."""
+        self._left = length
+
+    def read(self, count: int) -> bytes:
+        """Up to so many bytes of the block, none at its end; a block never goes beyond its gzip member."""
+        if not self._left or (not self._buffer and self._packed and self._inflater is None):
+            return b""
+        if not self._buffer and not self._fill():
+            return b""
+        piece = self._take(min(count, self._left))
+        self._left -= len(piece)
+        return piece
+
+    def finish(self) -> int:
+        """Go to the end of the block; how many bytes were missing."""
+        while self.read(_BLOCK):
+            pass
+        if self._packed:  # the member may hold no more than the new line: then its end is known
+            self._drop_newlines()
+            while not self._buffer and self._inflater is not None and self._fill():
+                self._drop_newlines()
+        return self._left
+
+    def ends_well(self) -> bool:
+        """Whether a new line, another record or the end follows the block just read: then its length is right."""
+        while not self._packed and len(self._buffer) < _LONGEST and self._fill():
+            pass
+        return (
+            self._packed
+            or self._buffer[:1] in (b"", b"\n", b"\r")
+            or _NEXT_LINE.match(b"\n" + self._buffer[:_LONGEST]) is not None
+        )
+
+    def search(self) -> bool:
+        """Go to the next place after the current record where one can begin; whether there is one."""
+        pattern = re.compile(re.escape(GZIP)) if self._packed else _NEXT_LINE
+        start = self._frame + 1 if self._packed else self._mark
+        while block := os.pread(self._descriptor, (1 << 20) + _LONGEST, start):
+            found = pattern.search(block)
+            if found:
+                self._begin(start + (found.start() if self._packed else found.end()))
+                return True
+            start += 1 << 20
+        return False
+
+    def _take(self, count: int) -> bytes:
+        piece, self._buffer = self._buffer[:count], self._buffer[count:]
+        self._passed += len(piece)
+        return piece
+
+    def _drop_newlines(self) -> None:
+        self._take(len(self._buffer) - len(self._buffer.lstrip(b"\r\n")))
+
+    def _load(self) -> bytes:
+        data = os.pread(self._descriptor, _BLOCK, self._position)
+        self._position += len(data)
+        return data
+
+    def _fill(self) -> bool:
+        """Get more bytes to read; whether there are any."""
+        if not self._packed:
+            data = self._load()
+            self._buffer += data
+            return bool(data)
+        while True:
+            self._input = self._input or self._load()
+            if not self._input:
+                return False
+            if self._inflater is None:
+                self._begin_member()
+            try:
+                data = self._inflater.decompress(self._input, _BLOCK)
+            except zlib.error as error:
+                raise DamageError(f"the gzip stream is damaged ({error})") from error
+            if self._inflater.eof:
+                self._input, self._inflater = self._inflater.unused_data, None
+            else:
+                self._input = self._inflater.unconsumed_tail
+            if data:
+                self._buffer += data
+                return True
+
+    def _begin_member(self) -> None:
+        self._input += self._load() if len(self._input) < len(GZIP) else b""
+        self._frame, self._passed = self._position - len(self._input), 0
+        if not self._input.startswith(GZIP):
+            raise DamageError("this is no gzip stream")
+        self._inflater = zlib.decompressobj(31)

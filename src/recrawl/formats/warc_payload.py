@@ -1,0 +1,77 @@
+"""The block of an archived record: its HTTP head, its body, its digest. Bodies are streamed where they can be."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b32encode
+from collections.abc import Callable
+
+from recrawl.detect import unchunked
+from recrawl.formats.captures import NO_STATUS
+from recrawl.formats.warc_fields import NO_HEAD, Head, head_of, head_up_to
+from recrawl.model import Capture
+
+MAX_HEADERS = 256 << 10
+"""Bytes of one header block, WARC's or HTTP's; longer ones are damage."""
+MAX_BODY = 256 << 20
+"""Bytes of a body that are read into memory unless asked for more."""
+_FIRST = 4096
+_PIECE = 1 << 20
+
+Read = Callable[[int], bytes]
+"""Gives up to so many bytes of a block, none at its end; raises ``OSError`` where it is damaged."""
+
+
+def begin(read: Read, size: int) -> tuple[bytes, Head]:
+    """The first bytes of a block, at least its whole HTTP head, and what the head says."""
+    try:
+        block = read(_FIRST)
+        head = head_of(block)
+        while head is None and len(block) < MAX_HEADERS and (piece := read(_PIECE >> 4)):
+            block += piece
+            head = head_of(block)
+    except OSError:
+        return b"", NO_HEAD
+    if head is None:  # the answer is all head: cut, or without the empty line at its end
+        return block, head_up_to(block, len(block)) if len(block) == size else NO_HEAD
+    return block, head
+
+
+def rest(read: Read, first: bytes, limit: int) -> bytes:
+    """What was read of a body and what follows, a little more than ``limit`` bytes at most; as far as it goes."""
+    parts, size = [first], len(first)
+    try:
+        while size <= limit and (piece := read(_PIECE)):
+            parts.append(piece)
+            size += len(piece)
+    except OSError:
+        pass
+    return b"".join(parts)
+
+
+def digests(read: Read, size: int, first: bytes, head: Head, name: str = "sha1") -> list[str]:
+    """Ways to write the digest of a payload, the usual one first; none if the payload is cut or damaged.
+
+    ``first`` is what was read of the block of ``size`` bytes. The payload is the body without transfer-encoding
+    (W5); since some tools digest the chunks themselves, that is among the ways. Chunked bodies must fit in memory.
+    """
+    if head.chunked and size > MAX_BODY:
+        return []
+    body = first[head.length :]
+    whole, done, parts = hashlib.new(name, body, usedforsecurity=False), len(first), [body]
+    try:
+        while piece := read(_PIECE):
+            done += len(piece)
+            whole.update(piece)
+            if head.chunked:
+                parts.append(piece)
+    except OSError:
+        return []
+    if done < size:
+        return []
+    found = [whole]
+    if head.chunked:
+        plain = unchunked(Capture("", 0.0, NO_STATUS, first[: head.length], b"".join(parts)))
+        found.insert(0, hashlib.new(name, plain, usedforsecurity=False))
+    written = [b32encode(digest.digest()).decode().rstrip("=") for digest in found]
+    return written + [digest.hexdigest() for digest in found]
