@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,7 +12,9 @@ import pytest
 from recrawl.detect import decoded
 from recrawl.errors import ConfigError, FetchError, InputError
 from recrawl.fetch import ArchiveClient, CdxQuery, CdxServer, CdxState, Dialect, Filter, HttpFetcher, Limits, Paging
-from recrawl.time import VirtualClock
+from recrawl.formats.captures import Report
+from recrawl.formats.cdx_answers import read_answer
+from recrawl.time import VirtualClock, to_timestamp14
 
 AGENT = "RecrawlTest/1.0 (+https://example.org/bot)"
 HEADER = ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"]
@@ -75,6 +78,24 @@ def rows_of(answers):
     listed = [json.loads(answer.body) for answer in answers]
     assert all(rows[0] == HEADER for rows in listed)
     return [row for rows in listed for row in rows[1:]]
+
+
+def captures_of(answers):
+    """As the reader of such answers sees them."""
+    return [
+        row
+        for answer in answers
+        for batch in read_answer(io.BytesIO(answer.body), answer.url, Report(strict=True))
+        for row in batch.to_pylist()
+    ]
+
+
+def test_answers_are_what_their_reader_reads(serving):
+    use = lambda make: collected(make(), CdxQuery("example.org/*"))  # noqa: E731
+    read = captures_of(run(serving, wayback, use, page_captures=3)[0])
+    assert [to_timestamp14(row["time"]) for row in read] == [row[1] for row in ROWS]
+    read = captures_of(run(serving, lambda *_: (200, lines(ROWS)), use, paging=Paging.ONE)[0])
+    assert [to_timestamp14(row["time"]) for row in read] == [row[1] for row in ROWS]
 
 
 def test_resume_keys_lead_through_all_answers(serving):

@@ -13,11 +13,17 @@ from recrawl.errors import ConfigError, FetchError, InputError
 from recrawl.fetch import ArchiveClient, HttpFetcher, Limits, MapForm, MapState, MementoClient
 from recrawl.fetch.link_header import links
 from recrawl.fetch.memento_capture import raw_uri
+from recrawl.formats.captures import Report
+from recrawl.formats.timemap import read_timemap
 from recrawl.time import VirtualClock, from_http_date
 
 AGENT = "RecrawlTest/1.0 (+https://example.org/bot)"
 PAGE = "http://example.org/"
 WHEN = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+
+def read_map(data, source):
+    return read_timemap(data, source, Report())
 
 
 def answer(body=b"", status="200 OK", *headers):
@@ -33,7 +39,9 @@ def run(serving, answers, use, **options):
 
             def make(**more):
                 places = {"timemap": server.url("/map/{form}/{url}"), "timegate": server.url("/{url}")}
-                return MementoClient(ArchiveClient(fetcher, clock), body_of=decoded, **places, **{**options, **more})
+                return MementoClient(
+                    ArchiveClient(fetcher, clock), body_of=decoded, read_map=read_map, **places, **{**options, **more}
+                )
 
             return await use(make, server)
 
@@ -137,12 +145,13 @@ def test_maps_on_other_hosts_are_followed_only_if_told(serving):
 def test_maps_of_an_aggregator_in_json(serving):
     mementos = {"list": [{"datetime": "1994-11-06T08:49:37Z", "uri": "http://h/1"}]}
     same = {"link_format": f"/map/link/{PAGE}", "json_format": f"/map/json/{PAGE}", "cdxj_format": f"/map/cdxj/{PAGE}"}
-    first = {"original_uri": PAGE, "mementos": mementos, "timemap_uri": same, "pages": {"next": {"uri": "/map/b"}}}
-    index = {"original_uri": PAGE, "timemap_index": [{"uri": "/map/c"}, "/map/b", {"from": "x"}]}
+    listed = [{"uri": "/map/b"}, {"uri": "/map/c", "from": "1994-11-06T08:49:37Z"}, {"from": "x"}, 3]
+    first = {"original_uri": PAGE, "mementos": mementos, "timemap_uri": same, "timemap_index": listed}
+    second = {"original_uri": PAGE, "mementos": mementos, "timemap_index": [{"uri": f"/map/json/{PAGE}"}]}
     answers = {
         f"/map/json/{PAGE}": answer(json.dumps(first)),
-        "/map/b": answer(json.dumps(index)),
-        "/map/c": answer('{"urlkey": "a"}\n{"urlkey": "b"}\n'),
+        "/map/b": answer(json.dumps(second)),
+        "/map/c": answer('{"timestamp": "20240101000000", "url": "http://example.org/"}\n' * 2),
     }
 
     async def use(make, server):
@@ -150,19 +159,26 @@ def test_maps_of_an_aggregator_in_json(serving):
 
     maps, paths = run(serving, answers, use)
     assert paths == [f"/map/json/{PAGE}", "/map/b", "/map/c"]
-    assert len(maps) == 3
+    assert [len(found.timemap.mementos) for found in maps] == [1, 1, 2]
 
 
 def test_maps_in_cdxj(serving):
-    first = f'!context ["x"]\n!meta {{"timemap_uri": {{"link_format": "/map/link/{PAGE}"}}}}\n'
-    first += '19941106084937 {"uri": "http://h/1", "rel": "first memento"}\n'
-    first += '19941106084938 {"uri": "/map/more", "rel": "timemap"}\n19941106084938 {"timemap"\n'
+    meta = {"timemap_uri": {"link_format": f"/map/link/{PAGE}"}, "timemap_index": [{"uri": "/map/more"}]}
+    first = f'!context ["x"]\n!meta {json.dumps(meta)}\n19941106084937 {{"uri": "http://h/1", "rel": "memento"}}\n'
     answers = {f"/map/cdxj/{PAGE}": answer(first), "/map/more": answer("19941106084939 {}\n")}
 
     async def use(make, server):
         return await collected(make(), MapForm.CDXJ), server.paths()
 
     assert run(serving, answers, use)[1] == [f"/map/cdxj/{PAGE}", "/map/more"]
+
+
+def test_what_is_no_map_is_asked_for_again_and_then_an_error(serving):
+    async def use(make, server):
+        with pytest.raises(FetchError, match=f"{PAGE}: this is not a TimeMap, 6 times"):
+            await collected(make())
+
+    run(serving, {f"/map/link/{PAGE}": answer("Welcome!")}, use)
 
 
 def test_an_unknown_page_has_no_maps_and_no_memento(serving):
@@ -223,9 +239,9 @@ def test_a_template_needs_a_place_for_the_url(serving):
     async def use(make, server):
         client = ArchiveClient(None, VirtualClock())
         with pytest.raises(ConfigError, match="timegate"):
-            MementoClient(client, timegate="http://x/", body_of=decoded)
+            MementoClient(client, timegate="http://x/", body_of=decoded, read_map=read_map)
         with pytest.raises(ConfigError, match="no such address"):
-            await MementoClient(client, body_of=decoded).nearest(PAGE, 0.0)
+            await MementoClient(client, body_of=decoded, read_map=read_map).nearest(PAGE, 0.0)
 
     run(serving, {}, use)
 

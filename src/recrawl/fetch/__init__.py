@@ -8,7 +8,7 @@ from recrawl.fetch.archive_client import ArchiveClient, Manners, RateLimitedErro
 from recrawl.fetch.cdx_query import CdxQuery, Dialect, Filter
 from recrawl.fetch.cdx_server import CdxAnswer, CdxServer, CdxState, Paging
 from recrawl.fetch.http import HttpFetcher, Limits
-from recrawl.fetch.memento import MapForm, MapState, MementoClient, Negotiated, TimeMap
+from recrawl.fetch.memento import MapAnswer, MapForm, MapState, MementoClient, Negotiated
 from recrawl.fetch.request import Fetcher, Request
 from recrawl.fetch.robots import RobotsCache, Rules
 
@@ -24,6 +24,7 @@ __all__ = [
     "HttpFetcher",
     "Limits",
     "Manners",
+    "MapAnswer",
     "MapForm",
     "MapState",
     "MementoClient",
@@ -33,5 +34,4 @@ __all__ = [
     "Request",
     "RobotsCache",
     "Rules",
-    "TimeMap",
 ]

@@ -104,7 +104,7 @@ class ArchiveClient:
                 try:
                     return read(capture)
                 except InputError as garbled:
-                    trouble = str(garbled)
+                    trouble = garbled.what.removeprefix(f"{garbled.source}: ")
             asked = asked_patience(capture) or 0.0
             self._pause(max(asked, float(self._manners.backoff.wait(np.array(failures)))))
             if asked > self._manners.patience:

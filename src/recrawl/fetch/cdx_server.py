@@ -236,7 +236,7 @@ def _taken_apart(body: bytes) -> tuple[bytes, int, str]:
             raise InputError(f"the answer is no list of captures ({_words(text)})")
         if len(rows) > 1 and rows[-2] == [] and len(rows[-1]) == 1:
             rows, key = rows[:-2], _plain_key(str(rows[-1][0]))
-            return json.dumps(rows).encode(), max(len(rows) - 1, 0), key
+            return b"[" + b",\n".join(json.dumps(row).encode() for row in rows) + b"]\n", max(len(rows) - 1, 0), key
         return body, max(len(rows) - 1, 0), ""
     lines = text.split(b"\n")
     if not all(

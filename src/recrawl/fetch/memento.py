@@ -1,8 +1,8 @@
 """Ask archives by Memento (RFC 7089): which captures they hold, which is nearest, and its bytes as captured.
 
-TimeMaps are handed on as they came, map by map: what they list is known to ``recrawl.formats``. Here only the way from
-one map to the next is read. Maps are followed in the form they were asked for and, unless told otherwise, on the
-archive's own host; a map that came before, by name or by content, is not followed again.
+What a TimeMap says is known to ``recrawl.formats``, so its reader is an argument; here maps are asked for, one by one.
+Further maps are followed, unless told otherwise only on the archive's own host; a map that came before, by name or by
+content, is not followed again.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import enum
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Generic, Protocol, Self, TypeVar
 
 from recrawl.errors import ConfigError, FetchError, InputError
 from recrawl.fetch.archive_client import MAX_REDIRECTS, ArchiveClient, is_memento
@@ -34,6 +34,27 @@ class MapForm(enum.Enum):
     LINK = "link"
     JSON = "json"
     CDXJ = "cdxj"
+
+
+class FurtherMap(Protocol):
+    """Where a map says that more is."""
+
+    @property
+    def uri(self) -> str:
+        """May be relative to the map."""
+        ...
+
+
+class ReadMap(Protocol):
+    """What is asked of a map that was read: ``recrawl.formats.timemap.TimeMap`` has it."""
+
+    @property
+    def pages(self) -> Sequence[FurtherMap]:
+        """Further maps of the same page, in the same form."""
+        ...
+
+
+M = TypeVar("M", bound=ReadMap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +88,15 @@ class MapState:
 
 
 @dataclass(frozen=True, slots=True)
-class TimeMap:
+class MapAnswer(Generic[M]):
     """One map, or one page of a long one."""
 
     url: str
     """Where it is."""
     body: bytes
-    form: MapForm
+    """As it came."""
+    timemap: M
+    """As it was read."""
     state: MapState
     """To go on after it."""
 
@@ -87,12 +110,13 @@ class Negotiated:
     """When it was captured, seconds since the epoch, if the archive says so already."""
 
 
-class MementoClient:
+class MementoClient(Generic[M]):
     """An archive or an aggregator of archives.
 
     ``timemap`` and ``timegate`` are templates with ``{url}``, the first also with ``{form}``:
     ``https://archive.example/coll/timemap/{form}/{url}`` and ``https://archive.example/coll/{url}``. ``body_of`` gives
-    the decoded body of an answer (``recrawl.detect.decoded``).
+    the decoded body of an answer (``recrawl.detect.decoded``). ``read_map`` reads the map in the bytes that came from
+    a URL (``recrawl.formats.timemap.read_timemap`` with a report); if it raises InputError the map is asked for again.
     """
 
     def __init__(  # noqa: PLR0913 - what it needs of others, then its settings
@@ -102,6 +126,7 @@ class MementoClient:
         timemap: str = "",
         timegate: str = "",
         body_of: Callable[[Capture], bytes],
+        read_map: Callable[[bytes, str], M],
         other_hosts: bool = False,
         max_maps: int = 10_000,
     ) -> None:
@@ -114,12 +139,13 @@ class MementoClient:
         self._timemap = timemap
         self._timegate = timegate
         self._body_of = body_of
+        self._read_map = read_map
         self._other_hosts = other_hosts
         self._max_maps = max_maps
 
     async def timemaps(
         self, url: str, form: MapForm = MapForm.LINK, state: MapState | None = None
-    ) -> AsyncIterator[TimeMap]:
+    ) -> AsyncIterator[MapAnswer[M]]:
         """The maps of a page, one after the other; none if the archive does not know it.
 
         Raises:
@@ -135,33 +161,37 @@ class MementoClient:
             if not pending:
                 return
             place = pending.pop(0)
-            known, body = await self._client.ask(place, partial(self._map_body, first=not seen))
+            answer = await self._client.ask(place, partial(self._answer, first=not seen))
+            if answer is None:
+                return
+            known, body, timemap = answer
             digest = hashlib.sha256(body).hexdigest()
             repeated = digest in seen
-            seen.update(dict.fromkeys((place, known, digest, *(_normal(place, known)))))
-            for target in _further(body, form, known):
+            seen.update(dict.fromkeys((place, known, digest, *_normal(place, known))))
+            for target in _normal(*(page.uri for page in timemap.pages), base=known):
                 elsewhere = not self._other_hosts and host_of(target) != home
                 if not elsewhere and target not in seen and target not in pending:
                     pending.append(target)
             state = MapState(url, form.value, tuple(pending), tuple(seen))
-            if body and not repeated:
-                yield TimeMap(known, body, form, state)
+            if not repeated:
+                yield MapAnswer(known, body, timemap, state)
         if pending:
             raise FetchError(
                 f"{self._timemap}: the maps of {url} have no end after {self._max_maps}.",
                 "Go on from the saved state if you believe them.",
             )
 
-    def _map_body(self, capture: Capture, *, first: bool) -> tuple[str, bytes]:
-        """Where a map is, and its bytes; no bytes if there is none."""
-        if capture.status == 200:  # noqa: PLR2004 - the only one with a map
-            return capture.url, self._body_of(capture)
+    def _answer(self, capture: Capture, *, first: bool) -> tuple[str, bytes, M] | None:
+        """Where a map is, its bytes, and what they say; ``None`` if the archive has no map of the page."""
         if capture.status in _NO_SUCH and first:
-            return capture.url, b""
-        raise FetchError(
-            f"{capture.url}: the archive answered {capture.status} instead of a TimeMap.",
-            "Check the address of the archive.",
-        )
+            return None
+        if capture.status != 200:  # noqa: PLR2004 - the only one with a map
+            raise FetchError(
+                f"{capture.url}: the archive answered {capture.status} instead of a TimeMap.",
+                "Check the address of the archive.",
+            )
+        body = self._body_of(capture)
+        return capture.url, body, self._read_map(body, capture.url)
 
     async def nearest(self, url: str, when: float) -> Negotiated | None:
         """The memento nearest to ``when``, seconds since the epoch; ``None`` if there is none (conventions M1)."""
@@ -214,51 +244,7 @@ def _gate_answer(capture: Capture) -> Negotiated | str | None:
     )
 
 
-def _further(body: bytes, form: MapForm, base: str) -> list[str]:
-    """Other maps that a map names in its own form, normalised."""
-    if form is MapForm.LINK:
-        named = _maps_in_links(body.decode("utf-8", "replace"))
-    elif form is MapForm.JSON:
-        named = _maps_in_json(body)
-    else:
-        named = _maps_in_cdxj(body)
-    return _normal(*(uri for uri in named if isinstance(uri, str)), base=base)
-
-
 def _normal(*uris: str, base: str | None = None) -> list[str]:
     """The URIs as a browser writes them, without those that are not http."""
     found = (address(uri, base=base) for uri in uris)
     return [target.url for target in found if target is not None]
-
-
-def _maps_in_links(text: str) -> Iterator[Any]:
-    for link in links(text):
-        form = link.parameters.get("type", "application/link-format")
-        if "timemap" in link.relations and "self" not in link.relations and form == "application/link-format":
-            yield link.uri
-
-
-def _maps_in_json(body: bytes) -> Iterator[Any]:
-    try:
-        named = json.loads(body)
-    except (ValueError, RecursionError):
-        return  # pywb's JSON map is a list of lines and never paged
-    if not isinstance(named, dict):
-        return
-    index, pages = named.get("timemap_index"), named.get("pages")
-    for entry in index if isinstance(index, list) else ():
-        yield entry.get("uri") if isinstance(entry, dict) else entry
-    following = pages.get("next") if isinstance(pages, dict) else None
-    yield following.get("uri") if isinstance(following, dict) else following
-
-
-def _maps_in_cdxj(body: bytes) -> Iterator[Any]:
-    for line in body.split(b"\n"):
-        if b"timemap" not in line or line.startswith(b"!"):
-            continue
-        try:
-            entry = json.loads(line[line.index(b"{") :])
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(entry, dict) and "timemap" in str(entry.get("rel", "")).split():
-            yield entry.get("uri")

@@ -1,0 +1,216 @@
+"""Writing WACZ 1.1.1: what we archived as one file that replay tools open as it is (conventions Z1).
+
+The same input gives the same bytes: members have one fixed date, and the package says when it was made because it is
+told. The file appears under its name complete or not at all. WARC files are copied piece by piece, never held.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
+
+from recrawl.errors import DiskFullError, InputError
+from recrawl.formats.disk import FULL
+from recrawl.formats.wacz import DIGEST, PACKAGE
+from recrawl.formats.wacz_pages import WaczPage
+from recrawl.time import to_iso
+
+VERSION = "1.1.1"
+LINES_PER_BLOCK = 1024
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+"""The earliest date a ZIP can hold."""
+_LEVEL = 6
+_CHUNK = 1 << 20
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
+
+
+@dataclass(frozen=True, slots=True)
+class WaczInfo:
+    """What the package says of itself."""
+
+    created: float
+    """Seconds since the epoch."""
+    title: str = ""
+    description: str = ""
+    software: str = "recrawl"
+    main_page: WaczPage | None = None
+    """The page that replay shows first."""
+
+    def fields(self) -> dict[str, str]:
+        """As ``datapackage.json`` names them."""
+        fields = {
+            "title": self.title,
+            "description": self.description,
+            "software": self.software,
+            "created": to_iso(self.created),
+            "mainPageUrl": self.main_page.url if self.main_page else "",
+            "mainPageDate": to_iso(self.main_page.time) if self.main_page else "",
+        }
+        return {name: value for name, value in fields.items() if value}
+
+
+def write_wacz(
+    path: Path, warcs: Iterable[Path], cdxj: Iterable[bytes], pages: Iterable[WaczPage], info: WaczInfo
+) -> None:
+    """Pack WARC files, their index and their pages; an existing file is replaced when the new one is complete.
+
+    ``cdxj`` are the lines of the index in the order of their bytes, with the last part of a WARC's name as
+    ``filename``: what :func:`recrawl.formats.cdxj.write_cdxj` writes. Memory: one block of lines and a piece of a WARC.
+
+    Raises:
+        InputError: a WARC cannot be read, is not closed yet or has the name of another, or the index is not sorted.
+        DiskFullError: there is no room; nothing is left behind.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with _told(path):
+        try:
+            with part.open("wb") as file:
+                with zipfile.ZipFile(file, "w", allowZip64=True) as package:
+                    _Packer(package).pack(_named(warcs), cdxj, pages, info)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        finally:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+
+
+class _Packer:
+    """Members one after the other, and the list of them."""
+
+    def __init__(self, package: zipfile.ZipFile) -> None:
+        self._package = package
+        self._resources: list[dict[str, Any]] = []
+
+    def pack(self, warcs: dict[str, Path], cdxj: Iterable[bytes], pages: Iterable[WaczPage], info: WaczInfo) -> None:
+        for name, warc in warcs.items():
+            with _readable(warc) as stream:
+                size = os.fstat(stream.fileno()).st_size
+                self._add(f"archive/{name}", _pieces(stream, size, warc), stored=True, size=size)
+        with TemporaryFile() as small:
+            small.write(b'!meta 0 {"format": "cdxj-gzip-1.0", "filename": "index.cdx.gz"}\n')
+            self._add("indexes/index.cdx.gz", _blocks(cdxj, small), stored=True)
+            small.seek(0)
+            self._add("indexes/index.idx", iter(lambda: small.read(_CHUNK), b""))
+        self._add("pages/pages.jsonl", _page_lines(pages))
+        whole = {"profile": "data-package", "wacz_version": VERSION, **info.fields(), "resources": self._resources}
+        listed = self._add(PACKAGE, [_json(whole, indent=2)])
+        self._add(DIGEST, [_json({"path": PACKAGE, "hash": listed["hash"]}, indent=2)])
+
+    def _add(
+        self, path: str, pieces: Iterable[bytes], *, stored: bool = False, size: int | None = None
+    ) -> dict[str, Any]:
+        info = zipfile.ZipInfo(path, _LONG_AGO)
+        info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+        info.external_attr = 0o644 << 16
+        info.create_system = 3  # so that the bytes do not depend on the system
+        if size is not None:
+            info.file_size = size
+        hasher, written = hashlib.sha256(), 0
+        with self._package.open(info, "w", force_zip64=size is None) as member:
+            for piece in pieces:
+                hasher.update(piece)
+                written += len(piece)
+                member.write(piece)
+        name = re.sub(r"[^-a-z0-9._]", "-", path.rpartition("/")[2].lower())
+        resource = {"name": name, "path": path, "hash": f"sha256:{hasher.hexdigest()}", "bytes": written}
+        self._resources.append(resource)
+        return resource
+
+
+def _named(warcs: Iterable[Path]) -> dict[str, Path]:
+    named: dict[str, Path] = {}
+    for warc in warcs:
+        if not warc.name.endswith((".warc", ".warc.gz")):
+            raise InputError(
+                "its name does not end in .warc or .warc.gz",
+                "Wait until it is closed, or give a WARC file.",
+                source=str(warc),
+            )
+        if warc.name in named:
+            raise InputError(f"{named[warc.name]} has the same name", "Rename one of them.", source=str(warc))
+        named[warc.name] = warc
+    if not named:
+        raise InputError("there is no WARC file to pack", "Crawl something first, or name other files.")
+    return named
+
+
+@contextmanager
+def _readable(warc: Path) -> Iterator[BinaryIO]:
+    try:
+        stream = warc.open("rb")
+    except OSError as error:
+        raise InputError(f"it cannot be read ({error.strerror})", "Check the path.", source=str(warc)) from error
+    with stream:
+        yield stream
+
+
+def _pieces(stream: BinaryIO, size: int, warc: Path) -> Iterator[bytes]:
+    """As many bytes as the file had when it was opened: it may still grow."""
+    left = size
+    while left and (piece := stream.read(min(_CHUNK, left))):
+        left -= len(piece)
+        yield piece
+    if left:
+        raise InputError("it became shorter while it was read", "Pack it when nobody changes it.", source=str(warc))
+
+
+def _blocks(cdxj: Iterable[bytes], small: BinaryIO) -> Iterator[bytes]:
+    """The lines as gzip members that can be read alone; for each a line in the small index."""
+    lines, offset = _sorted(cdxj), 0
+    while block := list(islice(lines, LINES_PER_BLOCK)):
+        squeezed = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+        member = squeezed.compress(b"".join(block)) + squeezed.flush()
+        key = b" ".join(block[0].split(b" ", 2)[:2])
+        place = {"offset": offset, "length": len(member), "digest": f"sha256:{hashlib.sha256(member).hexdigest()}"}
+        small.write(key + b" " + _json(place) + b"\n")
+        offset += len(member)
+        yield member
+
+
+def _sorted(cdxj: Iterable[bytes]) -> Iterator[bytes]:
+    before = b""
+    for number, line in enumerate(cdxj):
+        text = line.rstrip(b"\r\n")
+        if text < before or text.count(b" ") < 2:  # noqa: PLR2004 - key, time and the rest
+            raise InputError(
+                f"line {number + 1} of the index is not sorted or no line of CDXJ: {text[:80]!r}",
+                "Make the index anew.",
+            )
+        before = text
+        yield text + b"\n"
+
+
+def _page_lines(pages: Iterable[WaczPage]) -> Iterator[bytes]:
+    yield _json({"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}) + b"\n"
+    for page in pages:
+        yield _json(page.fields()) + b"\n"
+
+
+def _json(value: Any, indent: int | None = None) -> bytes:  # noqa: ANN401 - whatever JSON can hold
+    return json.dumps(value, indent=indent, ensure_ascii=False).encode("utf-8", "replace")
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise DiskFullError(f"{path}: the disk is full.", "Free some space and write it again.") from error
+        raise InputError(
+            f"it cannot be written ({error.strerror or error})",
+            "Check the folder and its permissions.",
+            source=str(path),
+        ) from error
