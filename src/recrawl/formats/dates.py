@@ -11,6 +11,8 @@ _DATE = re.compile(
     r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2})(?:[Tt\s]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s*(.*))?)?)?",
     re.ASCII,
 )
+_COMMON = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+"""What nearly all dates look like, and the standard library reads fastest."""
 _ZONE = re.compile(r"([+-])(\d{2}):?(\d{2})?", re.ASCII)
 _UTC = frozenset({"", "z", "utc", "gmt"})
 _NAMED_MONTH = re.compile(r"\d.*[A-Za-z]{3}|[A-Za-z]{3}.*\d", re.ASCII)
@@ -33,6 +35,8 @@ def w3c_time(text: str) -> float | None:
     1483619692.0
     """
     text = text.strip()
+    if _COMMON.fullmatch(text):
+        return _iso(text)
     found = _DATE.fullmatch(text)
     try:
         if found is None:
@@ -46,6 +50,14 @@ def w3c_time(text: str) -> float | None:
         )
         micros = int((fraction or "0")[:_MICROS].ljust(_MICROS, "0"))
         return moment.replace(microsecond=micros).timestamp() - shift
+    except (ValueError, OverflowError):
+        return None
+
+
+def _iso(text: str) -> float | None:
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
 

@@ -18,9 +18,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -173,13 +172,14 @@ def monotone(times: IntArray) -> IntArray:
     return times[latest]
 
 
-@dataclass(slots=True)
 class _Touch:
-    """What one commit did to the sources of one page."""
+    """What one commit did to the sources of one page: the blobs it had and has no more, and those it has now."""
 
-    gone: Counter[bytes] = field(default_factory=Counter)
-    """Blobs it had and has no more."""
-    came: Counter[bytes] = field(default_factory=Counter)
+    __slots__ = ("came", "gone")
+
+    def __init__(self) -> None:
+        self.gone: list[bytes] = []
+        self.came: list[bytes] = []
 
 
 class _Replay:
@@ -187,6 +187,7 @@ class _Replay:
 
     def __init__(self, rule: PathRule) -> None:
         self._rule = rule
+        self._url_of: dict[bytes, str] = {}
         self._page_of: dict[str, int] = {}
         self._urls: list[str] = []
         self._paths: list[bytes] = []
@@ -246,16 +247,23 @@ class _Replay:
         )
 
     def _url(self, path: bytes, blob: bytes) -> str | None:
-        return self._rule.url(path) if blob else None
+        if not blob:
+            return None
+        known = self._url_of.get(path)
+        if known is None:
+            known = self._rule.url(path)
+            if known is not None:  # files that are no pages are many, and seldom touched twice
+                self._url_of[path] = known
+        return known
 
     def _touches(self, named: list[tuple[FileChange, str | None, str | None]]) -> dict[int, _Touch]:
         touches: dict[int, _Touch] = {}
         for one, old, new in named:
             if old:
-                touches.setdefault(self._page(old), _Touch()).gone[one.old_blob] += 1
+                touches.setdefault(self._page(old), _Touch()).gone.append(one.old_blob)
             if new:
                 page = self._page(new)
-                touches.setdefault(page, _Touch()).came[one.new_blob] += 1
+                touches.setdefault(page, _Touch()).came.append(one.new_blob)
                 self._paths[page] = one.new_path
         return touches
 
@@ -264,10 +272,10 @@ class _Replay:
         kinds: dict[int, Change] = {}
         for page, touch in touches.items():
             had = self._sources[page]
-            has = max(had + touch.came.total() - touch.gone.total(), 0)
+            has = max(had + len(touch.came) - len(touch.gone), 0)
             self._sources[page] = has
             if had and has:
-                if touch.gone != touch.came:
+                if sorted(touch.gone) != sorted(touch.came):
                     kinds[page] = Change.MOD
             elif has:
                 kinds[page] = Change.ADD

@@ -145,8 +145,10 @@ class _Findings:
         time = _time(when)
         if time is None:
             self.broken(f"the datetime {when!r} of a memento is no date", position)
-        elif not _EARLIEST <= time < _LATEST:
-            self.broken(f"the datetime {when!r} of a memento lies before 1990 or after 2100", position)
+        elif time < _EARLIEST:
+            self._report.skip("dated before 1990")
+        elif time >= _LATEST:
+            self._report.skip("dated after 2100")
         else:
             self._found.append((uri, original, time, position))
 
