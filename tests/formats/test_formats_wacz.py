@@ -269,6 +269,20 @@ def test_a_spoilt_warc_is_not_extracted(tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["x.wacz"]
 
 
+def test_extracting_never_replaces_another_file(tmp_path):
+    folder = tmp_path / "warc"
+    folder.mkdir()
+    path = strange(tmp_path / "x.wacz", [("archive/a.b.warc.gz", b"theirs")])
+    with WaczReader(path, Report()) as reader:
+        first = reader.extract("archive/a.b.warc.gz", folder)
+        assert reader.extract("archive/a.b.warc.gz", folder) == first == folder / "a.b.warc.gz"
+        first.write_bytes(b"ours")
+        second = reader.extract("archive/a.b.warc.gz", folder)
+    assert (first.read_bytes(), second.read_bytes()) == (b"ours", b"theirs")
+    assert second.name.endswith(".b.warc.gz")
+    assert sorted(folder.iterdir()) == sorted([first, second])
+
+
 def test_lines_that_are_no_pages_are_told_with_their_place(tmp_path):
     good = b'{"url": "http://a/", "ts": "2024-01-01T00:00:00.5Z", "title": null}\n'
     lines = [b'{"format": "json-pages-1.0", "id": "pages"}\n', b"{\n", b"3\n", b'{"url": 3}\n', b"\n", good]

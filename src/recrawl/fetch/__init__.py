@@ -5,6 +5,7 @@ that read an archive's lists raise a ``FetchError`` once their patience is at it
 """
 
 from recrawl.fetch.archive_client import ArchiveClient, Manners, RateLimitedError
+from recrawl.fetch.archive_url import CdxAddress, MapAddress, archive_address
 from recrawl.fetch.cdx_query import CdxQuery, Dialect, Filter
 from recrawl.fetch.cdx_server import CdxAnswer, CdxServer, CdxState, Paging
 from recrawl.fetch.http import HttpFetcher, Limits
@@ -14,6 +15,7 @@ from recrawl.fetch.robots import RobotsCache, Rules
 
 __all__ = [
     "ArchiveClient",
+    "CdxAddress",
     "CdxAnswer",
     "CdxQuery",
     "CdxServer",
@@ -24,6 +26,7 @@ __all__ = [
     "HttpFetcher",
     "Limits",
     "Manners",
+    "MapAddress",
     "MapAnswer",
     "MapForm",
     "MapState",
@@ -34,4 +37,5 @@ __all__ = [
     "Request",
     "RobotsCache",
     "Rules",
+    "archive_address",
 ]

@@ -7,6 +7,7 @@ member may not unfold to much more than it takes; everything is streamed. Digest
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
 import io
 import json
@@ -141,6 +142,8 @@ class WaczReader:
     def extract(self, name: str, folder: Path) -> Path:
         """Copy a member into a folder, under the last part of its name, and check it on the way.
 
+        A file that is there already stays: if it is another one, the copy gets a part of its digest into its name.
+
         Raises:
             InputError: it is not what the package lists; nothing is left behind.
         """
@@ -152,6 +155,7 @@ class WaczReader:
                 wrong = _compared(stream, listed, file)
             if wrong:
                 raise InputError(wrong, "Get the file anew from its owner.", source=self._source)
+            target = _free_name(part, target)
             part.replace(target)
         except OSError as error:
             if error.errno in FULL:
@@ -281,6 +285,16 @@ def _told(source: str, info: zipfile.ZipInfo) -> Iterator[None]:
             source=source,
             position=info.header_offset,
         ) from error
+
+
+def _free_name(part: Path, target: Path) -> Path:
+    """The target, unless another file has that name."""
+    if not target.exists() or filecmp.cmp(part, target, shallow=False):
+        return target
+    with part.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    stem, dot, ending = target.name.partition(".")
+    return target.with_name(f"{stem}-{digest}{dot}{ending}")
 
 
 def _is_safe(name: str) -> bool:

@@ -1,0 +1,104 @@
+"""What the URL of an archive asks for: a CDX query or a TimeMap, as one pastes it from a browser."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from recrawl.errors import ConfigError
+from recrawl.fetch.cdx_query import CdxQuery, Dialect, Filter
+from recrawl.fetch.memento import MapForm
+
+_MAP = re.compile(r"(https?://[^?#]+/timemap/)(?:(link|json|cdxj)/)?(\*/)?([a-z]+:/{1,2}.+|[^/]+\.[^/]+.*)", re.DOTALL)
+_CDX_PATH = re.compile(r".*(?:/cdx|-index|/cdx/search/cdx)/?")
+_WAYBACK_PATH = re.compile(r".*/cdx/search/cdx/?")
+_OUR_BUSINESS = frozenset(
+    {"output", "page", "pageSize", "showNumPages", "showPagedIndex", "showResumeKey", "resumeKey", "gzip"}
+)
+_QUERY_FIELDS = {"url": "url", "matchType": "match", "from": "since", "to": "until", "collapse": "collapse"}
+
+
+@dataclass(frozen=True, slots=True)
+class CdxAddress:
+    """A query, and the server it is for."""
+
+    endpoint: str
+    dialect: Dialect
+    query: CdxQuery
+
+
+@dataclass(frozen=True, slots=True)
+class MapAddress:
+    """A page, and the archive that has a map of it."""
+
+    template: str
+    form: MapForm
+    url: str
+
+
+def archive_address(url: str) -> CdxAddress | MapAddress | None:
+    """What is asked for by a URL; ``None`` if it looks like neither a CDX query nor a TimeMap.
+
+    Paging and the form of the answer are our business: such parameters are left out.
+
+    >>> archive_address("https://web.archive.org/cdx/search/cdx?url=example.org/*&from=2020&output=json").query.since
+    '2020'
+    >>> archive_address("https://web.archive.org/web/timemap/link/http://example.org/").template
+    'https://web.archive.org/web/timemap/{form}/{url}'
+
+    Raises:
+        ConfigError: it is a CDX query that makes no sense or has parameters we do not know.
+    """
+    found = _MAP.fullmatch(url)
+    if found is not None:
+        form = MapForm(found[2]) if found[2] else MapForm.LINK
+        return MapAddress(f"{found[1]}{'{form}/' if found[2] else ''}{{url}}", form, found[4])
+    parts = urlsplit(url)
+    arguments = parse_qsl(parts.query)
+    is_query = _CDX_PATH.fullmatch(parts.path) and any(name == "url" for name, _ in arguments)
+    if parts.scheme not in ("http", "https") or not is_query:
+        return None
+    dialect = Dialect.WAYBACK if _WAYBACK_PATH.fullmatch(parts.path) else Dialect.PYWB
+    return CdxAddress(f"{parts.scheme}://{parts.netloc}{parts.path}", dialect, _query(arguments, dialect))
+
+
+def _query(arguments: list[tuple[str, str]], dialect: Dialect) -> CdxQuery:
+    fields: dict[str, Any] = {}
+    filters: list[Filter] = []
+    for name, value in arguments:
+        if name in _QUERY_FIELDS:
+            fields[_QUERY_FIELDS[name]] = value
+        elif name == "collapseTime":
+            fields["collapse"] = f"timestamp:{value}"
+        elif name in ("fl", "fields"):
+            fields["fields"] = tuple(value.split(","))
+        elif name == "limit" and re.fullmatch(r"\d{1,12}", value):
+            fields["limit"] = int(value)
+        elif name == "filter":
+            filters.append(read_filter(value, dialect))
+        elif name not in _OUR_BUSINESS:
+            raise ConfigError(
+                f"A CDX query with {name}={value} is not understood.",
+                "Leave it out, or correct it; see conventions A1.",
+            )
+    return CdxQuery(filters=tuple(filters), **fields)
+
+
+def read_filter(text: str, dialect: Dialect) -> Filter:
+    """A filter as the dialect writes it (conventions A2).
+
+    >>> read_filter("!statuscode:[45]..", Dialect.WAYBACK)
+    Filter(field='statuscode', pattern='[45]..', literal=False, inverted=True)
+    >>> read_filter("=status:200", Dialect.PYWB).literal, read_filter("mime:html", Dialect.PYWB).pattern
+    (True, '.*html.*')
+    """
+    bare = text.removeprefix("!")
+    sign = bare[:1] if dialect is Dialect.PYWB and bare[:1] in ("=", "~") else ""
+    name, colon, value = bare[len(sign) :].partition(":")
+    if not name or not colon:
+        raise ConfigError(f"{text!r} is not a filter.", "Write field:expression, for example statuscode:200.")
+    if dialect is Dialect.PYWB and sign != "=":  # pywb looks for the text anywhere, or for a beginning
+        value = f"{value}.*" if sign else f".*{re.escape(value)}.*"
+    return Filter(name, value, literal=sign == "=", inverted=text.startswith("!"))
