@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError, InputError
+from recrawl.formats.captures import Report
 from recrawl.formats.changes import Change, schema
 from recrawl.formats.dataset import read_dataset
 from recrawl.formats.git import NOWHERE, Recording, monotone, read_git, write_recordings
@@ -81,7 +82,9 @@ def test_a_page_is_added_changed_and_deleted(site):
     (site.folder / "about.html").unlink()
     site.commit(50)
     site.commit(60, about_html="b")
-    found = site.read()
+    report = Report()
+    found = site.read(report=report)
+    assert report.skipped == {"a change to a file that is no page": 2}
     assert told(found) == {"": [("ADD", 10), ("MOD", 20)], "about/": [("ADD", 10), ("DEL", 50), ("ADD", 60)]}
     assert len(found.shas) == 4  # the others touched no page
     assert found.site == "site"
@@ -210,8 +213,10 @@ def test_odd_names(site):
 def test_a_clock_that_goes_back_is_set_right(site):
     for at, time in enumerate([100, 200, 5_000, 300, 50, 400]):
         site.commit(time, a_md=str(at))
-    log = site.read().changes()
-    assert (log.time - START).tolist() == [100, 200, 200, 300, 300, 400]
+    found = site.read()
+    assert (found.changes().time - START).tolist() == [100, 200, 200, 300, 300, 400]
+    assert (found.said_time - START).tolist() == [100, 200, 5_000, 300, 50, 400]
+    assert (found.clock_fixes(), found.clock_fixes(over=100)) == (1, 2)
 
 
 def test_bulk_commits(site):
@@ -231,6 +236,60 @@ def test_bulk_commits(site):
     pages = found.tables()["pages"].to_pylist()
     assert all(page["left_censored"] for page in pages)
     assert (pages[0]["n_changes"], pages[0]["n_changes_nobulk"]) == (2, 1)
+
+
+def by_trees(site: Site) -> dict[str, list[tuple[str, int]]]:
+    """What happened to each page, found by comparing whole trees: slow, and with no knowledge of moves."""
+    rule, before, found = PathRule(BASE), {}, {}
+    for line in site.git("log", "--first-parent", "--reverse", "--format=%H %ct").splitlines():
+        sha, time = line.split()
+        now: dict[str, list[str]] = {}
+        for entry in site.git("ls-tree", "-r", "-z", sha).split("\0")[:-1]:
+            (mode, _, blob), path = entry.partition("\t")[0].split(), entry.partition("\t")[2]
+            url = rule.url(path.encode()) if mode.startswith("100") else None
+            if url:
+                now.setdefault(url, []).append(blob)
+        for url in before.keys() | now.keys():
+            old, new = sorted(before.get(url, [])), sorted(now.get(url, []))
+            if old != new:
+                kind = "MOD" if old and new else "ADD" if new else "DEL"
+                found.setdefault(url.removeprefix(BASE), []).append((kind, int(time) - START))
+        before = now
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_history_is_what_the_trees_say(site, seed):
+    rng = np.random.default_rng(seed)
+    names = [
+        "a.md",
+        "a.html",
+        "a/index.md",
+        "a/README.md",
+        "b/c.md",
+        "b/C.md",
+        "_posts/2024-01-02-p.md",
+        "x.c",
+        "b.txt",
+    ]
+    for step in range(25):
+        if step % 8 == 5:
+            site.git("checkout", "-q", "-b", f"side{step}")
+        for _ in range(int(rng.integers(0, 4))):
+            path, other = (str(name) for name in rng.choice(names, 2, replace=False))
+            file = site.folder / path
+            if rng.random() < 0.6 or not file.exists():
+                site.write(path, body(str(rng.integers(4))))
+            elif rng.random() < 0.5:
+                file.unlink()
+            else:
+                (site.folder / other).parent.mkdir(exist_ok=True)
+                file.rename(site.folder / other)
+        site.commit(10 * step)
+        if step % 8 == 7:
+            site.git("checkout", "-q", "main")
+            site.git("merge", "-q", "--no-ff", "-m", "x", f"side{step - 2}", time=10 * step + 5)
+    assert told(site.read()) == by_trees(site)
 
 
 def test_a_huge_commit(site):

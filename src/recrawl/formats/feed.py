@@ -64,10 +64,10 @@ def parse_feed(data: bytes, source: str) -> Feed:
     (Item(url='http://a.example/1', id='', updated=86400.0, published=86400.0),)
     """
     reader = FeedReader(source)
-    broken = tell(data, reader, source, MAX_BYTES)
-    if broken and not reader.items:
-        raise InputError(f"this is not a feed ({broken})", source=source)
-    return Feed(tuple(reader.items), reader.skipped, broken)
+    stop = tell(data, reader, source, MAX_BYTES)
+    if stop.why and not reader.items:
+        raise InputError(f"this is not a feed ({stop.why})", source=source, position=stop.position)
+    return Feed(tuple(reader.items), reader.skipped, stop.why)
 
 
 class FeedReader:

@@ -26,11 +26,13 @@ from typing import Any
 import numpy as np
 
 from recrawl.errors import require
+from recrawl.formats.captures import Report
 from recrawl.formats.changes import Change, ChangeLog
 from recrawl.formats.git_log import Commit, FileChange, read_commits
 from recrawl.formats.git_pages import PathRule
 from recrawl.model import AnyArray, IntArray
 from recrawl.model.arrays import starts_of_runs
+from recrawl.time import HOUR
 
 BULK_PAGES = 5
 BULK_SHARE = 0.2
@@ -51,8 +53,10 @@ class Recording:
     """The page that became this one, or :data:`NOWHERE`."""
     moved_to: IntArray
     shas: tuple[str, ...]
+    said_time: IntArray
+    """When each commit was made, by the committer's clock, seconds since the epoch."""
     commit_time: IntArray
-    """Seconds since the epoch, never going back."""
+    """The same, never going back."""
     author_time: IntArray
     live: IntArray
     """Pages alive before each commit."""
@@ -70,6 +74,10 @@ class Recording:
         """Whether each commit is a bulk edit."""
         touched = self.touched()
         return (touched >= BULK_PAGES) & (touched > BULK_SHARE * np.maximum(self.live, 1))
+
+    def clock_fixes(self, over: float = HOUR) -> int:
+        """How many commits have another time than their clock said, by more than ``over`` seconds."""
+        return int((np.abs(self.commit_time - self.said_time) > over).sum())
 
     def changes(self) -> ChangeLog:
         """The exact changes of every page."""
@@ -123,8 +131,18 @@ class Recording:
         }
 
 
-def read_git(folder: Path, rule: PathRule, *, site: str = "", branch: str = "HEAD", similarity: int = 60) -> Recording:
+def read_git(  # noqa: PLR0913 - a repository, and how to look at it
+    folder: Path,
+    rule: PathRule,
+    *,
+    site: str = "",
+    branch: str = "HEAD",
+    similarity: int = 60,
+    report: Report | None = None,
+) -> Recording:
     """Read the history of a repository. Memory grows by events and pages, not by the length of the log.
+
+    ``report`` is told how many changes were to files that are no pages.
 
     Raises:
         InputError: see ``read_commits``.
@@ -132,6 +150,8 @@ def read_git(folder: Path, rule: PathRule, *, site: str = "", branch: str = "HEA
     replay = _Replay(rule)
     for commit in read_commits(folder, branch=branch, similarity=similarity):
         replay.take(commit)
+    if report is not None and replay.passed_over:
+        report.skip("a change to a file that is no page", replay.passed_over)
     return replay.recording(site or folder.resolve().name)
 
 
@@ -186,6 +206,8 @@ class _Replay:
     """The pages as they are after the commits taken so far."""
 
     def __init__(self, rule: PathRule) -> None:
+        self.passed_over = 0
+        """Changes to files that are no pages."""
         self._rule = rule
         self._url_of: dict[bytes, str] = {}
         self._page_of: dict[str, int] = {}
@@ -204,6 +226,7 @@ class _Replay:
         named = [
             (one, self._url(one.old_path, one.old_blob), self._url(one.new_path, one.new_blob)) for one in commit.files
         ]
+        self.passed_over += sum(1 for _, old, new in named if not old and not new)
         moved = [(old, new) for _, old, new in named if old and new and old != new]
         alive = self._alive
         if len(moved) >= RESTRUCTURING_MOVES and len(moved) > BULK_SHARE * alive:
@@ -231,6 +254,7 @@ class _Replay:
         moved_from, moved_to = np.full(len(self._urls), NOWHERE), np.full(len(self._urls), NOWHERE)
         for old, new in self._moves.items():
             moved_to[old], moved_from[new] = new, old
+        times = np.array(self._times, np.int64)
         return Recording(
             site,
             tuple(self._urls),
@@ -238,7 +262,8 @@ class _Replay:
             moved_from,
             moved_to,
             tuple(self._shas),
-            monotone(np.array(self._times, np.int64)),
+            times,
+            monotone(times),
             np.array(self._authored, np.int64),
             np.array(self._live, np.int64),
             page[order],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recrawl.detect import decoded
@@ -18,7 +18,7 @@ from recrawl.formats.captures import Report
 from recrawl.formats.claims import FREQUENCIES, Entry, to_batches
 from recrawl.formats.dates import w3c_time
 from recrawl.formats.feed import ROOTS, Feed, FeedReader
-from recrawl.formats.xml_stream import Enough, tell, unpacked
+from recrawl.formats.xml_stream import Enough, Stop, tell, unpacked
 from recrawl.model import Capture
 from recrawl.urls import address
 
@@ -45,6 +45,8 @@ class Sitemap:
     """Entries without an http(s) URL."""
     broken: str = ""
     """Why reading stopped before the end, empty if it did not. What came before stands."""
+    broken_at: int = 0
+    """At which byte of the unpacked file it stopped."""
 
 
 def read_sitemap(capture: Capture) -> Sitemap:
@@ -61,7 +63,10 @@ def read_claims(data: bytes, source: str, fetched: float, report: Report) -> Ite
     try:
         found = parse_sitemap(data, source)
     except InputError as error:
-        report.broken(error.what.removeprefix(f"{source}: "), source=source, position=0)
+        if report.strict:
+            raise
+        report.bad += 1
+        report.on_bad(error)
         return
     yield from to_batches(found.entries, source, fetched)
     if found.children:
@@ -69,7 +74,7 @@ def read_claims(data: bytes, source: str, fetched: float, report: Report) -> Ite
     if found.skipped:
         report.skip("not an http(s) URL", found.skipped)
     if found.broken:
-        report.broken(f"the rest is not read: {found.broken}", source=source, position=len(data))
+        report.broken(f"the rest is not read: {found.broken}", source=source, position=found.broken_at)
 
 
 def parse_sitemap(data: bytes, source: str) -> Sitemap:
@@ -82,16 +87,16 @@ def parse_sitemap(data: bytes, source: str) -> Sitemap:
     (Entry(url='http://a.example/', lastmod=0.0, changefreq='', priority=None),)
     """
     reader = _Reader(source)
-    broken = tell(data, reader, source, MAX_BYTES)
-    if broken and not reader.begun:
-        return _parse_lines(data, source, broken)
+    stop = tell(data, reader, source, MAX_BYTES)
+    if stop.why and not reader.begun:
+        return _parse_lines(data, source, stop)
     found = reader.found()
-    if broken and not (found.entries or found.children):
-        raise InputError(f"this is not a sitemap ({broken})", source=source)
-    return Sitemap(found.entries, found.children, found.skipped, broken)
+    if stop.why and not (found.entries or found.children):
+        raise InputError(f"this is not a sitemap ({stop.why})", source=source, position=stop.position)
+    return replace(found, broken=stop.why, broken_at=stop.position) if stop.why else found
 
 
-def _parse_lines(data: bytes, source: str, not_xml: str) -> Sitemap:
+def _parse_lines(data: bytes, source: str, not_xml: Stop) -> Sitemap:
     """A text file with one URL a line; a file without any is no sitemap."""
     lines, broken = _lines(data)
     entries: list[Entry] = []
@@ -108,8 +113,8 @@ def _parse_lines(data: bytes, source: str, not_xml: str) -> Sitemap:
         else:
             entries.append(Entry(found.url))
     if not entries:
-        raise InputError(f"this is not a sitemap ({broken or not_xml})", source=source)
-    return Sitemap(tuple(entries), (), skipped, broken)
+        raise InputError(f"this is not a sitemap ({broken or not_xml.why})", source=source, position=not_xml.position)
+    return Sitemap(tuple(entries), (), skipped, broken, len(data) if broken else 0)
 
 
 _SCHEME = 16

@@ -11,7 +11,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from xml.parsers import expat
 
 from recrawl.errors import InputError
@@ -31,6 +31,15 @@ class Enough(Exception):  # noqa: N818 - not an error: the reader wants no more
     """Raised by a reader that has all it will take; the text says why."""
 
 
+class Stop(NamedTuple):
+    """Where reading ended, and why it was not the end of the file."""
+
+    why: str = ""
+    """Empty if it was the end."""
+    position: int = 0
+    """Byte, in the unpacked file."""
+
+
 class XmlReader(Protocol):
     """Who is told. Names come as ``namespace}name``, or bare."""
 
@@ -47,20 +56,24 @@ class XmlReader(Protocol):
         ...
 
 
-def tell(data: bytes, reader: XmlReader, source: str, limit: int) -> str:
-    """Read XML, plain or gzipped, and tell the reader; returns why it stopped before the end, empty if it did not.
+def tell(data: bytes, reader: XmlReader, source: str, limit: int) -> Stop:
+    """Read XML, plain or gzipped, and tell the reader.
 
     Raises:
         InputError: there is a document type.
     """
     pieces = unpacked(data, limit)
+    trimmed = len(data) - len(_trimmed(data))
+    parser: expat.XMLParserType | None = None
     try:
         first = next(pieces, b"")
         name = _encoding(first)
         parser = _parser(reader, source, "utf-8" if name else None)
-        return _feed(parser, _rewritten(chain([first], pieces), name))
+        why = _feed(parser, _rewritten(chain([first], pieces), name))
     except (expat.ExpatError, zlib.error, ValueError, LookupError, Enough) as error:
-        return str(error)
+        why = str(error)
+    reached = max(parser.CurrentByteIndex, 0) if parser is not None else 0
+    return Stop(why, trimmed + reached)
 
 
 def _feed(parser: expat.XMLParserType, pieces: Iterator[bytes]) -> str:
@@ -114,14 +127,18 @@ def unpacked(data: bytes, limit: int) -> Iterator[bytes]:
     left, begun = limit, False
     for piece in _inflated(data) if data.startswith(GZIP) else _cut(data):
         kept = piece[:left]
-        if not begun and not piece.startswith(_WIDE):
-            kept = kept.removeprefix(_BOM).lstrip()
+        if not begun:
+            kept = _trimmed(kept)
         begun |= bool(kept)
         if kept:
             yield kept
         left -= len(piece)
         if left < 0:
             raise Enough(f"it is longer than {limit} bytes")
+
+
+def _trimmed(data: bytes) -> bytes:
+    return data if data.startswith(_WIDE) else data.removeprefix(_BOM).lstrip()
 
 
 def _cut(data: bytes) -> Iterator[bytes]:
