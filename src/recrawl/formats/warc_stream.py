@@ -89,11 +89,12 @@ class _Walk:
         """The records from ``start`` to the next damage; returns where to start again, nothing at the end."""
         at: int = start
         length, begun = 0, False
-        quirks, longest, unknown = self.ends_lines_bare(start), self.longest, fastwarc().WarcRecordType.unknown
+        quirks, longest = self.ends_lines_bare(start), self.longest
+        careful = self.magic == PLAIN  # a packed record ends with its frame
         try:
             for record in self.iterator(start, quirks=quirks):
                 at, length = record.stream_pos, record.content_length
-                if record.record_type == unknown and self._is_misread(record, at, quirks=quirks):
+                if (careful or not length) and not quirks and self._is_misread(record, at):
                     return at
                 begun, self.lost = True, False
                 if not 0 < length <= longest and (wrong := self._wrong_length(record)):
@@ -130,9 +131,9 @@ class _Walk:
             self.file, parse_http=False, quirks_mode=quirks, max_header_len=MAX_HEADERS, buffer_size=256 << 10
         )
 
-    def _is_misread(self, record: Any, at: int, *, quirks: bool) -> bool:  # noqa: ANN401 - fastwarc's record
-        """A record with bare line ends among others comes as one without a type: it must be read again."""
-        return not quirks and record.headers.get("WARC-Type") is None and self.ends_lines_bare(at)
+    def _is_misread(self, record: Any, at: int) -> bool:  # noqa: ANN401 - fastwarc's record
+        """A record with bare line ends among others is taken for one long line: it must be read again."""
+        return b"\n" in record.headers.get_bytes(b"WARC-Type", b"\n") and self.ends_lines_bare(at)
 
     def _wrong_length(self, record: Any) -> str:  # noqa: ANN401 - fastwarc's record
         given = record.headers.get_bytes(b"Content-Length")
