@@ -52,6 +52,12 @@ def pywb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], 
         yield serve
 
 
+@pytest.fixture(scope="session")
+def wayback() -> Callable[[Path], contextlib.AbstractContextManager[str]]:
+    """``with wayback(root) as base`` runs pywb in a folder that holds its settings or a collection named ``judged``."""
+    return _wayback
+
+
 def _collect(root: Path, folder: Path) -> None:
     """Let pywb make a collection of the files, with the index it makes itself."""
     files = sorted(path for path in folder.rglob("*") if ".warc" in path.name or ".arc" in path.name)

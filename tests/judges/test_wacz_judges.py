@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import urllib.request
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_the_wacz_tool_notices_a_changed_byte(tool, packed, tmp_path):
     assert report.bad == 1
 
 
-def test_pywb_makes_a_collection_of_it(tool, packed, tmp_path):
+def test_pywb_makes_a_collection_of_it_and_replays_it(tool, wayback, packed, tmp_path):
     assert tool("wb-manager", "init", "judged", folder=tmp_path).returncode == 0
     done = tool("wb-manager", "add", "--unpack-wacz", "judged", packed, folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -78,3 +79,8 @@ def test_pywb_makes_a_collection_of_it(tool, packed, tmp_path):
     warcs = {path.name for path in (tmp_path / "collections" / "judged" / "archive").iterdir()}
     assert {row["filename"] for _, row in rows} == warcs
     assert len(warcs) == 2
+    with wayback(tmp_path) as base:
+        for day in (0, 1):
+            url = f"{base}/{to_timestamp14(START + day * DAY)}id_/{PAGES[1]}"
+            with urllib.request.urlopen(url, timeout=30) as reply:
+                assert reply.read() == PAGES[1].encode()
