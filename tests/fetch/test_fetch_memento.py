@@ -142,6 +142,16 @@ def test_maps_on_other_hosts_are_followed_only_if_told(serving):
     assert run(serving, {}, use) == [1, 2]
 
 
+def test_maps_are_followed_where_the_archive_moved_to(serving):
+    async def use(make, server):
+        moved = f"http://localhost:{server.port}/moved"
+        server.answers[f"/map/link/{PAGE}"] = answer(b"", "301 Moved", f"Location: {moved}")
+        server.answers |= {"/moved": link_map("one", "/more"), "/more": link_map("two")}
+        return len(await collected(make()))
+
+    assert run(serving, {}, use) == 2
+
+
 def test_maps_of_an_aggregator_in_json(serving):
     mementos = {"list": [{"datetime": "1994-11-06T08:49:37Z", "uri": "http://h/1"}]}
     same = {"link_format": f"/map/link/{PAGE}", "json_format": f"/map/json/{PAGE}", "cdxj_format": f"/map/cdxj/{PAGE}"}

@@ -156,7 +156,7 @@ class MementoClient(Generic[M]):
         if (state.url, state.form) != (url, form.value):
             raise InputError("the saved state belongs to another TimeMap", "Begin anew.")
         seen, pending = dict.fromkeys(state.seen), list(state.pending)
-        home = host_of(pending[0]) if pending else None
+        home = {host_of(place) for place in pending}
         for _ in range(self._max_maps):
             if not pending:
                 return
@@ -167,9 +167,10 @@ class MementoClient(Generic[M]):
             known, body, timemap = answer
             digest = hashlib.sha256(body).hexdigest()
             repeated = digest in seen
+            home.add(host_of(known))  # where the archive itself sent us
             seen.update(dict.fromkeys((place, known, digest, *_normal(place, known))))
             for target in _normal(*(page.uri for page in timemap.pages), base=known):
-                elsewhere = not self._other_hosts and host_of(target) != home
+                elsewhere = not self._other_hosts and host_of(target) not in home
                 if not elsewhere and target not in seen and target not in pending:
                     pending.append(target)
             state = MapState(url, form.value, tuple(pending), tuple(seen))
