@@ -15,9 +15,10 @@ from recrawl.errors import ConfigError, InputError
 from recrawl.formats.captures import Report
 from recrawl.formats.changes import Change, schema
 from recrawl.formats.dataset import read_dataset
-from recrawl.formats.git import NOWHERE, Recording, monotone, read_git, write_recordings
+from recrawl.formats.git import monotone, read_git
 from recrawl.formats.git_log import read_commits
 from recrawl.formats.git_pages import PathRule
+from recrawl.formats.git_recording import NOWHERE, Recording, write_recordings
 from recrawl.model import Outcome, Verdict
 
 BASE = "https://a.example/"
@@ -318,6 +319,11 @@ def test_the_tables_are_those_of_the_public_data_sets(site, tmp_path):
     site.commit(30)
     found = site.read(site="ours")
     write_recordings(tmp_path / "out", [found])
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
+        "commits.parquet",
+        "events.parquet",
+        "pages.parquet",
+    ]
     (log,) = read_dataset(tmp_path / "out")
     expected = found.changes()
     assert (log.site, log.urls) == ("ours", expected.urls)
@@ -329,6 +335,12 @@ def test_the_tables_are_those_of_the_public_data_sets(site, tmp_path):
         "first_seen": START + 10, "deleted_at": START + 30, "n_lives": 1, "left_censored": True, "n_changes": 0,
         "n_changes_nobulk": 0, "depth": 2, "moved_from": None, "moved_to": None,
     }  # fmt: skip
+
+
+def test_a_folder_that_cannot_be_written_gets_its_sentence(site, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        write_recordings(tmp_path / "file", [site.read()])
 
 
 def test_changes_are_visits_at_the_moment_of_change(site):

@@ -1,7 +1,7 @@
 """Public data sets of change histories, as Parquet tables: each site's pages and what happened to them.
 
 Two layouts are read. *Pages*: ``pages.parquet`` (``site``, ``page_id``, ``url``) and ``events.parquet`` (``site``,
-``page_id``, ``t``, ``kind``, ``bulk``), which ``formats.git`` writes too. *Sources*: ``sources.parquet``
+``page_id``, ``t``, ``kind``, ``bulk``), which ``formats.git_recording`` writes too. *Sources*: ``sources.parquet``
 (``source_id``, ``repo``, ``url``) and ``events.parquet`` (``source_id``, ``t``, ``kind``). Events are sorted by site
 and page, and stream by: memory is that of one site.
 

@@ -16,6 +16,10 @@ _COMMON = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)?)?",
 _ZONE = re.compile(r"([+-])(\d{2}):?(\d{2})?", re.ASCII)
 _UTC = frozenset({"", "z", "utc", "gmt"})
 _NAMED_MONTH = re.compile(r"\d.*[A-Za-z]{3}|[A-Za-z]{3}.*\d", re.ASCII)
+_HTTP = re.compile(r"[A-Z][a-z]{2}, (\d\d) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) GMT", re.ASCII)
+"""The one form that HTTP allows, read without the mail library, which takes thrice the time."""
+_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTHS = {name: at for at, name in enumerate(_NAMES, start=1)}
 _COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})(?:T?(\d{2})(\d{2})(\d{2}))?", re.ASCII)
 _MICROS = 6
 """Digits of a second that a datetime keeps."""
@@ -37,8 +41,10 @@ def w3c_time(text: str) -> float | None:
     text = text.strip()
     if _COMMON.fullmatch(text):
         return _iso(text)
-    found = _DATE.fullmatch(text)
     try:
+        if text[:1].isalpha():
+            return _mail(text)
+        found = _DATE.fullmatch(text)
         if found is None:
             return _compact(text) if text.isdigit() or "T" in text[8:9] else _mail(text)
         year, month, day, hour, minute, second, fraction, zone = found.groups()
@@ -81,4 +87,9 @@ def _compact(text: str) -> float | None:
 
 
 def _mail(text: str) -> float | None:
-    return from_http_date(text) if _NAMED_MONTH.search(text) else None
+    found = _HTTP.fullmatch(text)
+    if found is None or found[2] not in _MONTHS:
+        return from_http_date(text) if _NAMED_MONTH.search(text) else None
+    day, month, year, hour, minute, second = found.groups()
+    moment = datetime(int(year), _MONTHS[month], int(day), int(hour), int(minute), int(second), tzinfo=UTC)
+    return moment.timestamp()
