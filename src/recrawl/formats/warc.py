@@ -103,6 +103,7 @@ class WarcWriter:
             _open_name(self.path).unlink()
             self._file.close()
             raise
+        self._full = False
 
     def _next_file(self, opened: float) -> tuple[BinaryIO, Path]:
         """A new file, locked, under the first name of the template that is free; and its final path."""
@@ -112,7 +113,7 @@ class WarcWriter:
                 continue
             with suppress(FileExistsError):
                 file = _open_name(path).open("xb", buffering=0)
-                lock(file)
+                lock(file, wait=True)
                 if is_at(file, _open_name(path)):  # a repair may have seen the empty file before it was locked
                     self._serial = serial + 1
                     return file, path
@@ -151,11 +152,12 @@ class WarcWriter:
             msg = f"{capture.url}: a capture without an answer cannot be archived"
             raise ValueError(msg)
         ref, records = records_of(capture, revisit_of, about)
-        if self._size >= self._roll_size:
+        if self._full:
             self.close()
             self._begin()
         members = [record.member(("WARC-Warcinfo-ID", self._warcinfo_id)) for record in records]
         offset = self._append(b"".join(members))
+        self._full = self._size >= self._roll_size
         return WarcLocation(self.path.name, offset, len(members[0]), ref)
 
     def _append(self, data: bytes) -> int:

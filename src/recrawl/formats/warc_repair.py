@@ -23,12 +23,12 @@ except ImportError:  # Windows
 OPEN = ".open"
 
 
-def lock(file: BinaryIO) -> bool:
-    """Take the lock of a file until it is closed; whether it was free."""
+def lock(file: BinaryIO, *, wait: bool = False) -> bool:
+    """Take the lock of a file until it is closed; whether it was free, or became so."""
     if fcntl is None:
         return False
     try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True
