@@ -46,7 +46,9 @@ class RecrawlError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.what} {self.remedy}".rstrip()
+        if not self.remedy:
+            return self.what
+        return f"{self.what}{'' if self.what.endswith(('.', '?', '!', ':')) else '.'} {self.remedy}"
 
 
 class InputError(RecrawlError):

@@ -181,3 +181,9 @@ def test_rows_must_be_taken_in_order():
 def test_columns_of_unequal_length_are_refused():
     with pytest.raises(ValueError, match="'time' has 1 rows"):
         Visits.of([1, 2], [0.0])
+
+
+@given(visit_rows, st.integers(0, 4))
+def test_latest_keeps_the_last_looks_of_each_page(rows, most):
+    expected = {page: looks[-(most + 1) :] for page, looks in looks_by_page(rows).items()}
+    assert_equals(Histories.from_visits(Visits.from_rows(rows)).latest(most), expected)

@@ -34,6 +34,7 @@ class Verb:
 VERBS = (
     Verb("init", "init:init", "Make a workspace: a folder with settings, a store and room for archive files."),
     Verb("add", "add:add", "Add pages to come back to."),
+    Verb("import", "importing:import_", "Bring what archives already hold into the workspace."),
     Verb("status", "status:status", "Say what there is, how fresh it is and what is due."),
     Verb("list", "listing:listing", "List pages, hosts or visits."),
     Verb("rates", "rates:rates", "Estimate how often each page changes, and how sure that is."),

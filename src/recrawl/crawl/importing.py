@@ -88,9 +88,13 @@ class Importer:
         self._store.set_import_mark(mark)
         return mark
 
+    def touched(self) -> IntArray:
+        """Pages that got captures and were not judged since."""
+        return np.unique(np.concatenate(self._touched)) if self._touched else np.empty(0, np.int64)
+
     def judge(self, progress: Callable[[int, int], None] = lambda _done, _all: None) -> int:
         """Turn the captures of every touched page into visits; return how many visits are new or judged anew."""
-        pages = np.unique(np.concatenate(self._touched)) if self._touched else np.empty(0, np.int64)
+        pages = self.touched()
         recorded = 0
         for start in range(0, len(pages), _PAGES_AT_ONCE):
             some = pages[start : start + _PAGES_AT_ONCE]

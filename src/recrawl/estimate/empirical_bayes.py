@@ -34,6 +34,8 @@ _SETTLED = 1e-3
 _SAMPLE = 20_000
 """Pages the EM over the whole population looks at: plenty to find two numbers."""
 _GROUP_SAMPLE = 400
+_LOOKS = 256
+"""Looks at a page that are taken into account, the latest: by then its rate is known, and a prior needs no more."""
 """Pages it looks at in each group: at 80 times the say of the parent more would change little."""
 
 
@@ -115,7 +117,7 @@ def _em(histories: Histories, group: IntArray, groups: int, parent: GammaBelief,
     out = parent.take(rows)
     present, index, pages = np.unique(group, return_inverse=True, return_counts=True)
     if len(present):
-        found = _iterate(histories, index, out.take(present), pages / (pages + strength))
+        found = _iterate(histories.latest(_LOOKS), index, out.take(present), pages / (pages + strength))
         out.a[present], out.b[present] = found.a, found.b
     return out
 

@@ -1,0 +1,149 @@
+"""``recrawl import``: what archives already hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recrawl.cli.configuration import parse_assignments
+from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.workspace import open_workspace
+from recrawl.errors import InputError
+from recrawl.time import parse_duration
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from recrawl.cli.workspace import Workspace
+    from recrawl.crawl.importing import Cleaning
+    from recrawl.crawl.sources import Brought
+    from recrawl.store.base import Store
+
+EXAMPLES = """
+recrawl import crawls/ -w my-archive           everything in a folder, whatever it is
+recrawl import index.cdx.gz --merge-within 1h
+recrawl import old.warc.gz --digests-only      quicker: by digests, not by text and links
+recrawl import site-sources/ --base-url https://example.org/
+"""
+_SHOWN_ERRORS = 20
+
+
+def import_(  # noqa: PLR0913 - one argument an option
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files or folders.", show_default=False)],
+    *,
+    merge_within: Annotated[
+        str, typer.Option(help="Several downloads of a page within this time are one, of which the best stands.")
+    ] = "60s",
+    depth: Annotated[
+        int | None, typer.Option(min=0, help="Only pages with at most so many parts in their path.")
+    ] = None,
+    base_url: Annotated[str, typer.Option(help="Where the pages of a git repository are published.")] = "",
+    digests_only: Annotated[
+        bool, typer.Option("--digests-only", help="Do not read archived bytes: judge changes by digests alone.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first record that is broken.")] = False,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Bring what archives already hold into the workspace.
+
+    Reads WARC and ARC files, CDX and CDXJ indexes, ZipNum clusters, answers of CDX servers, Common Crawl's columnar
+    index, Heritrix's crawl.log, Memento TimeMaps, WACZ packages, sitemaps and feeds, git repositories of a site's
+    sources, recorded change histories, and recrawl's own export. What a file is, is told from its content; folders
+    are read whole.
+
+    Every capture becomes a visit. Whether a page had changed since the capture before is judged by digests and, where
+    the bytes are there, by text and links. What sitemaps say is kept as a claim, not as a visit.
+
+    Importing the same thing twice adds nothing, and an import that was interrupted goes on where it stopped. A record
+    that is broken is reported with its file and position, and the rest goes on.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from recrawl.crawl.importing import Cleaning
+
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"There is no {path}.", "Check the path.")
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    choices = _Choices(Cleaning(parse_duration(merge_within), depth), base_url, digests_only, strict)
+    errors: list[str] = []
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with place.open_store() as store, Progress(*columns, console=Console(stderr=True)) as bar:
+        brought, recorded = _import(place, store, paths, choices, bar, errors)
+    _print(brought, recorded, errors, json_output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """What the user chose."""
+
+    cleaning: Cleaning
+    base_url: str
+    digests_only: bool
+    strict: bool
+
+
+def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
+    place: Workspace, store: Store, paths: list[Path], choices: _Choices, bar: Progress, errors: list[str]
+) -> tuple[list[Brought], int]:
+    from recrawl.crawl.clock import RealClock
+    from recrawl.crawl.importing import Importer
+    from recrawl.crawl.payloads import PayloadJudge
+    from recrawl.crawl.sources import Sources, read_archived
+
+    clock = RealClock()
+    taking = bar.add_task("captures", total=None)
+    importer = Importer(store, clock, choices.cleaning, lambda count: bar.advance(taking, count))
+    sources = Sources(
+        store,
+        importer,
+        clock,
+        place.warc,
+        base_url=choices.base_url,
+        on_bad=lambda error: errors.append(str(error)),
+        strict=choices.strict,
+    )
+    brought = [found for path in paths for found in sources.bring(path)]
+    touched = importer.touched()
+    judging = bar.add_task("pages judged by digest", total=len(touched))
+    recorded = importer.judge(lambda done, _all: bar.update(judging, completed=done))
+    if not choices.digests_only and len(touched):
+        reading = bar.add_task("pages judged by content", total=len(touched))
+        judge = PayloadJudge(store, lambda file, offset: read_archived(file, offset, place.warc))
+        judge.judge(touched, lambda done, _all: bar.update(reading, completed=done))
+    return brought, recorded
+
+
+def _print(brought: list[Brought], recorded: int, errors: list[str], json_output: bool) -> None:
+    from recrawl.cli.tables import print_columns, print_json, rows_of
+
+    columns: dict[str, list[Any]] = {
+        "source": [str(one.path) for one in brought],
+        "format": [one.format.value for one in brought],
+        "accepted": [one.mark.accepted for one in brought],
+        "skipped": [sum(one.skipped.values()) for one in brought],
+        "broken": [one.mark.broken for one in brought],
+        "why_skipped": [", ".join(f"{count} {reason}" for reason, count in one.skipped.items()) for one in brought],
+    }
+    if json_output:
+        print_json(rows_of(columns))
+        return
+    print_columns(columns)
+    for error in errors[:_SHOWN_ERRORS]:
+        typer.echo(error, err=True)
+    if len(errors) > _SHOWN_ERRORS:
+        typer.echo(f"… and {len(errors) - _SHOWN_ERRORS} more.", err=True)
+    accepted = sum(one.mark.accepted for one in brought)
+    typer.echo(f"{accepted} records taken from {len(brought)} sources; {recorded} visits are new or judged anew.")
