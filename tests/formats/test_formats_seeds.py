@@ -1,11 +1,12 @@
 """Seed files: what is read, what is skipped and counted, and where an error stands."""
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.seeds import parse_seed, read_seeds
+from recrawl.formats.seeds import SeedDialect, parse_seed, read_seeds, seed_lines
 
 
 def test_comments_scopes_metadata_and_repetitions():
@@ -28,3 +29,29 @@ def test_every_page_is_kept_once_in_order(places):
     expected = {parse_seed(f"http://{place}", "").key: None for place in places}
     assert [seed.key for seed in found.addresses] == list(expected)
     assert len(found.addresses) + found.repeated == len(places)
+
+
+URLS = ["http://a.org/x", "https://www.b.org:8443/", "http://127.0.0.1/"]
+
+
+@pytest.mark.parametrize("dialect", [SeedDialect.PLAIN, SeedDialect.HERITRIX, SeedDialect.NUTCH])
+def test_what_is_written_for_crawlers_is_read_again(dialect):
+    text = "".join(seed_lines(URLS, dialect, {"http://a.org/x": {"depth": "2", "note": "a\tb\nc"}}))
+    assert [seed.url for seed in read_seeds(text, "seeds.txt").addresses] == URLS
+
+
+def test_each_crawler_gets_its_own_words():
+    assert "".join(seed_lines(URLS, SeedDialect.HERITRIX)).splitlines()[3:] == [
+        "+http://(org,a,)/",
+        "+http://(org,b,www,:8443)/",
+        "+http://(127.0.0.1,)/",
+    ]
+    nutch = list(seed_lines(URLS, SeedDialect.NUTCH, {"http://a.org/x": {"depth": "2", "note": "a\tb\nc"}}))
+    assert nutch[0] == "http://a.org/x\tdepth=2\tnote=a b c\n"
+    browsertrix = yaml.safe_load("".join(seed_lines([*URLS, 'http://a.org/"y'], SeedDialect.BROWSERTRIX)))
+    assert [seed["url"] for seed in browsertrix["seeds"]] == [*URLS, "http://a.org/%22y"]
+
+
+def test_what_is_no_seed_is_not_written():
+    with pytest.raises(InputError):
+        list(seed_lines(["mailto:a@a.org"], SeedDialect.PLAIN))

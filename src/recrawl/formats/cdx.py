@@ -97,9 +97,8 @@ def header_layout(line: bytes) -> Layout | None:
     {'key': 0, 'timestamp': 1, 'url': 2}
     """
     separator, words = (line[:1], line[1:]) if line[1:4] == b"CDX" else (b" ", line)
-    if not words.startswith(b"CDX" + separator):
-        return None
-    return _layout(words.decode("latin-1").strip().split(separator.decode("latin-1"))[1:], separator)
+    name, *letters = words.replace(separator, b" ").decode("latin-1").split() or [""]
+    return _layout(letters, separator) if name == "CDX" and letters else None
 
 
 def _first_layout(block: Block, otherwise: tuple[str, ...] | None) -> Layout:

@@ -51,8 +51,10 @@ class Answer:
         rest = itertools.chain([first], blocks)
         opening = first.text.lstrip()
         line = opening.split(b"\n", 1)[0]
-        if opening.startswith(b"["):
+        if opening.startswith(b"[") and opening[1:].lstrip()[:1] in (b"[", b"]", b""):
             yield from self._rows(rest)
+        elif opening.startswith(b"["):
+            self._report.skip("an answer without captures")  # such as the list of Common Crawl's indexes
         elif line.startswith(b"{") and _RECORDED in line:
             yield from self._recorded(rest)
         elif line.startswith(b"{") or line.rstrip().endswith(b"}"):

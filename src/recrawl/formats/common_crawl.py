@@ -20,6 +20,7 @@ from recrawl.errors import InputError, require
 from recrawl.formats.captures import NO_SIZE, NO_STATUS, RecordKind, Report, schema
 from recrawl.formats.cdx_columns import EARLIEST, LATEST, REVISIT
 from recrawl.formats.cdx_text import capture_texts
+from recrawl.formats.lines import clean
 
 ROWS = 32_768
 """Rows in a batch."""
@@ -62,7 +63,7 @@ COLUMNS = {
     "subset": _TEXT,
 }
 """The 32 columns of Common Crawl's table; the last two are the names of folders in a partitioned one."""
-_KINDS = {kind.name.lower(): int(kind) for kind in RecordKind}
+_KINDS = {kind.name.lower().encode(): int(kind) for kind in RecordKind}
 
 
 def read_common_crawl(path: Path, report: Report) -> Iterator[Any]:
@@ -77,10 +78,10 @@ def read_common_crawl(path: Path, report: Report) -> Iterator[Any]:
     pa, parquet = require("pyarrow", "columns"), require("pyarrow.parquet", "columns")
     try:
         file = parquet.ParquetFile(path)
-    except (pa.ArrowException, OSError) as error:
+        names = file.schema_arrow.names
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(f"it cannot be read as Parquet ({error})", source=str(path)) from error
     with file:
-        names = file.schema_arrow.names
         for name in ("url", "fetch_time"):
             if name not in names:
                 raise InputError(f"it has no column {name!r}: not an index of captures", source=str(path))
@@ -118,7 +119,7 @@ def _from_index(batch: Any, source: str, position: int, report: Report) -> Any: 
     count = batch.num_rows
 
     def text(name: str) -> Any:  # noqa: ANN401 - pyarrow
-        return pc.fill_null(given[name].cast(pa.string()), "") if name in given else pa.array([""] * count, pa.string())
+        return _sound(pc.fill_null(given[name].cast(pa.string()), "")) if name in given else pa.array([""] * count)
 
     def number(name: str, kind: Any, absent: int) -> Any:  # noqa: ANN401 - pyarrow
         if name not in given:
@@ -161,6 +162,16 @@ def _from_index(batch: Any, source: str, position: int, report: Report) -> Any: 
     return found if keep.all() else found.filter(pa.array(keep))
 
 
+def _sound(texts: Any) -> Any:  # noqa: ANN401 - pyarrow
+    """Texts in UTF-8, which Parquet promises and nobody checks."""
+    pa = require("pyarrow", "columns")
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return pa.array([clean(text).decode() for text in texts.cast(pa.binary()).to_pylist()], pa.string())
+    return texts
+
+
 def _kinds(given: dict[str, Any], mime: Any, status: Any) -> npt.NDArray[np.uint8]:  # noqa: ANN401 - pyarrow
     pc = require("pyarrow.compute", "columns")
     kinds = np.where(
@@ -168,7 +179,7 @@ def _kinds(given: dict[str, Any], mime: Any, status: Any) -> npt.NDArray[np.uint
     ).astype(np.uint8)
     kinds[pc.equal(status, 304).to_numpy(zero_copy_only=False)] = RecordKind.REVISIT_NOT_MODIFIED
     if "record_kind" in given:
-        words = pc.fill_null(given["record_kind"].cast("string"), "").dictionary_encode()
+        words = pc.fill_null(given["record_kind"].cast("binary"), b"").dictionary_encode()
         codes = np.array([_KINDS.get(word, 255) for word in words.dictionary.to_pylist()], np.uint8)
         told = codes[words.indices.to_numpy(zero_copy_only=False)]
         kinds = np.where(told == 255, kinds, told)  # noqa: PLR2004 - a word we do not know

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import codecs
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -57,7 +57,7 @@ def read_blocks(
     """
     position, rest, first = 0, b"", True
     passing = -1  # where a line began that is too long to hold
-    for data in _pieces(stream, source, report, size):
+    for data in _gathered(_pieces(stream, source, report, size), size):
         text = data
         if first:
             first = False
@@ -129,9 +129,23 @@ def _without_long_lines(block: Block, report: Report, longest: int) -> Iterator[
         yield _block(block.raw[begin:], block.position + begin, block.source)
 
 
+def _gathered(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """Small pieces, as from small gzip members, put together."""
+    held: list[bytes] = []
+    weight = 0
+    for piece in pieces:
+        held.append(piece)
+        weight += len(piece)
+        if weight >= size:
+            yield b"".join(held)
+            held, weight = [], 0
+    if held:
+        yield b"".join(held)
+
+
 def _pieces(stream: BinaryIO, source: str, report: Report, size: int) -> Iterator[bytes]:
     """The bytes of the file, gunzipped, in pieces of at most ``size``."""
-    data = stream.read(size)
+    data = stream.read(max(size, len(_GZIP)))
     if data.startswith(_GZIP):
         yield from _gunzipped(data, stream, source, report, size)
         return
@@ -142,30 +156,45 @@ def _pieces(stream: BinaryIO, source: str, report: Report, size: int) -> Iterato
 
 def _gunzipped(data: bytes, stream: BinaryIO, source: str, report: Report, size: int) -> Iterator[bytes]:
     """The text of a gzip file of one or many members; positions in reports are those of the file as stored."""
-    position, fed = 0, False  # how far the file is read, and whether the present member has seen anything
+    position, begun = 0, False  # how far the file is read, and whether we are inside of a member
     member = zlib.decompressobj(wbits=31)
-    held: list[bytes] = []
+    tail, ended = b"", False  # the unfinished line, and whether its member has ended
     trouble = ""
     while data and not trouble:
+        if not begun:
+            padded = len(data)
+            data = data.lstrip(b"\0")  # some writers fill up between members
+            position += padded - len(data)
+            if not data:
+                data = stream.read(size)
+                continue
         try:
-            held.append(member.decompress(data, size))
+            text = member.decompress(data, size)
         except zlib.error as error:
             trouble = f"the gzip data are damaged ({error}); what follows is not read"
             continue
-        fed = True
+        if text:
+            if ended and tail and _are_lines(tail, text):
+                text = b"\n" + text
+            yield text
+            cut = text.rfind(b"\n") + 1
+            tail, ended = (text[cut:] if cut else (tail + text)[-LONGEST_LINE:]), False
         left = member.unconsumed_tail or member.unused_data
         position += len(data) - len(left)
+        begun = not member.eof
         if member.eof:
-            member, fed = zlib.decompressobj(wbits=31), False
+            member, ended = zlib.decompressobj(wbits=31), True
         data = left or stream.read(size)
-        if not fed:
-            unpadded = data.lstrip(b"\0")  # some writers fill up between members
-            position += len(data) - len(unpadded)
-            data = unpadded or (stream.read(size) if data else b"")
-        if sum(map(len, held)) >= size:
-            yield b"".join(held)
-            held.clear()
-    if held:
-        yield b"".join(held)
-    if trouble or fed:
+    if trouble or begun:
         report.broken(trouble or "the gzip data break off", source=source, position=position)
+
+
+def _are_lines(tail: bytes, text: bytes) -> bool:
+    """Whether one member of an index ended and the next one begins with a whole line.
+
+    Some writers of ZipNum leave out the last line end of a member, others cut members anywhere. Two parts of one line
+    cannot both have eight blanks and more, nor both end an object.
+    """
+    head = text.partition(b"\n")[0]
+    blanks = tail.count(b" ")
+    return (blanks >= 8 and blanks == head.count(b" ")) or (tail.endswith(b"}") and head.endswith(b"}"))  # noqa: PLR2004

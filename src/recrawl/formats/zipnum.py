@@ -104,7 +104,8 @@ def _blocks(index: Path, report: Report) -> Iterator[Block]:
         with index.open("rb") as stream:
             for entry in read_entries(stream, str(index), report):
                 if entry.part not in files:
-                    files[entry.part] = _open_part(index, entry.part, locations, report)
+                    names = _names(index, entry.part, locations, only=not files)
+                    files[entry.part] = _open_part(index, entry.part, names, report)
                 file = files[entry.part]
                 if file is None:
                     report.skip("in a part that is missing")
@@ -129,14 +130,17 @@ def _locations(index: Path) -> dict[str, str]:
     return found
 
 
-def _open_part(index: Path, part: str, locations: dict[str, str], report: Report) -> BinaryIO | None:
-    """The file of a part. Only names inside the folder of the index or those that its ``.loc`` gives are opened."""
-    names = [locations[part]] if part in locations else [part, f"{part}.cdx.gz", f"{part}.gz"]
-    if part not in locations:
-        names.append(f"{index.stem}.cdx.gz")  # a cluster of one part, renamed as a whole
+def _names(index: Path, part: str, locations: dict[str, str], *, only: bool) -> list[str]:
+    """Where a part may lie. Without a ``.loc`` file that is beside the index and nowhere else."""
+    if part in locations:
+        return [locations[part]]
+    names = [part, f"{part}.cdx.gz", f"{part}.gz"] if part == Path(part).name else []
+    return [*names, f"{index.stem}.cdx.gz"] if only else names  # a cluster of one part may be renamed as a whole
+
+
+def _open_part(index: Path, part: str, names: list[str], report: Report) -> BinaryIO | None:
     for name in names:
-        inside = name == Path(name).name or part in locations
-        if inside and (file := index.parent / name).is_file():
+        if (file := index.parent / name).is_file():
             return file.open("rb")
     report.broken(f"the part {part!r} is missing", source=str(index), position=0)
     return None
