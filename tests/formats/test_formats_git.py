@@ -129,6 +129,18 @@ def test_a_damaged_repository_gets_its_sentence(site):
         site.read()
 
 
+def test_a_clone_without_contents_can_be_read(site):
+    site.commit(1, a_md=body("x"))
+    (site.folder / "a.md").unlink()
+    site.commit(2, b_md=body("x") + "more")
+    for name in ("HEAD~1:a.md", "HEAD:b.md"):
+        blob = site.git("rev-parse", name).strip()
+        (site.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(InputError, match="similarity of 100"):
+        site.read()
+    assert told(site.read(similarity=100)) == {"a/": [("ADD", 1), ("DEL", 2)], "b/": [("ADD", 2)]}
+
+
 def test_a_merge_is_one_commit_of_the_main_line(site):
     site.commit(10, index_md="one")
     site.git("checkout", "-q", "-b", "side")

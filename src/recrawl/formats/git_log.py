@@ -78,7 +78,8 @@ def read_commits(folder: Path, *, branch: str = "HEAD", similarity: int = 60) ->
         if process.returncode:
             complaints.seek(0)
             said = complaints.read(2_000).decode("utf-8", "replace").strip()
-            raise InputError(f"git cannot read its history ({said})", "Run git fsck there.", source=str(folder))
+            remedy = "Run git fsck there. In a clone without contents, ask for a similarity of 100."
+            raise InputError(f"git cannot read its history ({said})", remedy, source=str(folder))
 
 
 def _ask(folder: Path, *words: str, what: str) -> bytes:
