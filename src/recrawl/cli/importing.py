@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from recrawl.cli.workspace import Workspace
-    from recrawl.crawl.importing import Cleaning
+    from recrawl.crawl.importing import Cleaning, Importer
     from recrawl.crawl.sources import Brought
     from recrawl.store.base import Store
 
@@ -27,12 +28,16 @@ recrawl import crawls/ -w my-archive           everything in a folder, whatever 
 recrawl import index.cdx.gz --merge-within 1h
 recrawl import old.warc.gz --digests-only      quicker: by digests, not by text and links
 recrawl import site-sources/ --base-url https://example.org/
+recrawl import 'https://web.archive.org/cdx/search/cdx?url=example.org/*'
 """
 _SHOWN_ERRORS = 20
 
 
 def import_(  # noqa: PLR0913 - one argument an option
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files or folders.", show_default=False)],
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH|URL...", help="Files, folders, CDX queries or TimeMaps.", show_default=False),
+    ],
     *,
     merge_within: Annotated[
         str, typer.Option(help="Several downloads of a page within this time are one, of which the best stands.")
@@ -54,7 +59,7 @@ def import_(  # noqa: PLR0913 - one argument an option
     Reads WARC and ARC files, CDX and CDXJ indexes, ZipNum clusters, answers of CDX servers, Common Crawl's columnar
     index, Heritrix's crawl.log, Memento TimeMaps, WACZ packages, sitemaps and feeds, git repositories of a site's
     sources, recorded change histories, and recrawl's own export. What a file is, is told from its content; folders
-    are read whole.
+    are read whole. The URL of a CDX query or of a TimeMap asks that archive, politely, for all it has.
 
     Every capture becomes a visit. Whether a page had changed since the capture before is judged by digests and, where
     the bytes are there, by text and links. What sitemaps say is kept as a claim, not as a visit.
@@ -67,9 +72,11 @@ def import_(  # noqa: PLR0913 - one argument an option
 
     from recrawl.crawl.importing import Cleaning
 
+    paths = [Path(source) for source in sources if not _is_url(source)]
     for path in paths:
         if not path.exists():
             raise InputError(f"There is no {path}.", "Check the path.")
+    urls = [source for source in sources if _is_url(source)]
     place = open_workspace(workspace, parse_assignments(assignments or []))
     choices = _Choices(Cleaning(parse_duration(merge_within), depth), base_url, digests_only, strict)
     errors: list[str] = []
@@ -81,7 +88,7 @@ def import_(  # noqa: PLR0913 - one argument an option
         TimeElapsedColumn(),
     )
     with place.open_store() as store, Progress(*columns, console=Console(stderr=True)) as bar:
-        brought, recorded = _import(place, store, paths, choices, bar, errors)
+        brought, recorded = _import(place, store, paths, urls, choices, bar, errors)
     _print(brought, recorded, errors, json_output)
 
 
@@ -96,7 +103,13 @@ class _Choices:
 
 
 def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
-    place: Workspace, store: Store, paths: list[Path], choices: _Choices, bar: Progress, errors: list[str]
+    place: Workspace,
+    store: Store,
+    paths: list[Path],
+    urls: list[str],
+    choices: _Choices,
+    bar: Progress,
+    errors: list[str],
 ) -> tuple[list[Brought], int]:
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.importing import Importer
@@ -116,6 +129,7 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
         strict=choices.strict,
     )
     brought = [found for path in paths for found in sources.bring(path)]
+    brought += asyncio.run(_ask(place, store, importer, urls, choices, errors)) if urls else []
     touched = importer.touched()
     judging = bar.add_task("pages judged by digest", total=len(touched))
     recorded = importer.judge(lambda done, _all: bar.update(judging, completed=done))
@@ -126,11 +140,40 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
     return brought, recorded
 
 
+async def _ask(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
+    place: Workspace, store: Store, importer: Importer, urls: list[str], choices: _Choices, errors: list[str]
+) -> list[Brought]:
+    """Ask archives for what they hold."""
+    from recrawl.cli.wiring import limits_of, politeness_of
+    from recrawl.crawl.clock import RealClock
+    from recrawl.crawl.remote import RemoteArchives
+    from recrawl.crawl.sources import Brought
+    from recrawl.fetch.archive_client import ArchiveClient, Manners
+    from recrawl.fetch.http import HttpFetcher
+    from recrawl.formats.captures import Report
+    from recrawl.formats.sniff import Format
+
+    clock, settings = RealClock(), place.configuration.settings
+    brought = []
+    async with HttpFetcher(clock, settings.fetch.agent(), limits=limits_of(settings.fetch)) as fetcher:
+        for url in urls:
+            client = ArchiveClient(fetcher, clock, Manners(politeness_of(settings.politeness)))
+            report = Report(strict=choices.strict, on_bad=lambda error: errors.append(str(error)))
+            mark = await RemoteArchives(store, importer, client, clock).bring(url, report)
+            what = Format.TIMEMAP if "/timemap/" in url else Format.CDX_ANSWER
+            brought.append(Brought(url, what, mark, report.skipped))
+    return brought
+
+
+def _is_url(source: str) -> bool:
+    return source.startswith(("http://", "https://"))
+
+
 def _print(brought: list[Brought], recorded: int, errors: list[str], json_output: bool) -> None:
     from recrawl.cli.tables import print_columns, print_json, rows_of
 
     columns: dict[str, list[Any]] = {
-        "source": [str(one.path) for one in brought],
+        "source": [one.source for one in brought],
         "format": [one.format.value for one in brought],
         "accepted": [one.mark.accepted for one in brought],
         "skipped": [sum(one.skipped.values()) for one in brought],

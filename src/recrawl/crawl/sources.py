@@ -43,7 +43,8 @@ _ENDS = 65_536
 class Brought:
     """What became of one source."""
 
-    path: Path
+    source: str
+    """Path or URL."""
     format: Format
     mark: ImportMark
     skipped: dict[str, int]
@@ -94,7 +95,7 @@ class Sources:
             report.bad += 1
             self._on_bad(unreadable)
             mark = ImportMark(str(path), "", broken=report.bad)
-        yield Brought(path, what, mark, report.skipped)
+        yield Brought(str(path), what, mark, report.skipped)
 
     # -- by what comes out ----------------------------------------------------------------------
 
@@ -178,7 +179,11 @@ class Sources:
         with WaczReader(path, report) as package:
             self._warc_folder.mkdir(parents=True, exist_ok=True)
             for name in package.warcs:
-                file = package.extract(name, self._warc_folder)
+                try:
+                    file = package.extract(name, self._warc_folder)
+                except InputError as damaged:
+                    report.broken(damaged.what, source=str(path), position=0, remedy=damaged.remedy)
+                    continue
                 part = self._captures(file, index_warc(file, report), report, str(file.resolve()))
                 mark = replace(mark, position=mark.position + 1, accepted=mark.accepted + part.accepted)
         return self._finished(mark, report)
