@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 from recrawl.errors import InputError
 from recrawl.formats.arc_stream import DamageError, Source
 from recrawl.formats.captures import NO_SIZE, RecordKind, Report
-from recrawl.formats.warc_fields import EARLIEST, LATEST, Head, parse_date, target_of
+from recrawl.formats.warc_fields import EARLIEST, LATEST, parse_date, target_of
 from recrawl.formats.warc_payload import MAX_BODY, begin, digests, rest
 from recrawl.formats.warc_reader import OUT_OF_RANGE, opened
 from recrawl.formats.warc_rows import Row, Rows
@@ -62,7 +62,7 @@ def read_arc_capture(path: Path, offset: int, *, max_body: int = MAX_BODY) -> Ca
     with opened(path) as file:
         source = Source(file, offset)
         try:
-            line = _parsed(source.line())
+            line = _parsed(source.line()) if source.can_begin else None
             time = parse_date(line.date) if line else None
         except DamageError:
             line = time = None
@@ -116,34 +116,34 @@ def _one(source: Source, at: int, name: str, report: Report) -> Row | None:
     if not 0 <= line.length <= _MAX_LENGTH:
         raise DamageError(f"the record cannot have a length of {line.length}")
     source.limit(line.length)
+    row = None
     if line.target.startswith(_FILE_DESCRIPTION):
         report.skip("filedesc")
-        source.finish()
-        return None
-    time = parse_date(line.date)
-    if time is None or not EARLIEST <= time < LATEST:
-        if time is None:
-            report.broken(f"the date {line.date[:40]!r} is none", source=name, position=at)
-        else:
-            report.skip(OUT_OF_RANGE)
-        source.finish()
-        return None
-    first, head = begin(source.read, line.length)
-    written = digests(source.read, line.length, first, head)
-    row = _row(line, time, head, written[0] if written else "")
-    ends_well = source.ends_well()
-    missing = source.finish()
-    if missing or not ends_well:
-        have = f"ends after {line.length - missing} of" if missing else "does not end after"
-        report.broken(f"the record {have} its {line.length} bytes", source=name, position=at)
-        source.search()
+    elif (time := parse_date(line.date)) is None:
+        report.broken(f"the date {line.date[:40]!r} is none", source=name, position=at)
+    elif not EARLIEST <= time < LATEST:
+        report.skip(OUT_OF_RANGE)
+    else:
+        row = _row(line, time, source)
+    _leave(source, line, at, name, report)
     return row
 
 
-def _row(line: Line, time: float, head: Head, digest: str) -> Row:
+def _leave(source: Source, line: Line, at: int, name: str, report: Report) -> None:
+    """Go behind the record; if its length is wrong, to where the next one can begin."""
+    missing = source.finish()
+    if missing or not source.ends_well():
+        have = f"ends after {line.length - missing} of" if missing else "does not end after"
+        report.broken(f"the record {have} its {line.length} bytes", source=name, position=at)
+        source.search()
+
+
+def _row(line: Line, time: float, source: Source) -> Row:
+    first, head = begin(source.read, line.length)
+    written = digests(source.read, line.length, first, head)
     kind = RecordKind.RESPONSE if head.length else RecordKind.RESOURCE
-    mime = head.mime or line.mime
-    return Row(target_of(line.target), time, kind, head.status, mime, digest, line.length - head.length)
+    size, digest = line.length - head.length, written[0] if written else ""
+    return Row(target_of(line.target), time, kind, head.status, head.mime or line.mime, digest, size)
 
 
 def _parsed(line: bytes) -> Line | None:

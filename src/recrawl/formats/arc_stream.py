@@ -13,9 +13,10 @@ from recrawl.formats.warc_members import GZIP
 MAX_LINE = 64 << 10
 """Bytes of the line that begins a record; a longer one is damage."""
 _BLOCK = 64 << 10
-_NEXT_LINE = re.compile(
-    rb"\n(?=[A-Za-z][\w+.-]*:\S[^\n]{0,4000} \d{1,3}(?:\.\d{1,3}){3} \d{12,14} [^\n]{0,200} \d{1,15}\r?\n)"
-)
+_LINE = rb"\S[^\n]{0,4000} \d{1,3}(?:\.\d{1,3}){3} \d{12,14} [^\n]{0,200} \d{1,15}\r?\n"
+_NEXT_LINE = re.compile(rb"\n(?=[A-Za-z][\w+.-]*:" + _LINE + rb")")
+_USUAL_LINE = re.compile(rb"(?:https?|ftp|gopher|dns|whois|filedesc|metadata):" + _LINE)
+"""Some tools put no new line between records: then only a URL that is surely whole marks the next."""
 _LONGEST = 8 << 10
 
 
@@ -37,6 +38,7 @@ class Source:
         self._inflater: Any = None
         self._passed = 0  # bytes read of the current member
         self._left = 0  # bytes of the current block
+        self._last = b""  # byte read
 
     @property
     def at(self) -> int:
@@ -47,6 +49,13 @@ class Source:
     def alone(self) -> bool:
         """Whether the next byte can be found again: it is the first of its member, or the file is plain."""
         return not self._packed or self._passed == 0
+
+    @property
+    def can_begin(self) -> bool:
+        """Whether a record can begin where the source does."""
+        if self._packed or self._mark == 0 or os.pread(self._descriptor, 1, self._mark - 1) == b"\n":
+            return True
+        return _USUAL_LINE.match(os.pread(self._descriptor, _LONGEST, self._mark)) is not None
 
     def length_from(self, at: int) -> int:
         """Stored bytes of the record that began at ``at`` and is read; ``NO_SIZE`` if its member goes on."""
@@ -61,6 +70,8 @@ class Source:
             if self._buffer:
                 self._mark = self.at
                 return True
+        if self._inflater is not None and not self._passed:
+            raise DamageError("the gzip stream ends before anything was in it")
         return False
 
     def line(self) -> bytes:
@@ -100,14 +111,14 @@ class Source:
         """Whether a new line, another record or the end follows the block just read: then its length is right."""
         while not self._packed and len(self._buffer) < _LONGEST and self._fill():
             pass
-        return (
-            self._packed
-            or self._buffer[:1] in (b"", b"\n", b"\r")
-            or _NEXT_LINE.match(b"\n" + self._buffer[:_LONGEST]) is not None
-        )
+        if self._packed or self._buffer[:1] in (b"", b"\n", b"\r"):
+            return True
+        if self._last == b"\n":
+            return _NEXT_LINE.match(b"\n" + self._buffer[:_LONGEST]) is not None
+        return _USUAL_LINE.match(self._buffer) is not None
 
     def search(self) -> bool:
-        """Go to the next place after the current record where one can begin; whether there is one."""
+        """Go to the next place after the current record where one can begin, or to the end; whether there is one."""
         pattern = re.compile(re.escape(GZIP)) if self._packed else _NEXT_LINE
         start = self._frame + 1 if self._packed else self._mark
         while block := os.pread(self._descriptor, (1 << 20) + _LONGEST, start):
@@ -116,11 +127,13 @@ class Source:
                 self._begin(start + (found.start() if self._packed else found.end()))
                 return True
             start += 1 << 20
+        self._begin(os.fstat(self._descriptor).st_size)
         return False
 
     def _take(self, count: int) -> bytes:
         piece, self._buffer = self._buffer[:count], self._buffer[count:]
         self._passed += len(piece)
+        self._last = piece[-1:] or self._last
         return piece
 
     def _drop_newlines(self) -> None:
