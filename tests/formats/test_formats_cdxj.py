@@ -292,3 +292,23 @@ def test_what_is_written_is_read_again(captures):
     assert again.getvalue() == target.getvalue()
     for name in ("time", "status", "digest", "offset", "length"):
         assert sorted(row[name] for row in found) == sorted(row[name] for row in captures)
+
+
+def test_pywb_reads_what_we_write():
+    judge = pytest.importorskip("pywb.warcserver.index.cdxobject", reason="pywb is a judge at test time only")
+    target = io.BytesIO()
+    odd = PYWB.replace(b"http://a.org/", 'http://a.org/é\\"x'.encode())
+    batches = list(read_cdxj(io.BytesIO(PYWB + odd), "x", Report(strict=True)))
+    write_cdxj(batches, target)
+    found = [judge.CDXObject(line) for line in target.getvalue().splitlines()]
+    assert sorted(one["url"] for one in found) == ["http://a.org/", "http://a.org/%C3%A9%22x"]  # pywb escapes
+    for one in found:
+        fields = ("urlkey", "timestamp", "mime", "status", "digest", "length", "offset", "filename")
+        expected = ("org,a)/", "20200102030405", "text/html", "200", "ABC", "11", "22", "a.warc.gz")
+        assert tuple(one[name] for name in fields) == expected
+
+
+def test_a_file_of_nothing_but_nonsense_is_told_in_reasonable_time():
+    report = Report()
+    assert rows(b"nonsense\n" * 200_000, report) == []
+    assert report.bad == 200_000

@@ -98,7 +98,8 @@ def header_layout(line: bytes) -> Layout | None:
     """
     separator, words = (line[:1], line[1:]) if line[1:4] == b"CDX" else (b" ", line)
     name, *letters = words.replace(separator, b" ").decode("latin-1").split() or [""]
-    return _layout(letters, separator) if name == "CDX" and letters else None
+    named = name == "CDX" and letters and all(len(letter) == 1 for letter in letters)
+    return _layout(letters, separator) if named else None
 
 
 def _first_layout(block: Block, otherwise: tuple[str, ...] | None) -> Layout:
@@ -122,26 +123,29 @@ def _first_layout(block: Block, otherwise: tuple[str, ...] | None) -> Layout:
 
 def _sections(block: Block, layout: Layout) -> Iterator[tuple[Block, Layout]]:
     """The block, cut where a line names the fields anew: files that were put together have several such lines."""
-    text = block.text
-    if b"CDX" not in text[:4] and b"\n CDX " not in text and b"\nCDX " not in text:
+    text, begin, place = block.text, 0, block.text.find(b"CDX")
+    while place >= 0:
+        start = text.rfind(b"\n", 0, place) + 1
+        end = text.index(b"\n", place)
+        found = header_layout(text[start:end]) if place - start <= 1 else None
+        if found is not None:
+            if start > begin:
+                yield _part(block, begin, start), layout
+            layout, begin = found, end + 1
+        place = text.find(b"CDX", place + 3)
+    if begin == 0:
         yield block, layout
-        return
-    raw, begin, position = block.raw.split(b"\n"), 0, block.position
-    lines = text.split(b"\n")
-    for number, line in enumerate(lines[:-1]):
-        found = header_layout(line)
-        if found is None:
-            continue
-        if number > begin:
-            yield _lines(block, lines, raw, slice(begin, number), position), layout
-        position += sum(len(one) + 1 for one in raw[begin : number + 1])
-        layout, begin = found, number + 1
-    if begin < len(lines) - 1:
-        yield _lines(block, lines, raw, slice(begin, len(lines) - 1), position), layout
+    elif begin < len(text):
+        yield _part(block, begin, len(text)), layout
 
 
-def _lines(block: Block, lines: list[bytes], raw: list[bytes], which: slice, position: int) -> Block:
-    return Block(b"\n".join(lines[which]) + b"\n", b"\n".join(raw[which]) + b"\n", position, block.source)
+def _part(block: Block, begin: int, end: int) -> Block:
+    """Some lines of a block, by where they begin and end in its text."""
+    first = block.text.count(b"\n", 0, begin)
+    last = first + block.text.count(b"\n", begin, end)
+    start = block.place(first)
+    raw = block.raw[start - block.position : block.place(last) - block.position]
+    return Block(block.text[begin:end], raw, start, block.source)
 
 
 def _captures(block: Block, layout: Layout, report: Report) -> Any:  # noqa: ANN401 - a pyarrow.RecordBatch

@@ -190,6 +190,8 @@ class _Cutter:
     def _tidy(self) -> npt.NDArray[np.bool_]:
         """Lines without escapes and control characters: there a quote is a quote."""
         tidy = np.ones(len(self.ends), np.bool_)
+        if b"\\" not in self.block.text and np.count_nonzero(self.text < ord(" ")) == len(self.ends):
+            return tidy
         wild = (self.text == ord("\\")) | (self.text < ord(" "))
         wild[self.ends] = False
         tidy[np.searchsorted(self.ends, np.flatnonzero(wild))] = False

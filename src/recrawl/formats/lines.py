@@ -12,9 +12,11 @@ import codecs
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from recrawl.formats.captures import Report
 
@@ -26,7 +28,7 @@ _GZIP = b"\x1f\x8b"
 _BOM = codecs.BOM_UTF8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Block:
     """Some whole lines of a file, each ended by a line feed."""
 
@@ -40,11 +42,12 @@ class Block:
     """The file, as messages name it."""
 
     def place(self, line: int) -> int:
-        """Where the line with this number begins in the file. Takes a pass over the block: for messages only."""
-        if line == 0:
-            return self.position
-        ends = np.flatnonzero(np.frombuffer(self.raw, np.uint8) == ord("\n"))
-        return self.position + int(ends[line - 1]) + 1
+        """Where the line with this number begins in the file."""
+        return self.position + (int(self._ends[line - 1]) + 1 if line else 0)
+
+    @cached_property
+    def _ends(self) -> npt.NDArray[np.intp]:
+        return np.flatnonzero(np.frombuffer(self.raw, np.uint8) == ord("\n"))
 
 
 def read_blocks(
@@ -111,8 +114,9 @@ def _block(raw: bytes, position: int, source: str) -> Block:
 
 def _without_long_lines(block: Block, report: Report, longest: int) -> Iterator[Block]:
     """The block, in parts where lines between are too long."""
-    if len(block.raw) <= longest:
-        yield block
+    half = longest // 2 + 1
+    if all(block.raw.find(b"\n", at, at + half) >= 0 for at in range(0, len(block.raw) - half, half)):
+        yield block  # no line can be too long where every half of its length has an end
         return
     ends = np.flatnonzero(np.frombuffer(block.raw, np.uint8) == ord("\n")) + 1
     lengths = np.diff(ends, prepend=0)
