@@ -129,3 +129,45 @@ def test_everything_at_hand_can_be_imported(run, workspace, data_folder):
     assert by_folder["arc"] > 100
     assert by_folder["timemap"] > 100
     assert by_folder["sitemap"] > 100
+
+
+@pytest.mark.parametrize("what", ["cdxj", "cdx", "index"])
+def test_an_exported_index_is_imported_as_it_was(what, run, workspace, tmp_path):
+    (tmp_path / "a.cdx").write_bytes(CDX)
+    run("import", tmp_path / "a.cdx", "-w", workspace)
+    file = tmp_path / f"out.{'parquet' if what == 'index' else what}"
+    assert run("export", file, "--what", what, "-w", workspace).returncode == 0
+    run("init", tmp_path / "other")
+    done = run("import", file, "-w", tmp_path / "other")
+    assert done.returncode == 0, done.stderr
+    assert rows(tmp_path / "other") == rows(workspace)
+
+
+@pytest.mark.parametrize("ending", ["link", "json", "cdxj"])
+def test_an_exported_timemap_is_imported_as_it_was(ending, run, workspace, tmp_path):
+    (tmp_path / "a.cdx").write_bytes(CDX)
+    run("import", tmp_path / "a.cdx", "-w", workspace)
+    file = tmp_path / f"map.{ending}"
+    assert run("export", file, "--what", "timemap", "--url", "http://example.com/", "-w", workspace).returncode == 0
+    run("init", tmp_path / "other")
+    assert run("import", file, "-w", tmp_path / "other").returncode == 0
+    assert [row[:2] for row in rows(tmp_path / "other")] == [
+        row[:2] for row in rows(workspace) if row[0].endswith(".com/")
+    ]
+
+
+def test_seeds_and_graph_name_every_page(run, workspace, tmp_path):
+    (tmp_path / "a.cdx").write_bytes(CDX)
+    run("import", tmp_path / "a.cdx", "-w", workspace)
+    for what in ("seeds", "seeds-heritrix", "seeds-nutch", "seeds-browsertrix", "graph"):
+        assert run("export", tmp_path / what, "--what", what, "-w", workspace).returncode == 0
+        text = (tmp_path / what).read_text()
+        assert "http://example.com/x" in text
+
+
+def test_what_cannot_be_exported_is_said_with_a_remedy(run, workspace, tmp_path):
+    assert "--url" in run("export", tmp_path / "m.link", "--what", "timemap", "-w", workspace).stderr
+    assert run("export", tmp_path / "a.wacz", "--what", "wacz", "-w", workspace).returncode == 1
+    assert not (tmp_path / "a.wacz").exists()
+    missing = run("export", tmp_path / "no" / "where.cdx", "--what", "cdx", "-w", workspace)
+    assert "Check the folder" in missing.stderr

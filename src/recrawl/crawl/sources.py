@@ -143,24 +143,24 @@ class Sources:
             self._store.add_claims(claims, mark)
         return self._finished(mark, report)
 
-    def _git(self, path: Path, _report: Report) -> ImportMark:
+    def _git(self, path: Path, report: Report) -> ImportMark:
         if not self._base_url:
             raise InputError(
                 "this is a git repository, and nobody said where its pages are published",
                 "Say it with --base-url https://example.org/.",
                 source=str(path),
             )
-        return self._changes(path, [read_git(path, PathRule(self._base_url)).changes()])
+        return self._changes(path, [read_git(path, PathRule(self._base_url), report=report).changes()])
 
     def _changes(self, path: Path, logs: Iterable[ChangeLog]) -> ImportMark:
-        """Exact change times become visits that came at the moment of each change."""
+        """Exact change times become visits that came at the moment of each change, and one more at the end of the log."""
         mark = ImportMark(str(path.resolve()), "")
         for log in logs:
             page = self._store.discover(log.urls, self._clock.now())
-            visits = log.visits()
+            visits = log.visits(until=float(log.time.max()) if len(log) else None)
             exact = np.where(visits.kinds != 0, visits.kinds | np.uint16(ChangeKind.EXACT), visits.kinds)
             self._store.record(replace(visits, page=page[visits.page], kinds=exact))
-            mark = replace(mark, position=mark.position + 1, accepted=mark.accepted + len(visits))
+            mark = replace(mark, position=mark.position + 1, accepted=mark.accepted + len(log))
         return mark
 
     def _parquet(self, path: Path, report: Report) -> ImportMark:
