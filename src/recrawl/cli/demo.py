@@ -134,6 +134,7 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
                 limits=limits_of(said.fetch),
                 politeness=politeness_of(said.politeness),
                 archive=warc_info_of(said.archive, said.fetch),
+                roll_size=said.archive.roll_size,
                 quirks=Quirks.mild(),
                 seed=seed,
             )

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 EXAMPLES = """
 recrawl export visits.parquet -w my-archive
 recrawl export histories.parquet --what histories
-recrawl export index.cdxj --what cdxj             for pywb and other replay tools
-recrawl export archive.wacz --what wacz           everything in one file
+recrawl export index.cdxj                         for pywb and other replay tools
+recrawl export archive.wacz                       everything in one file
 recrawl export seeds.txt --what seeds-heritrix
-recrawl export page.link --what timemap --url https://example.org/
+recrawl export page.link --url https://example.org/
 """
 
 
@@ -48,7 +48,10 @@ class What(enum.StrEnum):
 
 def export(  # noqa: PLR0913 - one argument an option
     file: Annotated[Path, typer.Argument(help="The file to write; replaced once it is complete.")],
-    what: Annotated[What, typer.Option(help="What to write.")] = What.VISITS,
+    what: Annotated[
+        What | None,
+        typer.Option(help="What to write; told from the ending of the file if left out.", show_default=False),
+    ] = None,
     host: HostOption = None,
     *,
     url: Annotated[str, typer.Option(help="The page of a timemap.")] = "",
@@ -71,6 +74,7 @@ def export(  # noqa: PLR0913 - one argument an option
     from recrawl.cli.knowledge import host_id
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
+    what = what or _BY_ENDING.get(file.suffix.lower(), What.VISITS)
     with place.open_store() as store:
         chosen = host_id(store, host)
         if what in (What.VISITS, What.HISTORIES):
@@ -188,6 +192,14 @@ def _whole(file: Path, write: Callable[[BinaryIO], int | None]) -> int:
     return count or 0
 
 
+_BY_ENDING = {
+    ".cdxj": What.CDXJ,
+    ".cdx": What.CDX,
+    ".wacz": What.WACZ,
+    ".graphml": What.GRAPH,
+    ".txt": What.SEEDS,
+    ".link": What.TIMEMAP,
+}
 _WRITERS: dict[What, Callable[[Workspace, Store, Path, str], str]] = {
     What.CDXJ: lambda *given: _index(*given, cdxj=True),
     What.CDX: lambda *given: _index(*given, cdxj=False),

@@ -230,6 +230,7 @@ class ArchiveSettings:
     """Where the bytes go."""
 
     prefix: str = _setting("recrawl", TEXT, "First part of the name of every WARC file.")
+    roll_size: int = _setting(1_000_000_000, COUNT, "Bytes after which a WARC file is closed and a new one begun.")
 
 
 @dataclass(frozen=True, slots=True)

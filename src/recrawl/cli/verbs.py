@@ -38,7 +38,7 @@ VERBS = (
     Verb("status", "status:status", "Say what there is, how fresh it is and what is due."),
     Verb("list", "listing:listing", "List pages, hosts or visits."),
     Verb("rates", "rates:rates", "Estimate how often each page changes, and how sure that is."),
-    Verb("export", "export:export", "Write visits or histories to a Parquet file."),
+    Verb("export", "export:export", "Write what the workspace holds in a form that other tools read."),
     Verb("config", "config:app", "Show the settings and where each comes from."),
     Verb("demo", "demo:demo", "Watch the whole job on a small web that really changes."),
 )

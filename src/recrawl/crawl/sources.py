@@ -153,7 +153,7 @@ class Sources:
         return self._changes(path, [read_git(path, PathRule(self._base_url), report=report).changes()])
 
     def _changes(self, path: Path, logs: Iterable[ChangeLog]) -> ImportMark:
-        """Exact change times become visits that came at the moment of each change, and one more at the end of the log."""
+        """Exact change times become visits at the moment of each change, and one more at the end of the log."""
         mark = ImportMark(str(path.resolve()), "")
         for log in logs:
             page = self._store.discover(log.urls, self._clock.now())

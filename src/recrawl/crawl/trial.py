@@ -25,7 +25,7 @@ from recrawl.crawl.visitor import Visitor
 from recrawl.detect import decoded
 from recrawl.fetch.http import HttpFetcher, Limits
 from recrawl.fetch.robots import RobotsCache
-from recrawl.formats.warc import WarcInfo, WarcWriter
+from recrawl.formats.warc import ROLL_SIZE, WarcInfo, WarcWriter
 from recrawl.living.quirks import Quirks
 from recrawl.living.requests import Requests
 from recrawl.living.web import LivingWeb
@@ -49,6 +49,8 @@ class TrialSettings:
     limits: Limits = field(default_factory=Limits)
     politeness: PolitenessRules = field(default_factory=PolitenessRules)
     archive: WarcInfo = field(default_factory=WarcInfo)
+    roll_size: int = ROLL_SIZE
+    """Bytes after which an archive file is closed and a new one begun."""
     quirks: Quirks = field(default_factory=Quirks.none)
     seed: int = 0
     """Of the server's prose and quirks."""
@@ -100,7 +102,7 @@ async def run_trial(  # noqa: PLR0913 - what takes part, and who wants to know
     span = web.end - web.start
     with (
         LivingWeb(web, clock, quirks=settings.quirks, seed=settings.seed) as living,
-        WarcWriter(folder / "warc", clock, settings.archive) as writer,
+        WarcWriter(folder / "warc", clock, settings.archive, roll_size=settings.roll_size) as writer,
         (folder / "recrawl.log").open("a", encoding="utf-8") as stream,
     ):
         pins = dict.fromkeys(living.hosts(), living.ip)
