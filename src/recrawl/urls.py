@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
-from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import ada_url
 
@@ -28,7 +27,10 @@ _SESSIONS_IN_QUERY = tuple(
         "cfid=[^&]+&cftoken=[^&]+",
     )
 )
-_UNESCAPED = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"  # beside letters and digits; all else of a key is percent-escaped
+_ESCAPE = re.compile(rb"%([0-9a-fA-F]{2})")
+_NESTED = 32  # escapes of escapes that are undone; a longer chain is made to cost time
+_KEPT = frozenset(range(ord("!"), ord("~") + 1)) - {ord("#"), ord("%")}
+_WRITTEN = [chr(byte) if byte in _KEPT else f"%{byte:02x}" for byte in range(256)]  # how a key writes each byte
 _REVERSED = re.compile(r"([a-z0-9_,.-]+|\[[0-9a-f:.]+\])(:\d+)?\)(/.*|$)")
 
 
@@ -158,7 +160,8 @@ def _sorted_query(query: str) -> str:
     query = query.lower()
     if "sid=" in query or "cftoken=" in query or "sessionid" in query:
         for session in _SESSIONS_IN_QUERY:
-            query = session.sub(r"\1", query, count=1)
+            if (found := session.match(query)) is not None:
+                query = found[1] + query[found.end() :]
     if "&" in query:
         query = "&".join(sorted(query.split("&"), key=_argument))
     return query
@@ -170,8 +173,11 @@ def _argument(text: str) -> list[str]:
 
 
 def _least_escaped(text: str) -> str:
-    """All percent-escapes undone, however often they were applied, and only what needs one escaped again."""
+    """All percent-escapes undone, even where they were applied again and again; only what needs one escaped again."""
     data = text.encode()
-    while (plain := unquote_to_bytes(data)) != data:
+    for _ in range(_NESTED):
+        plain = _ESCAPE.sub(lambda escape: bytes.fromhex(escape[1].decode()), data)
+        if plain == data:
+            break
         data = plain
-    return quote_from_bytes(data, safe=_UNESCAPED)
+    return "".join([_WRITTEN[byte] for byte in data])

@@ -160,3 +160,18 @@ def test_keys_of_requests_with_a_body(url, method, body, key):
 
 def test_an_address_and_its_key_agree():
     assert address("http://www.example.com/B?z&a").key == surt("http://example.com/b?a&z")
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "?" + "sid=" * 250_000,
+        "%25" * 300_000,
+        "%" + "25" * 400_000,
+        "?" + "cfid=a&" * 100_000,
+        "(" * 500_000,
+        "/" * 900_000,
+    ],
+)
+def test_no_url_takes_long(tail):
+    assert surt(f"http://example.com/{tail}") is not None
