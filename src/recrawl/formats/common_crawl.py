@@ -228,12 +228,14 @@ class _Files:
         self.rows += table.num_rows
 
     def __exit__(self, kind: type[BaseException] | None, *_details: object) -> None:
-        for writer in self._writers.values():
-            writer.close()
-        for file, part in self._parts.items():
+        try:
+            for writer in self._writers.values():
+                writer.close()
             if kind is None:
-                part.replace(file)
-            else:
+                for file, part in self._parts.items():
+                    part.replace(file)
+        finally:
+            for part in self._parts.values():
                 part.unlink(missing_ok=True)
 
 
