@@ -80,7 +80,7 @@ def text_of_bytes(value: bytes) -> str:
 def target_of(value: bytes) -> str:
     """A target URI without the angle brackets that some versions of wget put around it."""
     text = text_of_bytes(value.strip())
-    return text[1:-1] if text.startswith("<") and text.endswith(">") else text
+    return text[1:-1] if text[:1] == "<" and text[-1:] == ">" else text
 
 
 def digest_of(value: bytes | None) -> str:
@@ -118,17 +118,16 @@ def head_of(block: bytes) -> Head | None:
 def head_up_to(block: bytes, length: int) -> Head:
     """The head that is the first ``length`` bytes of a block."""
     head = block[:length].lower()
-    status = _STATUS.match(head)
-    mime, chunked = _after(head, b"\ncontent-type", _MEDIA_TYPE), _after(head, b"\ntransfer-encoding", _CHUNKED)
+    status, mime, chunked = _STATUS.match(head), None, None
+    at = head.find(b"\ncontent-type")  # to search for a plain name is quicker than for any pattern
+    if at >= 0:
+        mime = _MEDIA_TYPE.match(head, at + 13)
+    at = head.find(b"\ntransfer-encoding")
+    if at >= 0:
+        chunked = _CHUNKED.match(head, at + 18)
     return Head(
         length,
         int(status[1]) if status else NO_STATUS,
-        mime[1].strip().decode("latin-1") if mime else "",
+        mime[1].decode("latin-1").rstrip() if mime else "",
         chunked is not None,
     )
-
-
-def _after(head: bytes, name: bytes, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
-    """What the first field of a name says; searching for its plain name is quicker than any pattern."""
-    at = head.find(name)
-    return pattern.match(head, at + len(name)) if at >= 0 else None

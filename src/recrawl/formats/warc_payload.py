@@ -15,7 +15,7 @@ MAX_HEADERS = 256 << 10
 """Bytes of one header block, WARC's or HTTP's; longer ones are damage."""
 MAX_BODY = 256 << 20
 """Bytes of a body that are read into memory unless asked for more."""
-_FIRST = 4096
+_FIRST = 1024
 _PIECE = 1 << 20
 
 Read = Callable[[int], bytes]

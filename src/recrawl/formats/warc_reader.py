@@ -118,18 +118,19 @@ class _Index:
         """Take a record; the row it makes waits."""
         self._before, self._at = self._at, at
         name = self._names.get(int(record.record_type))
-        if name is not None:
-            self._report.skip(name)
-            return
-        found = self.row(record, at)
-        self._waiting = found[0] if found else None
+        if name is None:
+            found = self.row(record, at)
+            self._waiting = found[0] if found else None
+        else:
+            skipped = self._report.skipped
+            skipped[name] = skipped.get(name, 0) + 1
 
     def pending(self, following: int | None) -> bool:
         """Place the row that waits, now that the position of the record behind it is known; whether a batch is full."""
-        row, at = self._waiting, self._at
+        row = self._waiting
         if row is None:
             return False
-        self._waiting = None
+        self._waiting, at = None, self._at
         end = self._size if following is None else following
         alone = self._before < at < end and os.pread(self._descriptor, len(self._magic), at) == self._magic
         if alone or self._magic == PLAIN:
