@@ -8,6 +8,7 @@ removed. URLs with one key are one page.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 import ada_url
@@ -45,6 +46,7 @@ class Address(NamedTuple):
     """SURT: the identity of the page."""
 
 
+@lru_cache(maxsize=1 << 16)  # links repeat from page to page and from version to version
 def address(url: str, base: str | None = None) -> Address | None:
     """Normalise a URL, or a link found on the page ``base``; ``None`` if it is not an http(s) URL.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 _TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?"
@@ -229,6 +230,7 @@ def drop_noisy_elements(tree: Any) -> None:  # noqa: ANN401 - a selectolax tree,
             node.decompose()
 
 
+@lru_cache(maxsize=1 << 16)  # the same links come up from version to version
 def is_noisy_key(key: str) -> bool:
     """True if the query of a SURT key carries a nonce, so that the same link looks new on every visit.
 
