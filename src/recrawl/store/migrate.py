@@ -22,7 +22,7 @@ REVISIONS = tuple(sorted(path.name.partition("_")[0] for path in MIGRATIONS.glob
 def needs_upgrade(found: Sequence[str], location: str) -> bool:
     """Whether a store with these revisions noted is older than we are; an error if it is newer.
 
-    >>> needs_upgrade(["0001"], "recrawl.db"), needs_upgrade([], "recrawl.db")
+    >>> needs_upgrade([REVISIONS[-1]], "recrawl.db"), needs_upgrade(["0001"], "recrawl.db")
     (False, True)
     """
     for revision in found:
