@@ -171,10 +171,17 @@ def without_noise(text: str) -> str:
     'Served . Open 9:00 to 17:00.'
     """
     words = text.split()
-    text = " ".join([word if len(word) < LONG_WORD else _cut(word, WORD_RULES) for word in words])
+    long = [place for place, word in enumerate(words) if len(word) >= LONG_WORD]
+    # All long words at once, each on a line of its own: no rule reaches over the end of a line.
+    cut = _cut("\n".join([words[place] for place in long]), WORD_RULES).split("\n")
+    for place, word in zip(long, cut, strict=False):
+        words[place] = word
+    text = " ".join(words)
     pieces, done = [], 0
     for start, end in _near_hints(text):
-        pieces += [text[done:start], _cut(text[start:end], TEXT_RULES)]
+        near = text[start:end].lower()
+        rules = (rule for rule in TEXT_RULES if any(hint in near for hint in rule.hints))
+        pieces += [text[done:start], _cut(text[start:end], rules)]
         done = end
     return " ".join("".join([*pieces, text[done:]]).split())
 
