@@ -1,0 +1,96 @@
+"""Feed the readers bytes that a coverage-guided fuzzer makes up: nothing but InputError may come out, in bounded time.
+
+    uv run --with atheris python fuzz/readers.py --list
+    uv run --with atheris python fuzz/readers.py cdx -max_total_time=60
+    uv run --with atheris python fuzz/readers.py warc CORPUS_FOLDER -max_total_time=60
+
+What follows the name of a reader goes to libFuzzer: folders with samples to start from, and its options.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import atheris
+
+with atheris.instrument_imports(include=["recrawl"]):
+    from recrawl.detect import judge
+    from recrawl.errors import InputError
+    from recrawl.formats.arc import index_arc
+    from recrawl.formats.captures import Report
+    from recrawl.formats.cdx import read_cdx
+    from recrawl.formats.cdx_answers import read_answer
+    from recrawl.formats.cdxj import read_cdxj
+    from recrawl.formats.crawl_log import read_crawl_log
+    from recrawl.formats.seeds import read_seeds
+    from recrawl.formats.sitemap import read_claims
+    from recrawl.formats.sniff import sniff_bytes
+    from recrawl.formats.timemap import read_timemap
+    from recrawl.formats.warc_reader import index_warc
+    from recrawl.model import Capture
+    from recrawl.urls import address
+
+_SCRATCH = Path(tempfile.mkdtemp()) / "input"
+
+
+def _streamed(read: Callable[[io.BytesIO, str, Report], Iterator[Any]]) -> Callable[[bytes], None]:
+    def target(data: bytes) -> None:
+        for batch in read(io.BytesIO(data), "fuzz", Report()):
+            batch.validate()
+
+    return target
+
+
+def _from_file(read: Callable[[Path, Report], Iterator[Any]]) -> Callable[[bytes], None]:
+    def target(data: bytes) -> None:
+        _SCRATCH.write_bytes(data)
+        for batch in read(_SCRATCH, Report()):
+            batch.validate()
+
+    return target
+
+
+def _judged(data: bytes) -> None:
+    head, _, body = data.partition(b"\r\n\r\n")
+    judge(Capture("http://example.com/", 0.0, 200, b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n", body), None)
+
+
+TARGETS: dict[str, Callable[[bytes], object]] = {
+    "warc": _from_file(index_warc),
+    "arc": _from_file(index_arc),
+    "cdx": _streamed(read_cdx),
+    "cdxj": _streamed(read_cdxj),
+    "answer": _streamed(read_answer),
+    "crawl-log": _streamed(read_crawl_log),
+    "timemap": lambda data: read_timemap(data, "fuzz", Report()),
+    "sitemap": lambda data: list(read_claims(data, "fuzz", 0.0, Report())),
+    "seeds": lambda data: read_seeds(data.decode("utf-8", "replace"), "fuzz"),
+    "sniff": lambda data: sniff_bytes(data, "fuzz.gz"),
+    "url": lambda data: address(data.decode("utf-8", "replace"), base="http://example.com/a/b"),
+    "judge": _judged,
+}
+
+
+def main() -> None:
+    """Fuzz one reader."""
+    if len(sys.argv) < 2 or sys.argv[1] not in TARGETS:
+        sys.exit(f"Name one of: {', '.join(TARGETS)}")
+    target = TARGETS[sys.argv[1]]
+
+    def one_input(data: bytes) -> None:
+        try:
+            target(data)
+        except InputError:
+            pass
+
+    atheris.Setup([sys.argv[0], *sys.argv[2:]], one_input)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
