@@ -114,7 +114,7 @@ def _ours(place: Path) -> None:
         importer, report = Importer(store, VirtualClock(START), Cleaning()), Report()
         for path in sorted((place / "warc").glob("*.warc.gz")):
             importer.take(str(path), "1", index_warc(path, report), report, file=str(path))
-        touched = importer.touched()
+        touched = store.unjudged()
         importer.judge()
         PayloadJudge(store, lambda file, offset: read_capture(Path(file), offset)).judge(touched)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recrawl.crawl.importing import Cleaning, Importer, news_in
+from recrawl.crawl.importing import Cleaning, Importer, digest_bytes, news_in
 from recrawl.formats.captures import NO_SIZE, RecordKind, Report, schema
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.store.open import open_store
@@ -181,3 +181,21 @@ def test_live_visits_and_imported_ones_make_one_history(store):
     )
     importer_.judge()
     assert np.diff(store.visits().time).tolist() == [DAY, 3 * DAY]
+
+
+def test_what_was_taken_and_not_judged_is_judged_by_the_next_import(store):
+    """A kill between taking and judging loses no visit."""
+    rows = [("http://a.example/", day * DAY, digest * 32) for day, digest in ((1, "A"), (2, "B"), (3, "B"))]
+    importer(store).take("a.cdx", "1", [batch(rows)], Report())
+    assert len(store.visits()) == 0
+    later = importer(store)
+    later.take("a.cdx", "1", [batch(rows)], Report())
+    assert later.judge() == 3
+    assert [row[2] for row in by_url(store)] == [0, 2, 1]
+    store.set_judged(store.unjudged())
+    assert importer(store).judge() == 0
+
+
+@pytest.mark.parametrize("text", ["sha1:" + "A" * 32, "A" * 32, "0" * 40, "sha1:" + "0" * 40])
+def test_the_same_digest_in_every_spelling(text):
+    assert digest_bytes(text) == bytes(20)

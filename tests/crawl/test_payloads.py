@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from recrawl.crawl.importing import Cleaning, Importer
@@ -13,10 +14,11 @@ from recrawl.crawl.trial import TrialSettings, run_trial
 from recrawl.formats.captures import Report
 from recrawl.formats.warc_reader import index_warc, read_capture
 from recrawl.living.quirks import Quirks
-from recrawl.model import Verdict
+from recrawl.model import Capture, ChangeKind, Verdict
 from recrawl.schedule.valued import Valued
 from recrawl.simulate.sites import synthetic_web
 from recrawl.store.open import open_store
+from recrawl.store.values import Captures
 from recrawl.time import DAY, VirtualClock
 
 
@@ -78,3 +80,29 @@ def test_a_page_that_cannot_be_read_keeps_the_verdict_of_its_digest(tmp_path):
         assert PayloadJudge(again, lambda _file, _offset: None).judge(again.pages().id) == 0
         assert rows(again) == before
         assert any(row[1] == Verdict.CHANGED for row in before.values())
+
+
+def test_a_version_without_bytes_is_not_forgotten(tmp_path):
+    """A, then B known by its digest only, then A again: the last one is a change, though A was seen before."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    with open_store(str(tmp_path / "store.db"), create=True) as store:
+        page = store.discover(["http://a.example/"], 0.0)
+        store.add_captures(
+            Captures(
+                np.repeat(page, 4),
+                np.array([1.0, 2.0, 3.0, 4.0]) * DAY,
+                np.full(4, 200),
+                ["text/html"] * 4,
+                [b"A" * 20, b"B" * 20, b"A" * 20, b"C" * 20],
+                np.full(4, 9),
+                ["x.warc", "", "x.warc", "x.warc"],
+                np.array([0, -1, 0, 1]),
+                np.full(4, 9),
+            )
+        )
+        Importer(store, VirtualClock(0.0)).judge()
+        texts = [b"<p>one</p>", b"<p>another</p>"]
+        PayloadJudge(store, lambda _file, at: Capture("http://a.example/", 0.0, 200, head, texts[at])).judge(page)
+        visits = store.visits()
+        assert visits.verdict.tolist() == [Verdict.UNKNOWN, Verdict.CHANGED, Verdict.CHANGED, Verdict.CHANGED]
+        assert visits.kinds[3] & ChangeKind.TEXT

@@ -74,7 +74,9 @@ def export(  # noqa: PLR0913 - one argument an option
     from recrawl.cli.knowledge import host_id
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
-    what = what or _BY_ENDING.get(file.suffix.lower(), What.VISITS)
+    what = what or (What.TIMEMAP if url else _BY_ENDING.get(file.suffix.lower()))
+    if what is None:
+        raise InputError(f"What to write into {file} cannot be told from its name.", "Say it with --what.")
     with place.open_store() as store:
         chosen = host_id(store, host)
         if what in (What.VISITS, What.HISTORIES):
@@ -193,6 +195,7 @@ def _whole(file: Path, write: Callable[[BinaryIO], int | None]) -> int:
 
 
 _BY_ENDING = {
+    ".parquet": What.VISITS,
     ".cdxj": What.CDXJ,
     ".cdx": What.CDX,
     ".wacz": What.WACZ,

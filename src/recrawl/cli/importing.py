@@ -113,8 +113,7 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
 ) -> tuple[list[Brought], int]:
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.importing import Importer
-    from recrawl.crawl.payloads import PayloadJudge
-    from recrawl.crawl.sources import Sources, read_archived
+    from recrawl.crawl.sources import Sources
 
     clock = RealClock()
     taking = bar.add_task("captures", total=None)
@@ -128,16 +127,32 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
         on_bad=lambda error: errors.append(str(error)),
         strict=choices.strict,
     )
-    brought = [found for path in paths for found in sources.bring(path)]
-    brought += asyncio.run(_ask(place, store, importer, urls, choices, errors)) if urls else []
-    touched = importer.touched()
-    judging = bar.add_task("pages judged by digest", total=len(touched))
-    recorded = importer.judge(lambda done, _all: bar.update(judging, completed=done))
-    if not choices.digests_only and len(touched):
-        reading = bar.add_task("pages judged by content", total=len(touched))
-        judge = PayloadJudge(store, lambda file, offset: read_archived(file, offset, place.warc))
-        judge.judge(touched, lambda done, _all: bar.update(reading, completed=done))
+    brought: list[Brought] = []
+    try:
+        for path in paths:
+            brought += sources.bring(path)
+        brought += asyncio.run(_ask(place, store, importer, urls, choices, errors)) if urls else []
+    finally:
+        # Whatever happened, what was taken is judged; after a kill, the next import does it.
+        recorded = _judge(place, store, importer, choices, bar)
     return brought, recorded
+
+
+def _judge(place: Workspace, store: Store, importer: Importer, choices: _Choices, bar: Progress) -> int:
+    from recrawl.crawl.payloads import PayloadJudge
+    from recrawl.crawl.sources import read_archived
+
+    pages = store.unjudged()
+    judging = bar.add_task("pages judged by digest", total=len(pages))
+    recorded = importer.judge(lambda done, _all: bar.update(judging, completed=done))
+    if not choices.digests_only and len(pages):
+        reading = bar.add_task("pages judged by content", total=len(pages))
+        judge = PayloadJudge(
+            store, lambda file, offset: read_archived(file, offset, place.warc), choices.cleaning.merge_within
+        )
+        judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))
+    store.set_judged(pages)
+    return recorded
 
 
 async def _ask(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told

@@ -8,7 +8,6 @@ So captures are only noted, and in the end every page that got new ones is judge
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 
 from recrawl.detect.listed import judge_listed, merge_downloads, outcomes_of, versions_of
 from recrawl.formats.captures import NO_STATUS, RecordKind, Report
-from recrawl.model import BoolArray, IntArray, Verdict, Visits
+from recrawl.model import BoolArray, Verdict, Visits
 from recrawl.model.arrays import order_by, starts_of_runs
 from recrawl.predict.url_features import url_depths
 from recrawl.store.base import Store
@@ -29,7 +28,7 @@ REVISIT = "warc/revisit"
 _NOT_MODIFIED = 304
 _PAGES_AT_ONCE = 20_000
 """Pages judged together: bounds the memory by their captures."""
-_SHA1_TEXT = 32
+_SHA1_TEXT, _SHA1_HEX = 32, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,6 @@ class Importer:
         self._clock = clock
         self._cleaning = cleaning or Cleaning()
         self._progress = progress
-        self._touched: list[IntArray] = []
 
     def take(
         self, source: str, fingerprint: str, batches: Iterable[Any], report: Report, *, file: str = ""
@@ -82,19 +80,17 @@ class Importer:
                 broken=report.bad,
             )
             self._store.add_captures(captures, mark)
-            self._touched.append(np.unique(captures.page))
             self._progress(len(captures))
         mark = replace(mark, skipped=sum(report.skipped.values()), broken=report.bad, finished=True)
         self._store.set_import_mark(mark)
         return mark
 
-    def touched(self) -> IntArray:
-        """Pages that got captures and were not judged since."""
-        return np.unique(np.concatenate(self._touched)) if self._touched else np.empty(0, np.int64)
-
     def judge(self, progress: Callable[[int, int], None] = lambda _done, _all: None) -> int:
-        """Turn the captures of every touched page into visits; return how many visits are new or judged anew."""
-        pages = self.touched()
+        """Turn the captures of every page that waits for it into visits; return how many are new or judged anew.
+
+        Pages wait in the store, also those of an import that was cut short. They wait on until ``set_judged``.
+        """
+        pages = self._store.unjudged()
         recorded = 0
         for start in range(0, len(pages), _PAGES_AT_ONCE):
             some = pages[start : start + _PAGES_AT_ONCE]
@@ -104,7 +100,6 @@ class Importer:
                 self._store.record(news)
             recorded += len(news)
             progress(start + len(some), len(pages))
-        self._touched = []
         return recorded
 
     def _captures(self, batch: Any, report: Report, place: str) -> Captures:  # noqa: ANN401 - pyarrow ships no types
@@ -147,11 +142,13 @@ def digest_bytes(text: str) -> bytes:
     (20, b'md5:0cc1', b'')
     """
     bare = text.removeprefix("sha1:")
-    if len(bare) == _SHA1_TEXT:
-        try:
+    try:
+        if len(bare) == _SHA1_TEXT:
             return base64.b32decode(bare.upper())
-        except binascii.Error:
-            pass
+        if len(bare) == _SHA1_HEX:
+            return bytes.fromhex(bare)
+    except ValueError:
+        pass
     return b"" if text in ("", "-") else text.encode()
 
 

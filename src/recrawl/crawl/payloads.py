@@ -14,7 +14,7 @@ import numpy as np
 
 from recrawl.crawl.importing import REVISIT
 from recrawl.detect import Judgement, Known, judge, unchanged
-from recrawl.detect.listed import outcomes_of
+from recrawl.detect.listed import merge_downloads, outcomes_of
 from recrawl.model import ANSWERED, Capture, IntArray, Outcome, Validators, Visit, Visits
 from recrawl.store.base import Store
 from recrawl.store.values import Captures
@@ -33,15 +33,19 @@ class _Page:
 
     known: Known | None = None
     digest: bytes = b""
+    blind: bool = False
+    """The bytes of the last version could not be had: what comes next can only be judged by its digest."""
     links_read_at: float = -np.inf
 
 
 class PayloadJudge:
     """Reads archived bytes again and records what they say; a visit judged before is judged anew."""
 
-    def __init__(self, store: Store, read: ReadCapture) -> None:
+    def __init__(self, store: Store, read: ReadCapture, merge_within: float = 0.0) -> None:
+        """``merge_within`` as in :class:`recrawl.crawl.importing.Cleaning`."""
         self._store = store
         self._read = read
+        self._merge_within = merge_within
         self._page_of: dict[str, int] = {}
 
     def judge(self, pages: IntArray, progress: Callable[[int, int], None] = lambda _done, _all: None) -> int:
@@ -56,10 +60,15 @@ class PayloadJudge:
     def _visits(self, captures: Captures) -> Iterator[tuple[Visit, Judgement, Validators]]:
         page = _Page()
         outcome = outcomes_of(captures.status)
+        keep = merge_downloads(captures.page, captures.time, outcome, self._merge_within)
         for row in range(len(captures)):
             if row == 0 or captures.page[row] != captures.page[row - 1]:
                 page = _Page()
                 held: dict[bytes, int] = {}
+            if captures.mime[row] != REVISIT and captures.warc_file[row]:
+                held[captures.digest[row]] = row
+            if not keep[row]:
+                continue
             found = self._judged(captures, row, page, held, Outcome(int(outcome[row])))
             if found is not None:
                 yield found
@@ -70,13 +79,14 @@ class PayloadJudge:
         """The visit of one capture, if there is anything to go by beyond what its digest said."""
         time, digest = float(captures.time[row]), captures.digest[row]
         repeats = captures.mime[row] == REVISIT
-        if not repeats and captures.warc_file[row]:
-            held[digest] = row
-        if page.known is not None and outcome < Outcome.GONE and digest and digest == page.digest:
+        was_blind, page.blind = page.blind, False
+        if page.known is not None and not was_blind and outcome < Outcome.GONE and digest and digest == page.digest:
             judgement = unchanged(Judgement(outcome, validators=page.known.validators, mime=page.known.mime))
         else:
             capture = self._bytes_of(captures, held.get(digest, -1) if repeats else row)
             if capture is None:
+                if outcome <= ANSWERED and digest != page.digest:
+                    page.digest, page.blind = digest, True
                 return None
             judgement = judge(_as_answer(capture, captures.mime[row], time), page.known)
         visit = Visit(
@@ -93,6 +103,11 @@ class PayloadJudge:
             judgement.added_internal,
             judgement.added_external,
         )
+        if was_blind:
+            page.blind = judgement.outcome > ANSWERED
+            if not page.blind:
+                _learn(page, judgement, time, digest)
+            return None
         if judgement.outcome > ANSWERED:
             return visit, judgement, page.known.validators if page.known else Validators()
         return visit, judgement, _learn(page, judgement, time, digest)

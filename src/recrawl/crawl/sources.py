@@ -80,22 +80,30 @@ class Sources:
         Raises:
             InputError: the path cannot be read at all, or ``strict`` and something in it is broken.
         """
-        what = sniff(path)
-        if what is Format.UNKNOWN and path.is_dir():
-            for entry in sorted(path.iterdir()):
-                if not entry.name.startswith("."):
-                    yield from self.bring(entry)
-            return
         report = Report(strict=self._strict, on_bad=self._on_bad)
+        what = Format.UNKNOWN
         try:
+            if path.is_dir() or path.is_file():
+                what = sniff(path)
+            if what is Format.UNKNOWN and path.is_dir():
+                for entry in sorted(path.iterdir()):
+                    if not entry.name.startswith(".") and not (entry.is_symlink() and entry.is_dir()):
+                        yield from self.bring(entry)
+                return
             mark = self._take(path, what, report)
+        except OSError as error:
+            unreadable = InputError(f"it cannot be read ({error})", "Check the file.", source=str(path))
+            mark = self._unreadable(path, unreadable, report)
         except InputError as unreadable:
-            if self._strict:
-                raise
-            report.bad += 1
-            self._on_bad(unreadable)
-            mark = ImportMark(str(path), "", broken=report.bad)
+            mark = self._unreadable(path, unreadable, report)
         yield Brought(str(path), what, mark, report.skipped)
+
+    def _unreadable(self, path: Path, error: InputError, report: Report) -> ImportMark:
+        if self._strict:
+            raise error
+        report.bad += 1
+        self._on_bad(error)
+        return ImportMark(str(path), "", broken=report.bad)
 
     # -- by what comes out ----------------------------------------------------------------------
 
@@ -165,13 +173,20 @@ class Sources:
 
     def _parquet(self, path: Path, report: Report) -> ImportMark:
         """Our own export, or the columnar index of Common Crawl."""
-        schema = require("pyarrow.parquet", "columns").read_schema(path)
+        try:
+            schema = require("pyarrow.parquet", "columns").read_schema(path)
+        except require("pyarrow", "columns").ArrowException as error:
+            raise InputError(f"it is no Parquet file ({error})", "Get it anew.", source=str(path)) from error
         if b"recrawl.table" not in (schema.metadata or {}):
             return self._captures(path, read_common_crawl(path, report), report, "")
         visits, urls = read_located_visits(path)
         page = self._store.discover(list(urls.url), self._clock.now())
-        self._store.record(replace(visits, page=page[np.searchsorted(urls.page, visits.page)]))
-        return self._finished(ImportMark(str(path.resolve()), fingerprint(path), accepted=len(visits)), report)
+        ours = replace(visits, page=page[np.searchsorted(urls.page, visits.page)])
+        pages = ours.take(ours.page >= 0)
+        if len(pages) < len(ours):
+            report.skip("not an http(s) URL", len(ours) - len(pages))
+        self._store.record(pages)
+        return self._finished(ImportMark(str(path.resolve()), fingerprint(path), accepted=len(pages)), report)
 
     def _wacz(self, path: Path, report: Report) -> ImportMark:
         """The WARC files of a package are unpacked beside ours: that is where their bytes are read from."""

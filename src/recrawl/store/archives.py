@@ -9,6 +9,8 @@ from recrawl.store.database import Session
 from recrawl.store.recording import check_known
 from recrawl.store.values import Captures, Claims, ImportMark
 
+_PAGE = np.dtype([("page", np.int64)])
+
 
 def add_captures(session: Session, captures: Captures, mark: ImportMark | None) -> int:
     """Add captures that are not there yet; return how many."""
@@ -27,6 +29,7 @@ def add_captures(session: Session, captures: Captures, mark: ImportMark | None) 
             captures.warc_offset,
             captures.warc_length,
         )
+        session.apply(session.statements.add_unjudged, np.unique(captures.page))
     if mark is not None:
         set_mark(session, mark)
     return added
@@ -47,6 +50,17 @@ def capture_columns(session: Session, pages: IntArray) -> Captures:
         np.array(offset, np.int64),
         np.array(length, np.int64),
     )
+
+
+def unjudged(session: Session) -> IntArray:
+    """Pages whose captures wait for judgement."""
+    return np.ascontiguousarray(session.table(_PAGE, session.statements.unjudged)["page"])
+
+
+def set_judged(session: Session, pages: IntArray) -> None:
+    """The captures of these pages have been judged."""
+    if len(pages):
+        session.run(session.statements.drop_unjudged, pages)
 
 
 def add_claims(session: Session, claims: Claims, mark: ImportMark | None) -> int:

@@ -124,13 +124,21 @@ class Store(Protocol):
     def add_captures(self, captures: Captures, mark: ImportMark | None = None) -> int:
         """Note captures that somebody made, and how far their source was read; return how many were new.
 
-        A capture that is known (same page, same time) stays as it is. Nothing is judged: visits follow from captures
-        later.
+        A capture that is known (same page, same time) stays as it is. Nothing is judged: the pages are noted, in the
+        same transaction, as waiting for that.
         """
         ...
 
     def capture_columns(self, pages: IntArray) -> Captures:
         """All captures of these pages, by page and time."""
+        ...
+
+    def unjudged(self) -> IntArray:
+        """Pages that got captures and whose visits do not follow from them yet, ascending."""
+        ...
+
+    def set_judged(self, pages: IntArray) -> None:
+        """Note that the visits of these pages follow from their captures."""
         ...
 
     def add_claims(self, claims: Claims, mark: ImportMark | None = None) -> int:

@@ -173,6 +173,12 @@ claim = sa.Table(
     sqlite_with_rowid=False,
 )
 
+unjudged = sa.Table(
+    "unjudged",
+    metadata,
+    sa.Column("page", _identity, primary_key=True, autoincrement=False),
+)
+
 imported = sa.Table(
     "imported",
     metadata,

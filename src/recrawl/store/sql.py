@@ -126,6 +126,14 @@ class SqlStore:
         """Captures of these pages, by page and time."""
         return self._database.read(lambda session: archives.capture_columns(session, pages))
 
+    def unjudged(self) -> IntArray:
+        """Pages whose captures wait for judgement."""
+        return self._database.read(archives.unjudged)
+
+    def set_judged(self, pages: IntArray) -> None:
+        """The captures of these pages have been judged."""
+        self._database.write(lambda session: archives.set_judged(session, pages))
+
     def add_claims(self, claims: Claims, mark: ImportMark | None = None) -> int:
         """Note what sites say about their changes."""
         return self._database.write(lambda session: archives.add_claims(session, claims, mark))

@@ -219,6 +219,9 @@ class Statements:
             "SELECT page, time, status, mime, digest, size, warc_file, warc_offset, warc_length "
             f"FROM capture WHERE page {among(1)} ORDER BY page, time"
         )
+        self.add_unjudged = dialect.insert("unjudged", {"page": "bigint"}, "ON CONFLICT DO NOTHING")
+        self.unjudged = "SELECT page FROM unjudged ORDER BY page"
+        self.drop_unjudged = f"DELETE FROM unjudged WHERE page {among(1)}"
         self.add_claims = dialect.insert("claim", _CLAIM_TYPES, "ON CONFLICT DO NOTHING")
         self.claims_of = (
             f"SELECT {', '.join(_CLAIM_TYPES)} FROM claim WHERE page {among(1)} ORDER BY page, time, source"

@@ -1,4 +1,4 @@
-"""Claims about change, and how far each source was imported."""
+"""Claims about change, pages whose captures wait for judgement, and how far each source was imported."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -20,6 +20,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("page", "time", "source"),
         sqlite_with_rowid=False,
     )
+    identity = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+    op.create_table("unjudged", sa.Column("page", identity, primary_key=True, autoincrement=False))
     op.create_table(
         "imported",
         sa.Column("source", sa.Text, primary_key=True),
