@@ -166,7 +166,7 @@ def test_what_a_better_judge_said_stays_unless_its_ground_moved():
     judged = Visits.of(
         [1, 1, 1, 1], [1.0, 2.0, 3.0, 4.0], verdict=[0, Verdict.CHANGED, Verdict.CHANGED, Verdict.UNCHANGED]
     )
-    assert news_in(judged, known).tolist() == [False, False, True, True]
+    assert news_in(judged, np.ones(4, dtype=bool), known).tolist() == [False, False, True, True]
 
 
 def test_live_visits_and_imported_ones_make_one_history(store):

@@ -16,7 +16,7 @@ import numpy as np
 
 from recrawl.detect.listed import judge_listed, merge_downloads, outcomes_of, versions_of
 from recrawl.formats.captures import NO_STATUS, RecordKind, Report
-from recrawl.model import BoolArray, Verdict, Visits
+from recrawl.model import ANSWERED, BoolArray, Outcome, Verdict, Visits
 from recrawl.model.arrays import order_by, starts_of_runs
 from recrawl.predict.url_features import url_depths
 from recrawl.store.base import Store
@@ -94,8 +94,8 @@ class Importer:
         recorded = 0
         for start in range(0, len(pages), _PAGES_AT_ONCE):
             some = pages[start : start + _PAGES_AT_ONCE]
-            visits = judged_visits(self._store.capture_columns(some), self._cleaning.merge_within)
-            news = visits.take(news_in(visits, self._store.visits(pages=some)))
+            visits, tells = judged_visits(self._store.capture_columns(some), self._cleaning.merge_within)
+            news = visits.take(news_in(visits, tells, self._store.visits(pages=some)))
             if len(news):
                 self._store.record(news)
             recorded += len(news)
@@ -152,8 +152,11 @@ def digest_bytes(text: str) -> bytes:
     return b"" if text in ("", "-") else text.encode()
 
 
-def judged_visits(captures: Captures, merge_within: float) -> Visits:
-    """The visits that follow from captures, sorted by page and time, by what their digests say. O(n log n)."""
+def judged_visits(captures: Captures, merge_within: float) -> tuple[Visits, BoolArray]:
+    """The visits that follow from captures, sorted by page and time, by what their digests say. O(n log n).
+
+    And which of them tell a version: those are what later ones are compared with.
+    """
     order = order_by(captures.page, captures.time)
     rows = np.arange(len(captures)) if order is None else order
     page, time, status = captures.page[rows], captures.time[rows], captures.status[rows]
@@ -162,7 +165,8 @@ def judged_visits(captures: Captures, merge_within: float) -> Visits:
     outcome = outcomes_of(status)
     keep = merge_downloads(page, time, outcome, merge_within)
     found = judge_listed(page[keep], outcome[keep], repeats[keep], version[keep])
-    return Visits.of(
+    tells = (outcome <= ANSWERED) & ((version != 0) | (outcome == Outcome.GONE))
+    visits = Visits.of(
         page[keep],
         time[keep],
         outcome=outcome[keep],
@@ -171,13 +175,15 @@ def judged_visits(captures: Captures, merge_within: float) -> Visits:
         status=status[keep],
         size=np.maximum(captures.size[rows][keep], 0),
     )
+    return visits, tells[keep]
 
 
-def news_in(judged: Visits, known: Visits) -> BoolArray:
+def news_in(judged: Visits, tells: BoolArray, known: Visits) -> BoolArray:
     """Which judged visits to record: those unknown so far, and those whose verdict stands no more.
 
-    A verdict falls if it was open, or if the capture before it is new. Otherwise the known one stays: whoever gave it
-    may have seen more than digests. Both are sorted by page and time. O(n).
+    A verdict falls if it was open, or if the capture it is compared with, the last before it that tells a version, is
+    new. Otherwise the known one stays: whoever gave it may have seen more than digests. Both are sorted by page and
+    time. O(n).
     """
     page, time = np.concatenate([known.page, judged.page]), np.concatenate([known.time, judged.time])
     is_judged = np.arange(len(page)) >= len(known)
@@ -188,7 +194,10 @@ def news_in(judged: Visits, known: Visits) -> BoolArray:
     pairs = np.flatnonzero(second & is_judged[rows])
     met[rows[pairs] - len(known)] = rows[pairs - 1]
     new = met < 0
-    after_new = np.append(False, new[:-1])[: len(judged)] & ~starts_of_runs(judged.page)
+    place = np.arange(len(judged))
+    page_start = np.maximum.accumulate(np.where(starts_of_runs(judged.page), place, 0))
+    compared = np.append(-1, np.maximum.accumulate(np.where(tells, place, -1))[:-1])[: len(judged)]
+    after_new = (compared >= page_start) & new[np.maximum(compared, 0)] if len(judged) else new
     before = np.where(new, Verdict.UNKNOWN, known.verdict[np.maximum(met, 0)] if len(known) else Verdict.UNKNOWN)
     differs = judged.verdict != before
     news: BoolArray = new | (differs & ((before == Verdict.UNKNOWN) | after_new))
