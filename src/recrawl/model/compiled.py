@@ -1,0 +1,45 @@
+"""Compiled kernels: a loop over ten million pages in machine code where numba is installed.
+
+A kernel is a plain function over arrays, marked with :func:`compiled`. Nothing is imported or compiled before its
+first call, so small work never pays for it. Where numba is missing the caller takes its numpy path instead
+(:func:`can_compile`): the same numbers, slower.
+"""
+
+from __future__ import annotations
+
+from functools import cache, wraps
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@cache
+def can_compile() -> bool:
+    """Whether numba is installed (the extra ``speed``)."""
+    return find_spec("numba") is not None
+
+
+def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
+    """The kernel, compiled at its first call where numba is installed; plain Python elsewhere.
+
+    Machine code is kept on disk between runs where the place allows it. ``__wrapped__`` is the plain function.
+    """
+
+    @cache
+    def machine_code() -> Callable[P, R]:
+        if not can_compile():
+            return kernel
+        code: Callable[P, R] = import_module("numba").njit(kernel, cache=True, nogil=True)
+        return code
+
+    @wraps(kernel)
+    def run(*arguments: P.args, **options: P.kwargs) -> R:
+        return machine_code()(*arguments, **options)
+
+    return run
