@@ -6,6 +6,7 @@ averaged with :func:`mean_with_interval`, which says how sure the mean is.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +36,8 @@ def brier(p: FloatArray, happened: BoolArray) -> FloatArray:
     return np.square(p - happened)
 
 
-class Calibration(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Calibration:
     """Predicted against observed shares, over bins of equally many predictions."""
 
     predicted: FloatArray
@@ -106,7 +108,8 @@ def mean_with_interval(
 ) -> Interval:
     """The mean, with a bootstrap interval that resamples whole groups of values.
 
-    Pages edited together are no independent evidence: ``groups[i]`` names the group of value i. NaN throughout without values; with one group the interval is the mean.
+    Pages edited together are no independent evidence: ``groups[i]`` names the group of value i. NaN throughout
+    without values; with one group the interval is the mean.
     O(n log n + repeats · groups).
     """
     if not len(values):
