@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -173,8 +174,11 @@ def _captures(block: Block, layout: Layout, report: Report) -> Any:  # noqa: ANN
     return to_captures(texts, lines, block, report)
 
 
-def write_cdx(batches: Iterable[Any], stream: BinaryIO) -> int:
-    """Write captures as sorted CDX-11; returns how many lines. Failed fetches have no record and are left out."""
+def write_cdx(batches: Iterable[Any], stream: BinaryIO, *, scratch: Path | None = None) -> int:
+    """Write captures as sorted CDX-11; returns how many lines. Failed fetches have no record and are left out.
+
+    Memory is bounded: what is too much to sort at once goes through a temporary file in the folder ``scratch``.
+    """
     pc = require("pyarrow.compute", "columns")
 
     def lines(batch: Any) -> Any:  # noqa: ANN401 - pyarrow
@@ -183,4 +187,4 @@ def write_cdx(batches: Iterable[Any], stream: BinaryIO) -> int:
         return pc.binary_join_element_wise(*fields, "-", "-", texts["length"], texts["offset"], texts["file"], " ")
 
     stream.write(HEADER.encode() + b"\n")
-    return write_sorted(map(lines, archived(batches)), stream)
+    return write_sorted(map(lines, archived(batches)), stream, scratch=scratch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import tempfile
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -14,8 +15,10 @@ from recrawl.formats.captures import NO_SIZE, NO_STATUS, RecordKind
 from recrawl.formats.cdx_columns import REVISIT
 from recrawl.urls import surt
 
-SORTED_AT_ONCE = 1 << 28
+SORTED_AT_ONCE = 1 << 26
 """Bytes of lines that are sorted in memory; more is sorted in parts on disk and merged."""
+_SMALLEST_PIECE, _LARGEST_PIECE = 1 << 14, 1 << 20
+"""Bytes of each part that are in memory while parts are merged."""
 
 
 def archived(batches: Iterable[Any]) -> Iterator[Any]:
@@ -50,15 +53,18 @@ def timestamps(times: Any) -> Any:  # noqa: ANN401 - pyarrow
     return pc.strftime(pa.array(whole).cast(pa.timestamp("s")), format="%Y%m%d%H%M%S")
 
 
-def write_sorted(arrays: Iterable[Any], stream: BinaryIO, at_once: int = SORTED_AT_ONCE) -> int:
+def write_sorted(
+    arrays: Iterable[Any], stream: BinaryIO, at_once: int = SORTED_AT_ONCE, *, scratch: Path | None = None
+) -> int:
     """Write lines in the order of their bytes (``LC_ALL=C``); returns how many.
 
-    Memory is ``at_once`` and the sorting of it. More than that goes through temporary files.
+    Memory is about three times ``at_once``. More than that goes through a temporary file, as large as all lines, in the
+    folder ``scratch`` or where the system keeps such files.
     """
     pa = require("pyarrow", "columns")
     held: list[Any] = []
     weight, count = 0, 0
-    with tempfile.TemporaryFile() as scratch:
+    with tempfile.TemporaryFile(dir=scratch) as file:
         runs: list[tuple[int, int]] = []
         for lines in arrays:
             binary = lines.cast(pa.large_binary())
@@ -66,14 +72,15 @@ def write_sorted(arrays: Iterable[Any], stream: BinaryIO, at_once: int = SORTED_
             weight += binary.nbytes
             count += len(binary)
             if weight >= at_once:
-                runs.append(_write_run(held, scratch))
+                runs.append(_write_run(held, file))
                 held, weight = [], 0
         if not runs:
             stream.writelines(_sorted_pieces(held))
             return count
         if held:
-            runs.append(_write_run(held, scratch))
-        stream.writelines(heapq.merge(*(_lines(scratch, *run) for run in runs)))
+            runs.append(_write_run(held, file))
+        piece = min(max(at_once // len(runs), _SMALLEST_PIECE), _LARGEST_PIECE)
+        stream.writelines(heapq.merge(*(_lines(file, *run, piece) for run in runs)))
     return count
 
 
@@ -93,12 +100,12 @@ def _write_run(held: list[Any], scratch: Any) -> tuple[int, int]:  # noqa: ANN40
     return begin, scratch.tell()
 
 
-def _lines(scratch: Any, begin: int, end: int) -> Iterator[bytes]:  # noqa: ANN401 - a temporary file
+def _lines(scratch: Any, begin: int, end: int, size: int) -> Iterator[bytes]:  # noqa: ANN401 - a temporary file
     """The lines of one sorted part, read in pieces, since all parts share one file."""
     rest = b""
     while begin < end:
         scratch.seek(begin)
-        piece = scratch.read(min(1 << 20, end - begin))
+        piece = scratch.read(min(size, end - begin))
         begin += len(piece)
         *whole, rest = (rest + piece).split(b"\n")
         yield from (line + b"\n" for line in whole)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from recrawl.errors import require
@@ -39,9 +40,12 @@ def captures_of_blocks(blocks: Iterable[Block], report: Report) -> Iterator[Any]
             yield batch
 
 
-def write_cdxj(batches: Iterable[Any], stream: BinaryIO) -> int:
-    """Write captures as sorted CDXJ, in pywb's form; returns how many lines. Failed fetches are left out."""
-    return write_sorted(map(cdxj_lines, archived(batches)), stream)
+def write_cdxj(batches: Iterable[Any], stream: BinaryIO, *, scratch: Path | None = None) -> int:
+    """Write captures as sorted CDXJ, in pywb's form; returns how many lines. Failed fetches are left out.
+
+    Memory is bounded: what is too much to sort at once goes through a temporary file in the folder ``scratch``.
+    """
+    return write_sorted(map(cdxj_lines, archived(batches)), stream, scratch=scratch)
 
 
 def cdxj_lines(batch: Any) -> Any:  # noqa: ANN401 - pyarrow record batch in, array out
