@@ -3,6 +3,7 @@
 from recrawl.model.arrays import AnyArray, BoolArray, ByteArray, FloatArray, IntArray
 from recrawl.model.belief import Belief, GammaBelief
 from recrawl.model.captures import Capture
+from recrawl.model.grid_belief import GridBelief
 from recrawl.model.histories import Histories
 from recrawl.model.pages import Page, Pages, Validators
 from recrawl.model.plans import CapturePlan
@@ -21,6 +22,7 @@ __all__ = [
     "ChangeKind",
     "FloatArray",
     "GammaBelief",
+    "GridBelief",
     "Histories",
     "IntArray",
     "Outcome",
