@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import enum
-import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
 from recrawl.cli.configuration import parse_assignments
+from recrawl.cli.export_forms import (
+    Job,
+    write_cdx_index,
+    write_cdxj_index,
+    write_columnar_index,
+    write_graph,
+    write_history_table,
+    write_package,
+    write_seeds,
+    write_timemap,
+    write_visit_table,
+)
 from recrawl.cli.options import HERE, HostOption, SetOption, WorkspaceOption
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import InputError
 
-if TYPE_CHECKING:
-    from recrawl.cli.workspace import Workspace
-    from recrawl.store.base import Store
-
 EXAMPLES = """
-recrawl export visits.parquet -w my-archive
+recrawl export visits.parquet -w my-archive       every visit, for analysis and for another recrawl
 recrawl export histories.parquet --what histories
 recrawl export index.cdxj                         for pywb and other replay tools
+recrawl export index.cdxj --path-index paths.txt  the same, where files lie outside the workspace
 recrawl export archive.wacz                       everything in one file
+recrawl export index.parquet --what index         Common Crawl's columns and ours
+recrawl export page.link --url https://example.org/ --base-url https://archive.example.org/mine/
+recrawl export page.json --url https://example.org/
 recrawl export seeds.txt --what seeds-heritrix
-recrawl export page.link --url https://example.org/
 """
 
 
@@ -54,7 +65,23 @@ def export(  # noqa: PLR0913 - one argument an option
     ] = None,
     host: HostOption = None,
     *,
-    url: Annotated[str, typer.Option(help="The page of a timemap.")] = "",
+    url: Annotated[str, typer.Option(metavar="URL", help="The page of a timemap.", show_default=False)] = "",
+    base_url: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Where the archive of a timemap is served; http://localhost:8080/FOLDER/ if left out, "
+            "with the name of the workspace's folder.",
+            show_default=False,
+        ),
+    ] = "",
+    path_index: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With an index: also write where each archive file lies, as pywb's archive_paths reads it.",
+        ),
+    ] = None,
     workspace: WorkspaceOption = HERE,
     assignments: SetOption = None,
 ) -> None:
@@ -64,10 +91,18 @@ def export(  # noqa: PLR0913 - one argument an option
     them back. histories: what estimators see, as Parquet: per page the gaps between looks in seconds, and whether the
     look that closed each found a change; pages are numbers there.
 
-    cdxj, cdx: a sorted index of all captures. index: the same as Parquet under Common Crawl's names. wacz: the archive
-    files with index and pages in one package. timemap: when one page was captured (link-format, or JSON or CDXJ by the
-    ending of the file). graph: pages and links as GraphML. seeds: every page that is visited, as a plain list or for
-    Heritrix, Nutch (StormCrawler) or Browsertrix.
+    cdxj, cdx: a sorted index of all captures. index: the same as Parquet under Common Crawl's names. Archive files are
+    called by the last part of their name; where two have the same, one gets another name, and --path-index says which
+    is which.
+
+    wacz: all WARC files at hand, imported ones too, with index and pages in one package. Captures whose files are not
+    at hand are counted and left out.
+
+    timemap: when one page was captured (link-format, or JSON or CDXJ by the ending of the file), with the addresses
+    that the captures have where the archive is served: --base-url and then 20240101000000/URL.
+
+    graph: pages and links as GraphML. seeds: every page that is visited, as a plain list or for Heritrix, Nutch
+    (StormCrawler) or Browsertrix.
 
     Needs the extra columns: pip install 'recrawl[columns]'.
     """
@@ -77,121 +112,48 @@ def export(  # noqa: PLR0913 - one argument an option
     what = what or (What.TIMEMAP if url else _BY_ENDING.get(file.suffix.lower()))
     if what is None:
         raise InputError(f"What to write into {file} cannot be told from its name.", "Say it with --what.")
+    _check(what, host=host, url=url, base_url=base_url, path_index=path_index)
     with place.open_store() as store:
         chosen = host_id(store, host)
-        if what in (What.VISITS, What.HISTORIES):
-            typer.echo(_tables(store, file, what, chosen))
-            return
-        if chosen is not None:
-            raise InputError(f"{what.value} cannot be limited to a host.", "Leave out --host, or export visits.")
-        typer.echo(_WRITERS[what](place, store, file, url))
+        with _progress() as tell:
+            said = _WRITERS[what](Job(place, store, file, tell, chosen, url, base_url, path_index))
+        typer.echo("\n".join(said))
 
 
-def _tables(store: Store, file: Path, what: What, host: int | None) -> str:
-    import numpy as np
-
-    from recrawl.formats.arrow import PageUrls, write_histories, write_visits
-
-    if what is What.HISTORIES:
-        histories = store.histories(host=host)
-        write_histories(file, histories)
-        return f"Wrote the histories of {len(histories)} pages to {file}."
-    visits = store.visits(host=host)
-    pages = np.unique(visits.page)
-    write_visits(file, visits, PageUrls(pages, store.urls(pages)))
-    return f"Wrote {len(visits)} visits to {file}."
-
-
-def _index(_place: Workspace, store: Store, file: Path, _url: str, *, cdxj: bool) -> str:
-    from recrawl.crawl.exporting import capture_batches
-    from recrawl.formats.cdx import write_cdx
-    from recrawl.formats.cdxj import write_cdxj
-
-    count = _whole(file, lambda stream: (write_cdxj if cdxj else write_cdx)(capture_batches(store), stream))
-    return f"Wrote {count} lines to {file}."
+def _check(what: What, *, host: str | None, url: str, base_url: str, path_index: Path | None) -> None:
+    """Options that mean nothing for what is written are refused: somebody expects something of them."""
+    tables = (What.VISITS, What.HISTORIES)
+    wrong = (
+        (host is not None and what not in tables, "cannot be limited to a host", "Leave out --host, or export visits."),
+        (bool(url) and what is not What.TIMEMAP, "is not of one page", "Leave out --url, or export a timemap."),
+        (bool(base_url) and what is not What.TIMEMAP, "has no addresses", "Leave out --base-url, or export a timemap."),
+        (
+            path_index is not None and what not in (What.CDXJ, What.CDX, What.INDEX),
+            "names no archive files",
+            "Leave out --path-index, or export cdxj, cdx or index.",
+        ),
+    )
+    for is_wrong, why, remedy in wrong:
+        if is_wrong:
+            raise InputError(f"{what.value} {why}.", remedy)
 
 
-def _common_crawl(place: Workspace, store: Store, file: Path, _url: str) -> str:
-    from recrawl.crawl.exporting import capture_batches
-    from recrawl.formats.common_crawl import write_common_crawl
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each kind of work, on standard error, from when it is first told of."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    count = write_common_crawl(capture_batches(store), file, place.folder.resolve().name)
-    return f"Wrote {count} captures to {file}."
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        tasks: dict[str, TaskID] = {}
 
+        def tell(work: str, done: int, whole: int) -> None:
+            if work not in tasks:
+                tasks[work] = bar.add_task(work, total=whole)
+            bar.update(tasks[work], completed=done, total=whole)
 
-def _wacz(place: Workspace, store: Store, file: Path, _url: str) -> str:
-    from recrawl.crawl.clock import RealClock
-    from recrawl.crawl.exporting import capture_batches
-    from recrawl.formats.cdxj import write_cdxj
-    from recrawl.formats.wacz_pages import WaczPage
-    from recrawl.formats.wacz_write import WaczInfo, write_wacz
-
-    warcs = sorted(path for path in place.warc.glob("*.warc*") if path.name.endswith((".warc", ".warc.gz")))
-    index = io.BytesIO()
-    write_cdxj(capture_batches(store, only_files=True), index)
-    index.seek(0)
-    captures = store.capture_columns(store.pages().id)
-    latest = {int(page): float(time) for page, time in zip(captures.page, captures.time, strict=True)}
-    import numpy as np
-
-    urls = store.urls(np.array(list(latest), dtype=np.int64))
-    pages = [WaczPage(url, time) for url, time in zip(urls, latest.values(), strict=True)]
-    write_wacz(file, warcs, index, pages, WaczInfo(RealClock().now(), title=place.folder.resolve().name))
-    return f"Packed {len(warcs)} WARC files and {len(pages)} pages into {file}."
-
-
-def _timemap(_place: Workspace, store: Store, file: Path, url: str) -> str:
-    import numpy as np
-
-    from recrawl.crawl.exporting import capture_batches
-    from recrawl.formats.timemap import TimeMap
-    from recrawl.formats.timemap_write import mementos_of, to_cdxj, to_json, to_link
-
-    page = store.find(url) if url else None
-    if page is None:
-        raise InputError(
-            f"There is no page {url!r} in this workspace." if url else "A timemap is of one page.",
-            "Name the page with --url, as recrawl list pages shows it.",
-        )
-    batches = capture_batches(store, np.array([page.id]))
-    mementos = tuple(mementos_of(batches, lambda original, timestamp: f"{timestamp}/{original}"))
-    whole = TimeMap(mementos, original=page.url)
-    writer = {".json": lambda: [to_json(whole)], ".cdxj": lambda: list(to_cdxj(whole))}.get(file.suffix)
-    text = "".join(writer() if writer else to_link(whole))
-    _whole(file, lambda stream: stream.write(text.encode()))
-    return f"Wrote {len(mementos)} mementos of {page.url} to {file}."
-
-
-def _graph(_place: Workspace, store: Store, file: Path, _url: str) -> str:
-    from recrawl.crawl.exporting import link_batches, page_batches
-    from recrawl.formats.graphml import write_graphml
-
-    _whole(file, lambda stream: write_graphml(stream, page_batches(store), link_batches(store)))
-    return f"Wrote {len(store.pages())} pages and their links to {file}."
-
-
-def _seeds(_place: Workspace, store: Store, file: Path, _url: str, *, dialect: str) -> str:
-    from recrawl.formats.seeds import SeedDialect, seed_lines
-
-    pages = store.pages()
-    urls = store.urls(pages.id[pages.importance > 0])
-    text = "".join(seed_lines(urls, SeedDialect(dialect)))
-    _whole(file, lambda stream: stream.write(text.encode()))
-    return f"Wrote {len(urls)} URLs to {file}."
-
-
-def _whole(file: Path, write: Callable[[BinaryIO], int | None]) -> int:
-    """Write a file under another name and give it its own once it is complete."""
-    part = file.with_name(f".{file.name}.part")
-    try:
-        with part.open("wb") as stream:
-            count = write(stream)
-        part.replace(file)
-    except OSError as error:
-        raise InputError(f"it cannot be written ({error.strerror})", "Check the folder.", source=str(file)) from error
-    finally:
-        part.unlink(missing_ok=True)
-    return count or 0
+        yield tell
 
 
 _BY_ENDING = {
@@ -203,15 +165,17 @@ _BY_ENDING = {
     ".txt": What.SEEDS,
     ".link": What.TIMEMAP,
 }
-_WRITERS: dict[What, Callable[[Workspace, Store, Path, str], str]] = {
-    What.CDXJ: lambda *given: _index(*given, cdxj=True),
-    What.CDX: lambda *given: _index(*given, cdxj=False),
-    What.INDEX: _common_crawl,
-    What.WACZ: _wacz,
-    What.TIMEMAP: _timemap,
-    What.GRAPH: _graph,
-    What.SEEDS: lambda *given: _seeds(*given, dialect="plain"),
-    What.SEEDS_HERITRIX: lambda *given: _seeds(*given, dialect="heritrix"),
-    What.SEEDS_NUTCH: lambda *given: _seeds(*given, dialect="nutch"),
-    What.SEEDS_BROWSERTRIX: lambda *given: _seeds(*given, dialect="browsertrix"),
+_WRITERS: dict[What, Callable[[Job], list[str]]] = {
+    What.VISITS: write_visit_table,
+    What.HISTORIES: write_history_table,
+    What.CDXJ: write_cdxj_index,
+    What.CDX: write_cdx_index,
+    What.INDEX: write_columnar_index,
+    What.WACZ: write_package,
+    What.TIMEMAP: write_timemap,
+    What.GRAPH: write_graph,
+    What.SEEDS: lambda job: write_seeds(job, "plain"),
+    What.SEEDS_HERITRIX: lambda job: write_seeds(job, "heritrix"),
+    What.SEEDS_NUTCH: lambda job: write_seeds(job, "nutch"),
+    What.SEEDS_BROWSERTRIX: lambda job: write_seeds(job, "browsertrix"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from recrawl.errors import require
 from recrawl.formats.captures import NO_SIZE, RecordKind, schema
 from recrawl.model import IntArray
 from recrawl.store.base import Store
+from recrawl.store.values import Captures
 from recrawl.urls import surt
 
 _PAGES_AT_ONCE = 5_000
@@ -21,43 +22,61 @@ _SHA1_BYTES = 20
 _NOT_MODIFIED = 304
 
 
-def capture_batches(store: Store, pages: IntArray | None = None, *, only_files: bool = False) -> Iterator[Any]:
+def capture_batches(
+    store: Store,
+    pages: IntArray | None = None,
+    *,
+    name_of: Callable[[str], str] = lambda file: Path(file).name,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+) -> Iterator[Any]:
     """All captures (of these pages) as record batches of :func:`recrawl.formats.captures.schema`.
 
-    With ``only_files``, only those whose bytes lie in an archive file. Files are named by their last part, as indexes
-    do. Memory: the captures of some thousand pages.
+    ``name_of`` says what to call a file that the store names; ``progress`` is told pages done and all pages. Memory:
+    the captures of some thousand pages.
     """
     pa = require("pyarrow", "columns")
-    chosen = store.pages().id if pages is None else pages
-    for start in range(0, len(chosen), _PAGES_AT_ONCE):
-        some = chosen[start : start + _PAGES_AT_ONCE]
-        captures = store.capture_columns(some)
-        rows = [row for row in range(len(captures)) if captures.warc_file[row] or not only_files]
-        if not rows:
-            continue
+    for some, captures in _columns(store, pages, progress):
         urls = dict(zip(some.tolist(), store.urls(some), strict=True))
         keys = {page: surt(url) or "" for page, url in urls.items()}
-        page = captures.page[rows].tolist()
-        repeats = [captures.mime[row] == REVISIT for row in rows]
-        status = captures.status[rows]
+        page = captures.page.tolist()
+        repeats = [mime == REVISIT for mime in captures.mime]
         yield pa.RecordBatch.from_arrays(
             [
                 pa.array([urls[number] for number in page], pa.string()),
                 pa.array([keys[number] for number in page], pa.string()),
-                pa.array(captures.time[rows]),
-                pa.array(_kinds(status, np.array(repeats, np.bool_))),
-                pa.array(status.astype(np.int16)),
+                pa.array(captures.time),
+                pa.array(_kinds(captures.status, np.array(repeats, np.bool_))),
+                pa.array(captures.status.astype(np.int16)),
                 pa.array(
-                    ["" if again else captures.mime[row] for row, again in zip(rows, repeats, strict=True)], pa.string()
+                    ["" if again else mime for mime, again in zip(captures.mime, repeats, strict=True)], pa.string()
                 ),
-                pa.array([digest_text(captures.digest[row]) for row in rows], pa.string()),
-                pa.array(captures.size[rows]),
-                pa.array([Path(captures.warc_file[row]).name for row in rows], pa.string()),
-                pa.array(np.where(captures.warc_offset[rows] < 0, NO_SIZE, captures.warc_offset[rows])),
-                pa.array(np.where(captures.warc_length[rows] < 0, NO_SIZE, captures.warc_length[rows])),
+                pa.array([digest_text(digest) for digest in captures.digest], pa.string()),
+                pa.array(captures.size),
+                pa.array([name_of(file) for file in captures.warc_file], pa.string()),
+                pa.array(np.where(captures.warc_offset < 0, NO_SIZE, captures.warc_offset)),
+                pa.array(np.where(captures.warc_length < 0, NO_SIZE, captures.warc_length)),
             ],
             schema=schema(),
         )
+
+
+def capture_files(store: Store, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Iterator[str]:
+    """For every capture the file it lies in, as the store names it; empty text for none."""
+    for _, captures in _columns(store, None, progress):
+        yield from captures.warc_file
+
+
+def _columns(
+    store: Store, pages: IntArray | None, progress: Callable[[int, int], None]
+) -> Iterator[tuple[IntArray, Captures]]:
+    """Captures of some thousand pages at a time, with those pages."""
+    chosen = store.pages().id if pages is None else pages
+    for start in range(0, len(chosen), _PAGES_AT_ONCE):
+        some = chosen[start : start + _PAGES_AT_ONCE]
+        captures = store.capture_columns(some)
+        if len(captures):
+            yield some, captures
+        progress(start + len(some), len(chosen))
 
 
 def digest_text(digest: bytes) -> str:
@@ -69,7 +88,7 @@ def digest_text(digest: bytes) -> str:
     return base64.b32encode(digest).decode() if len(digest) == _SHA1_BYTES else digest.decode("utf-8", "replace")
 
 
-def page_batches(store: Store) -> Iterator[Any]:
+def page_batches(store: Store, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Iterator[Any]:
     """Pages as nodes of a graph: id, url, looks, changes, importance."""
     pa = require("pyarrow", "columns")
     pages = store.pages()
@@ -85,16 +104,19 @@ def page_batches(store: Store) -> Iterator[Any]:
                 "changes": histories.changes(),
             }
         )
+        progress(start + len(some), len(pages))
 
 
-def link_batches(store: Store) -> Iterator[Any]:
+def link_batches(store: Store, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Iterator[Any]:
     """Links as edges of a graph: source, target, first and last seen (seconds since the epoch)."""
     pa = require("pyarrow", "columns")
     pages = store.pages().id
     for start in range(0, len(pages), _PAGES_AT_ONCE):
-        links = store.outlinks(pages[start : start + _PAGES_AT_ONCE])
+        some = pages[start : start + _PAGES_AT_ONCE]
+        links = store.outlinks(some)
         columns = {name: getattr(links, name) for name in ("source", "target", "first_seen", "last_seen")}
         yield pa.RecordBatch.from_pydict(columns)
+        progress(start + len(some), len(pages))
 
 
 def _kinds(status: IntArray, repeats: Any) -> Any:  # noqa: ANN401 - arrays of flags

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
+from recrawl.errors import InputError
+from recrawl.formats.cdx_text import archived
 from recrawl.formats.timemap import MapPage, Memento, TimeMap
 from recrawl.time import to_http_date, to_iso, to_timestamp14
 
@@ -19,12 +21,67 @@ CONTEXT = "http://oduwsdl.github.io/contexts/memento"
 _UNWRITABLE = re.compile(r"[\x00-\x20<>\"\x7f]")
 
 
+@dataclass(frozen=True, slots=True)
+class ArchiveUris:
+    """Where an archive shows what it holds, in the form of pywb and the Wayback Machine (conventions M1 to M3).
+
+    >>> uris = ArchiveUris.below("http://localhost:8080/mine")
+    >>> uris.memento("http://a.org/", "20240101000000"), uris.timegate("http://a.org/")
+    ('http://localhost:8080/mine/20240101000000/http://a.org/', 'http://localhost:8080/mine/http://a.org/')
+    >>> uris.timemap("http://a.org/", "link")
+    'http://localhost:8080/mine/timemap/link/http://a.org/'
+    """
+
+    base: str
+    """The URL of the collection, with a slash at its end."""
+
+    @classmethod
+    def below(cls, base: str) -> ArchiveUris:
+        """The URIs below the URL of a collection.
+
+        Raises:
+            InputError: it is no http(s) URL, or has a query, behind which nothing could follow.
+        """
+        try:
+            parts = urlsplit(base)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and not _UNWRITABLE.search(base)
+        except ValueError:
+            usable = False
+        if not usable or "?" in base or "#" in base:
+            raise InputError(
+                f"{base!r} is not where an archive can be",
+                "Give the address of the collection, such as http://localhost:8080/my-archive/.",
+            )
+        return cls(base if base.endswith("/") else f"{base}/")
+
+    def memento(self, url: str, timestamp: str) -> str:
+        """Where one capture is shown."""
+        return f"{self.base}{timestamp}/{url}"
+
+    def timegate(self, url: str) -> str:
+        """Where one asks for a URL as it was at some time."""
+        return self.base + url
+
+    def timemap(self, url: str, form: str) -> str:
+        """Where the list of captures is, in the form ``link``, ``json`` or ``cdxj``."""
+        return f"{self.base}timemap/{form}/{url}"
+
+    def timemaps(self, url: str) -> dict[str, str]:
+        """All three forms, by the names that maps themselves have for them."""
+        return {f"{form}_format": self.timemap(url, form) for form in ("link", "json", "cdxj")}
+
+    def map_of(self, url: str, batches: Iterable[Any], form: str) -> TimeMap:
+        """The captures of a URL as the map that the archive would give in a form."""
+        mementos = tuple(mementos_of(batches, self.memento))
+        return TimeMap(mementos, original=url, timegate=self.timegate(url), self_uri=self.timemap(url, form))
+
+
 def mementos_of(batches: Iterable[Any], uri_of: Callable[[str, str], str]) -> Iterator[Memento]:
-    """Captures as mementos: ``uri_of(url, timestamp)`` says where the archive shows one.
+    """Captures as mementos: ``uri_of(url, timestamp)`` says where the archive shows one. Failed fetches are none.
 
     ``batches`` are Arrow record batches of ``captures.schema()``.
     """
-    for batch in batches:
+    for batch in archived(batches):
         for url, time in zip(batch.column("url").to_pylist(), batch.column("time").to_pylist(), strict=True):
             yield Memento(uri_of(url, to_timestamp14(time)), url, time)
 
@@ -68,9 +125,8 @@ def to_link(timemap: TimeMap) -> Iterator[str]:
         if line:
             yield between + line
             between = ",\n"
-    for at, one in enumerate(mementos):
-        place = ("first " if at == 0 else "") + ("last " if at == len(mementos) - 1 else "")
-        yield f'{between}<{_uri(one.uri)}>; rel="{place}memento"; datetime="{to_http_date(one.time)}"'
+    for one, relation in zip(mementos, _relations(timemap, mementos), strict=True):
+        yield f'{between}<{_uri(one.uri)}>; rel="{relation}"; datetime="{to_http_date(one.time)}"'
         between = ",\n"
     yield "\n"
 
@@ -89,9 +145,11 @@ def to_json(timemap: TimeMap, others: dict[str, str] | None = None) -> str:
     return json.dumps(whole, indent=2) + "\n"
 
 
-def to_cdxj(timemap: TimeMap) -> Iterator[str]:
-    """The map as CDXJ, line by line."""
+def to_cdxj(timemap: TimeMap, others: dict[str, str] | None = None) -> Iterator[str]:
+    """The map as CDXJ, line by line. ``others`` are its URIs by form, as for :func:`to_json`."""
     meta: dict[str, Any] = {"original_uri": timemap.original}
+    if others:
+        meta["timemap_uri"] = others
     if timemap.timegate:
         meta["timegate_uri"] = timemap.timegate
     if timemap.pages:
@@ -100,9 +158,18 @@ def to_cdxj(timemap: TimeMap) -> Iterator[str]:
     yield f"!id {json.dumps({'uri': timemap.self_uri})}\n"
     yield '!keys ["memento_datetime_YYYYMMDDhhmmss"]\n'
     yield f"!meta {json.dumps(meta)}\n"
-    for one in _by_time(timemap):
-        fields = {"uri": one.uri, "rel": "memento", "datetime": to_http_date(one.time)}
+    mementos = _by_time(timemap)
+    for one, relation in zip(mementos, _relations(timemap, mementos), strict=True):
+        fields = {"uri": one.uri, "rel": relation, "datetime": to_http_date(one.time)}
         yield f"{to_timestamp14(one.time)} {json.dumps(fields)}\n"
+
+
+def _relations(timemap: TimeMap, mementos: tuple[Memento, ...]) -> Iterator[str]:
+    """What each memento is: the first or last one of all, if no other page of the map begins earlier or ends later."""
+    for at, one in enumerate(mementos):
+        first = at == 0 and not any(page.start < one.time for page in timemap.pages)
+        last = at == len(mementos) - 1 and not any(page.end > one.time for page in timemap.pages)
+        yield "first " * first + "last " * last + "memento"
 
 
 def _by_time(timemap: TimeMap) -> tuple[Memento, ...]:

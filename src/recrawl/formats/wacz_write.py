@@ -12,16 +12,16 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
-from recrawl.errors import DiskFullError, InputError
-from recrawl.formats.disk import FULL
+from recrawl.errors import InputError
+from recrawl.formats.disk import complete_file
 from recrawl.formats.wacz import DIGEST, PACKAGE
 from recrawl.formats.wacz_pages import WaczPage
 from recrawl.time import to_iso
@@ -60,45 +60,46 @@ class WaczInfo:
         return {name: value for name, value in fields.items() if value}
 
 
-def write_wacz(
-    path: Path, warcs: Iterable[Path], cdxj: Iterable[bytes], pages: Iterable[WaczPage], info: WaczInfo
+def write_wacz(  # noqa: PLR0913 - the parts of a package, and who is told
+    path: Path,
+    warcs: Mapping[str, Path] | Iterable[Path],
+    cdxj: Iterable[bytes],
+    pages: Iterable[WaczPage],
+    info: WaczInfo,
+    *,
+    progress: Callable[[int], None] = lambda _bytes: None,
 ) -> None:
     """Pack WARC files, their index and their pages; an existing file is replaced when the new one is complete.
 
-    ``cdxj`` are the lines of the index in the order of their bytes, with the last part of a WARC's name as
-    ``filename``: what :func:`recrawl.formats.cdxj.write_cdxj` writes. Memory: one block of lines and a piece of a WARC.
+    ``warcs`` are files, or files by the name they get in the package. ``cdxj`` are the lines of the index in the order
+    of their bytes, with that name as ``filename``: what :func:`recrawl.formats.cdxj.write_cdxj` writes. ``progress`` is
+    told of bytes of WARC as they are packed. Memory: one block of lines and a piece of a WARC.
 
     Raises:
         InputError: a WARC cannot be read, is not closed yet or has the name of another, or the index is not sorted.
         DiskFullError: there is no room; nothing is left behind.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with _told(path):
-        try:
-            with part.open("wb") as file:
-                with zipfile.ZipFile(file, "w", allowZip64=True) as package:
-                    _Packer(package).pack(_named(warcs), cdxj, pages, info)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-        finally:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
+    with complete_file(path) as file, zipfile.ZipFile(file, "w", allowZip64=True) as package:
+        _Packer(package, path.parent, progress).pack(_named(warcs), cdxj, pages, info)
 
 
 class _Packer:
     """Members one after the other, and the list of them."""
 
-    def __init__(self, package: zipfile.ZipFile) -> None:
+    def __init__(self, package: zipfile.ZipFile, scratch: Path, progress: Callable[[int], None]) -> None:
         self._package = package
+        self._scratch = scratch
+        self._progress = progress
         self._resources: list[dict[str, Any]] = []
+        self._names: set[str] = set()
 
     def pack(self, warcs: dict[str, Path], cdxj: Iterable[bytes], pages: Iterable[WaczPage], info: WaczInfo) -> None:
         for name, warc in warcs.items():
             with _readable(warc) as stream:
                 size = os.fstat(stream.fileno()).st_size
-                self._add(f"archive/{name}", _pieces(stream, size, warc), stored=True, size=size)
-        with TemporaryFile() as small:
+                pieces = _pieces(stream, size, warc, self._progress)
+                self._add(f"archive/{name}", pieces, stored=True, size=size)
+        with TemporaryFile(dir=self._scratch) as small:
             small.write(b'!meta 0 {"format": "cdxj-gzip-1.0", "filename": "index.cdx.gz"}\n')
             self._add("indexes/index.cdx.gz", _blocks(cdxj, small), stored=True)
             small.seek(0)
@@ -123,24 +124,34 @@ class _Packer:
                 hasher.update(piece)
                 written += len(piece)
                 member.write(piece)
-        name = re.sub(r"[^-a-z0-9._]", "-", path.rpartition("/")[2].lower())
-        resource = {"name": name, "path": path, "hash": f"sha256:{hasher.hexdigest()}", "bytes": written}
+        resource = {"name": self._name(path), "path": path, "hash": f"sha256:{hasher.hexdigest()}", "bytes": written}
         self._resources.append(resource)
         return resource
 
+    def _name(self, path: str) -> str:
+        """What the list calls a member: few characters are allowed there, and no name may come twice."""
+        plain = re.sub(r"[^-a-z0-9._]", "-", path.rpartition("/")[2].lower())
+        name, number = plain, 1
+        while name in self._names:
+            number += 1
+            name = f"{plain}-{number}"
+        self._names.add(name)
+        return name
 
-def _named(warcs: Iterable[Path]) -> dict[str, Path]:
+
+def _named(warcs: Mapping[str, Path] | Iterable[Path]) -> dict[str, Path]:
+    pairs = warcs.items() if isinstance(warcs, Mapping) else ((warc.name, warc) for warc in warcs)
     named: dict[str, Path] = {}
-    for warc in warcs:
-        if not warc.name.endswith((".warc", ".warc.gz")):
+    for name, warc in pairs:
+        if not name.endswith((".warc", ".warc.gz")):
             raise InputError(
                 "its name does not end in .warc or .warc.gz",
                 "Wait until it is closed, or give a WARC file.",
                 source=str(warc),
             )
-        if warc.name in named:
-            raise InputError(f"{named[warc.name]} has the same name", "Rename one of them.", source=str(warc))
-        named[warc.name] = warc
+        if name in named:
+            raise InputError(f"{named[name]} has the same name", "Rename one of them.", source=str(warc))
+        named[name] = warc
     if not named:
         raise InputError("there is no WARC file to pack", "Crawl something first, or name other files.")
     return named
@@ -151,19 +162,28 @@ def _readable(warc: Path) -> Iterator[BinaryIO]:
     try:
         stream = warc.open("rb")
     except OSError as error:
-        raise InputError(f"it cannot be read ({error.strerror})", "Check the path.", source=str(warc)) from error
+        raise _unreadable(warc, error) from error
     with stream:
         yield stream
 
 
-def _pieces(stream: BinaryIO, size: int, warc: Path) -> Iterator[bytes]:
+def _unreadable(warc: Path, error: OSError) -> InputError:
+    return InputError(f"it cannot be read ({error.strerror})", "Check the path.", source=str(warc))
+
+
+def _pieces(stream: BinaryIO, size: int, warc: Path, progress: Callable[[int], None]) -> Iterator[bytes]:
     """As many bytes as the file had when it was opened: it may still grow."""
     left = size
-    while left and (piece := stream.read(min(_CHUNK, left))):
+    while left:
+        try:
+            piece = stream.read(min(_CHUNK, left))
+        except OSError as error:
+            raise _unreadable(warc, error) from error
+        if not piece:
+            raise InputError("it became shorter while it was read", "Pack it when nobody changes it.", source=str(warc))
         left -= len(piece)
         yield piece
-    if left:
-        raise InputError("it became shorter while it was read", "Pack it when nobody changes it.", source=str(warc))
+        progress(len(piece))
 
 
 def _blocks(cdxj: Iterable[bytes], small: BinaryIO) -> Iterator[bytes]:
@@ -200,17 +220,3 @@ def _page_lines(pages: Iterable[WaczPage]) -> Iterator[bytes]:
 
 def _json(value: Any, indent: int | None = None) -> bytes:  # noqa: ANN401 - whatever JSON can hold
     return json.dumps(value, indent=indent, ensure_ascii=False).encode("utf-8", "replace")
-
-
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in FULL:
-            raise DiskFullError(f"{path}: the disk is full.", "Free some space and write it again.") from error
-        raise InputError(
-            f"it cannot be written ({error.strerror or error})",
-            "Check the folder and its permissions.",
-            source=str(path),
-        ) from error

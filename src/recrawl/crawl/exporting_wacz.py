@@ -1,0 +1,175 @@
+"""The archive files behind a store in one package, with an index and pages made of the files themselves.
+
+The index is not that of the store. A store writes each page under one URL and leaves out what is no page; replay
+wants every record under the URL it has in its file. So the files are read once to index and once to pack them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
+
+from recrawl.crawl.exporting import capture_files
+from recrawl.crawl.exporting_files import ArchiveFiles, FreeNames, Whereabouts, packed_name
+from recrawl.errors import InputError, require
+from recrawl.formats.captures import NO_SIZE, Report
+from recrawl.formats.cdxj import write_cdxj
+from recrawl.formats.dates import w3c_time
+from recrawl.formats.disk import told
+from recrawl.formats.wacz_pages import WaczPage
+from recrawl.formats.wacz_write import WaczInfo, write_wacz
+from recrawl.formats.warc_reader import index_warc
+from recrawl.store.base import Store
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done and how much there is."""
+
+_FINE = range(200, 300)
+_PARTS = ("image/", "audio/", "video/", "font/", "text/css", "text/javascript", "application/javascript")
+"""Media types of what pages are made of."""
+
+
+@dataclass(slots=True)
+class Packed:
+    """What went into a package, and what could not."""
+
+    warcs: int = 0
+    records: int = 0
+    """Lines of the index."""
+    pages: int = 0
+    elsewhere: dict[Whereabouts, int] = field(default_factory=dict)
+    """Captures of the store whose bytes are not in the package, by where they lie."""
+    not_alone: int = 0
+    """Records that are packed but not indexed: their file cannot be read from the middle."""
+    broken: int = 0
+    """Places in the files that make no sense; they are packed as they are."""
+
+
+def pack(  # noqa: PLR0913 - from where, into what, and who is told
+    store: Store,
+    warc_folder: Path,
+    target: Path,
+    info: WaczInfo,
+    *,
+    on_bad: Callable[[InputError], None] = lambda _error: None,
+    progress: Progress = lambda _what, _done, _all: None,
+) -> Packed:
+    """Write all WARC files that the store's captures lie in, and all of the workspace, into one package.
+
+    Files outside the workspace are packed under their last name, or one made from it where two have the same. Memory
+    does not grow with captures; the sorted index waits in a temporary file beside the target.
+
+    Raises:
+        InputError: there is no WARC file at hand, or one cannot be read.
+        DiskFullError: there is no room; nothing is left behind.
+    """
+    files = ArchiveFiles(warc_folder)
+    for name in capture_files(store, lambda done, all_: progress("pages looked through", done, all_)):
+        files.name_of(name)
+    files.add_workspace()
+    names = FreeNames()
+    warcs = {
+        names.take(packed_name(file.path), file.path): file.path for file in files if file.where is Whereabouts.HERE
+    }
+    packed = Packed(len(warcs), elsewhere=files.elsewhere())
+    if not warcs:
+        raise InputError(
+            "There is no WARC file at hand to pack." + "".join(f" {said}." for said in sentences(packed)),
+            "Crawl something, or import WARC files.",
+        )
+    size = sum(path.stat().st_size for path in warcs.values())
+    with told(target), TemporaryFile(dir=target.parent) as index:
+        report = Report(on_bad=on_bad)
+        batches = _indexed(warcs, report, packed, lambda done: progress("bytes indexed", done, size))
+        packed.records = write_cdxj(batches, index, scratch=target.parent)
+        packed.broken = report.bad
+        done = _Running(lambda done: progress("bytes packed", done, size))
+        write_wacz(target, warcs, _from_start(index), _counted(packed, index), info, progress=done.add)
+    return packed
+
+
+def sentences(packed: Packed) -> Iterator[str]:
+    """What a user should know about what is not in the package, without full stops."""
+    for where, count in packed.elsewhere.items():
+        yield f"{count} captures lie {where} and are left out"
+    if packed.not_alone:
+        yield (
+            f"{packed.not_alone} records are packed but cannot be replayed, since their file is one stream of gzip: "
+            "mend it with warcio recompress"
+        )
+    if packed.broken:
+        yield f"{packed.broken} places in the WARC files are broken; they are packed as they are"
+
+
+@dataclass(slots=True)
+class _Running:
+    """A sum that is told whenever it grows."""
+
+    tell: Callable[[int], None]
+    total: int = 0
+
+    def add(self, more: int) -> None:
+        self.total += more
+        self.tell(self.total)
+
+
+def _indexed(warcs: dict[str, Path], report: Report, packed: Packed, progress: Callable[[int], None]) -> Iterator[Any]:
+    """The captures of all files under the names they get, without those that cannot be read alone."""
+    pa, pc = require("pyarrow", "columns"), require("pyarrow.compute", "columns")
+    before = 0
+    for name, path in warcs.items():
+        for batch in index_warc(path, report):
+            place = batch.schema.get_field_index("file")
+            named = batch.set_column(place, batch.schema.field(place), pa.array([name] * batch.num_rows, pa.string()))
+            alone = named.filter(pc.not_equal(named.column("offset"), NO_SIZE))
+            packed.not_alone += batch.num_rows - alone.num_rows
+            if alone.num_rows:
+                yield alone
+                progress(before + alone.column("offset")[-1].as_py())
+        before += path.stat().st_size
+        progress(before)
+
+
+def _from_start(index: BinaryIO) -> Iterator[bytes]:
+    index.seek(0)
+    yield from index
+
+
+def _counted(packed: Packed, index: BinaryIO) -> Iterator[WaczPage]:
+    for page in pages_of(_from_start(index)):
+        packed.pages += 1
+        yield page
+
+
+def pages_of(lines: Iterator[bytes]) -> Iterator[WaczPage]:
+    r"""Of the sorted lines of an index, the last good capture of everything that is a page by itself.
+
+    >>> line = b'org,a)/ 20240101000000 {"url": "http://a.org/", "mime": "text/html", "status": "200"}\n'
+    >>> [page.url for page in pages_of(iter([line]))]
+    ['http://a.org/']
+    """
+    for _, captures in groupby((line.split(b" ", 2) for line in lines), key=itemgetter(0)):
+        last: WaczPage | None = None
+        for _, when, text in captures:
+            fields = json.loads(text)
+            if _is_page(fields):
+                last = WaczPage(fields["url"], w3c_time(when.decode()) or 0.0)
+        if last is not None:
+            yield last
+
+
+def _is_page(fields: dict[str, str]) -> bool:
+    url, mime = fields["url"], fields.get("mime", "").lower()
+    return (
+        url.startswith(("http://", "https://"))
+        and int(fields.get("status", "0")) in _FINE
+        and mime != "warc/revisit"
+        and not mime.startswith(_PARTS)
+        and not url.endswith("/robots.txt")
+    )
