@@ -5,14 +5,18 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
 
 from recrawl.detect import read_html
 from recrawl.detect.noise import (
     ELEMENT_RULES,
     LONG_WORD,
+    MAX_NOISE_LINKS,
     MAX_NOISE_TEXT,
+    NEVER_NOISE,
     TEXT_RULES,
     WORD_RULES,
+    drop_noisy_elements,
     is_noisy_key,
     without_noise,
 )
@@ -206,14 +210,36 @@ pieces = st.sampled_from(NOISY_WORDS.split())
 @given(st.lists(pieces | st.text(max_size=12), max_size=60), st.sampled_from([" ", "  ", "\n", ""]))
 def test_looking_near_hints_finds_what_looking_everywhere_finds(parts, between):
     words = " ".join(between.join(parts).split())
-    everywhere = " ".join(w if len(w) < LONG_WORD else apply(WORD_RULES, w) for w in words.split())
-    assert without_noise(words) == " ".join(apply(TEXT_RULES, everywhere).split())
+    text = " ".join(w if len(w) < LONG_WORD else without_words(w) for w in words.split())
+    for rule in TEXT_RULES:
+        for found in reversed(list(rule.pattern.finditer("".join(small(letter) for letter in text)))):
+            text = f"{text[: found.start()]} {text[found.end() :]}"
+    assert without_noise(words) == " ".join(text.split())
 
 
-def apply(rules, text):
-    for rule in rules:
-        text = rule.pattern.sub(" ", text)
-    return text
+def small(letter):
+    return "i" if letter == "İ" else letter.lower()
+
+
+def without_words(word):
+    for rule in WORD_RULES:
+        word = rule.pattern.sub(" ", word)
+    return word
+
+
+@given(st.lists(fragments, max_size=30), st.sampled_from(["", "<!doctype html>"]))
+def test_a_coarse_look_misses_no_noisy_element(parts, doctype):
+    html = doctype + "".join(parts) + "<i class=AD-slot>x</i>"
+    tree, whole = LexborHTMLParser(html), LexborHTMLParser(html)
+    drop_noisy_elements(tree)
+    for node in reversed(whole.css(", ".join(selector for group in ELEMENT_RULES.values() for selector in group))):
+        if (
+            node.tag not in NEVER_NOISE
+            and len(node.text()) <= MAX_NOISE_TEXT
+            and len(node.css("a[href]")) <= MAX_NOISE_LINKS
+        ):
+            node.decompose()
+    assert tree.html == whole.html
 
 
 @given(st.text(max_size=200))

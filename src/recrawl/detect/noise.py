@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 _TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?"
 _SECONDS = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?"
-_ZONE = r"(?:\s?[ap]\.?m\b\.?)?(?:\s?(?:Z|UTC|GMT|CES?T|[ECMP][SD]T)\b|\s?[+-]\d{2}:?\d{2}\b)?"
+_ZONE = r"(?:\s?[ap]\.?m\b\.?)?(?:\s?(?:z|utc|gmt|ces?t|[ecmp][sd]t)\b|\s?[+-]\d{2}:?\d{2}\b)?"
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
 
 
@@ -23,6 +23,7 @@ class TextRule(NamedTuple):
 
     name: str
     pattern: re.Pattern[str]
+    """In small letters, for small letters: to search without regard to case takes twice as long."""
     hides: str
     """What is missed where the rule is wrong."""
     hints: tuple[str, ...]
@@ -30,7 +31,7 @@ class TextRule(NamedTuple):
 
 
 def _rule(name: str, pattern: str, hides: str, *hints: str) -> TextRule:
-    return TextRule(name, re.compile(pattern, re.IGNORECASE), hides, hints)
+    return TextRule(name, re.compile(pattern), hides, hints)
 
 
 TEXT_RULES: tuple[TextRule, ...] = (
@@ -95,15 +96,17 @@ TEXT_RULES: tuple[TextRule, ...] = (
 """In the order in which they are applied."""
 
 WORD_RULES: tuple[TextRule, ...] = (
-    _rule(
+    TextRule(
         "UUID",
-        r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
+        re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE),
         "a record known by its UUID only",
+        (),
     ),
-    _rule(
+    TextRule(
         "long hexadecimal number",
-        r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{16,}\b",
+        re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{16,}\b", re.IGNORECASE),
         "a new checksum beside an unchanged name",
+        (),
     ),
     TextRule(
         "long random token",
@@ -112,7 +115,7 @@ WORD_RULES: tuple[TextRule, ...] = (
         (),
     ),
 )
-"""Applied before the others, and to words of at least :data:`LONG_WORD` characters only."""
+"""Applied before the others, with capitals, and to words of at least :data:`LONG_WORD` characters only."""
 LONG_WORD = 16
 
 ELEMENT_RULES: dict[str, tuple[str, ...]] = {
@@ -154,10 +157,20 @@ MAX_NOISE_TEXT = 500
 MAX_NOISE_LINKS = 3
 """A banner points to one place; what points to many is navigation."""
 
-_HINTS = sorted({hint for rule in TEXT_RULES for hint in rule.hints})
 _REACH = 80
 """Characters on both sides of a hint that a match may need."""
-_SELECTOR = ", ".join(selector for selectors in ELEMENT_RULES.values() for selector in selectors)
+_CLOCK_BEFORE, _CLOCK_AFTER = 44, 32
+"""The same for the colon of a clock, of which there are many: a full date before it, seconds and zone after it."""
+_COLON_OF_CLOCK = re.compile(r":(?=\d\d)(?<=\d:)")  # the plain character first: that is what the search is quick for
+_SELECTORS = [selector for selectors in ELEMENT_RULES.values() for selector in selectors]
+_SELECTOR = ", ".join(_SELECTORS)
+_STEMS = ("ad", "banner", "clock", "count", "sponsored", "time")
+_MAYBE_NOISY = ", ".join(
+    [f"[{name}*={stem} i]" for name in ("class", "id") for stem in _STEMS]
+    + [one for one in _SELECTORS if one[0] == "["]
+)
+"""Holds all that the selectors hold, and is checked in half the time: they are many, and noise is rare."""
+_NAMES = frozenset(one[1:] for one in _SELECTORS)
 _TOKEN_IN_KEY = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-z]{24,}|[0-9a-f]{16,}")
 
 
@@ -171,40 +184,41 @@ def without_noise(text: str) -> str:
     'Served . Open 9:00 to 17:00.'
     """
     words = text.split()
-    long = [place for place, word in enumerate(words) if len(word) >= LONG_WORD]
+    long = [place for place, length in enumerate(map(len, words)) if length >= LONG_WORD]
     # All long words at once, each on a line of its own: no rule reaches over the end of a line.
-    cut = _cut("\n".join([words[place] for place in long]), WORD_RULES).split("\n")
-    for place, word in zip(long, cut, strict=False):
+    uncut = less = "\n".join([words[place] for place in long])
+    for rule in WORD_RULES:
+        less = rule.pattern.sub(" ", less)
+    for place, word in zip(long, less.split("\n"), strict=False):
         words[place] = word
-    text = " ".join(words)
+    text, cut = " ".join(words), less != uncut
+    lower = text.replace("İ", "I").lower()  # the one letter that would become two, after which places disagree
+    for rule in TEXT_RULES:
+        near = _near_hints(lower, rule.hints)
+        spans = [found.span() for start, end in near for found in rule.pattern.finditer(lower, start, end)]
+        if spans:
+            text, lower, cut = _outside(text, spans), _outside(lower, spans), True
+    return " ".join(text.split()) if cut else text
+
+
+def _outside(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """What is not in the spans, with a space for each."""
     pieces, done = [], 0
-    for start, end in _near_hints(text):
-        near = text[start:end].lower()
-        rules = (rule for rule in TEXT_RULES if any(hint in near for hint in rule.hints))
-        pieces += [text[done:start], _cut(text[start:end], rules)]
+    for start, end in spans:
+        pieces.append(text[done:start])
         done = end
-    return " ".join("".join([*pieces, text[done:]]).split())
+    return " ".join([*pieces, text[done:]])
 
 
-def _cut(text: str, rules: Iterable[TextRule]) -> str:
-    for rule in rules:
-        text = rule.pattern.sub(" ", text)
-    return text
-
-
-def _near_hints(text: str) -> Iterator[tuple[int, int]]:
-    """Disjoint spans, ending at spaces, that hold every match of :data:`TEXT_RULES`."""
-    lower = text.lower()
-    if len(lower) != len(text):  # a few letters grow when they become small, and places no longer agree
-        yield 0, len(text)
-        return
+def _near_hints(lower: str, hints: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Disjoint spans, ending at spaces, that hold every match of a rule with these hints."""
     start = end = -1
-    for place in sorted(_places(lower)):
-        if place + _REACH <= end:
+    for first, last in sorted(_reaches(lower, hints)):
+        if last <= end:
             continue
-        left = max(text.rfind(" ", 0, max(0, place - _REACH)), 0)
-        right = text.find(" ", place + _REACH)
-        right = len(text) if right < 0 else right
+        left = max(lower.rfind(" ", 0, max(0, first)), 0)
+        right = lower.find(" ", last)
+        right = len(lower) if right < 0 else right
         if left <= end:
             end = right
             continue
@@ -215,18 +229,24 @@ def _near_hints(text: str) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _places(lower: str) -> Iterator[int]:
-    for hint in _HINTS:
+def _reaches(lower: str, hints: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """How far a match may go on both sides of each hint."""
+    for hint in hints:
+        if hint == ":":  # nearly all colons are prose; a clock has digits on both sides
+            for found in _COLON_OF_CLOCK.finditer(lower):
+                place = found.start()
+                yield place - _CLOCK_BEFORE, place + _CLOCK_AFTER
+            continue
         place = lower.find(hint)
         while place >= 0:
-            # Nearly all colons are prose; a clock has digits on both sides.
-            if hint != ":" or (lower[place + 1 : place + 3].isdigit() and lower[place - 1 : place].isdigit()):
-                yield place
+            yield place - _REACH, place + _REACH
             place = lower.find(hint, place + 1)
 
 
 def drop_noisy_elements(tree: Any) -> None:  # noqa: ANN401 - a selectolax tree, which has no types of its own here
     """Remove from a parsed page the elements whose class, id or role says that they are noise."""
+    if not any(map(_may_be_noisy, tree.css(_MAYBE_NOISY))):
+        return
     # Inner elements come last in document order and must go first: an element may not outlive its parent.
     for node in reversed(tree.css(_SELECTOR)):
         if (
@@ -235,6 +255,14 @@ def drop_noisy_elements(tree: Any) -> None:  # noqa: ANN401 - a selectolax tree,
             and len(node.css("a[href]")) <= MAX_NOISE_LINKS
         ):
             node.decompose()
+
+
+def _may_be_noisy(node: Any) -> bool:  # noqa: ANN401 - a selectolax node
+    attributes = node.attributes
+    if "role" in attributes or "data-ad-slot" in attributes:
+        return True
+    names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".lower().split()
+    return not _NAMES.isdisjoint(names)
 
 
 @lru_cache(maxsize=1 << 16)  # the same links come up from version to version

@@ -79,11 +79,12 @@ def judge(capture: Capture, known: Known | None) -> Judgement:
     if outcome == Outcome.REDIRECTED:
         return _compare(capture, outcome, redirect_version(capture), known)
     body, whole = body_of(capture)
-    if known is not None and _same_bytes(capture, body, known):
+    named = digest(body)
+    if known is not None and _same_bytes(capture, named, known):
         old = known.validators
         validators = replace(_said(capture), digest=old.digest, text_digest=old.text_digest)
         return unchanged(Judgement(outcome, validators=validators, mime=known.mime, size=size))
-    return _compare(capture, outcome, page_version(capture, body, whole=whole), known)
+    return _compare(capture, outcome, page_version(capture, body, named, whole=whole), known)
 
 
 def outcome_of(capture: Capture) -> Outcome:
@@ -125,9 +126,9 @@ def _said(capture: Capture) -> Validators:
     return Validators(capture.header("etag"), capture.header("last-modified"))
 
 
-def _same_bytes(capture: Capture, body: bytes, known: Known) -> bool:
+def _same_bytes(capture: Capture, named: bytes, known: Known) -> bool:
     same_type = not known.mime or known.mime == media_type(capture)
-    return same_type and not known.gone and known.validators.digest == digest(body)
+    return same_type and not known.gone and known.validators.digest == named
 
 
 def unchanged(now: Judgement) -> Judgement:
@@ -167,13 +168,14 @@ def _kinds(version: Version, known: Known) -> ChangeKind:
         kinds |= version.kind
     if version.mime and known.mime and version.mime != known.mime:
         kinds |= ChangeKind.TYPE
-    if version.links is not None and _steady(link.key for link in version.links) != _steady(known.links_last):
+    if version.links is not None and _differ(frozenset(link.key for link in version.links), known.links_last):
         kinds |= ChangeKind.LINKS
     return kinds
 
 
-def _steady(keys: Iterable[str]) -> frozenset[str]:
-    return frozenset(key for key in keys if not is_noisy_key(key))
+def _differ(links: frozenset[str], others: frozenset[str]) -> bool:
+    """Whether a link that is no noise is in one of them only."""
+    return any(not is_noisy_key(key) for key in links ^ others)
 
 
 def _with_counts(now: Judgement, host: str | None, links: Iterable[Address], known: Known) -> Judgement:

@@ -65,21 +65,21 @@ def redirect_version(capture: Capture) -> Version:
     return Version(digest(to.encode()), "", text_digest(f"→ {without_noise(to)}"), ChangeKind.TEXT, (), to)
 
 
-def page_version(capture: Capture, body: bytes, *, whole: bool) -> Version:
-    """A page, from its capture and what :func:`body_of` made of it."""
+def page_version(capture: Capture, body: bytes, named: bytes, *, whole: bool) -> Version:
+    """A page, from its capture and what :func:`body_of` made of it; ``named`` is the digest of the body."""
     mime, content_type = media_type(capture), capture.header("content-type")
     if not whole:
-        return Version(digest(body), mime, links=None)
+        return Version(named, mime, links=None)
     if mime in _HTML or (not mime and _looks_like_html(body)):
         page = read_html(text_of(body, content_type), capture.url)
-        return Version(digest(body), mime, text_digest(page.text), ChangeKind.TEXT, page.links)
+        return Version(named, mime, text_digest(page.text), ChangeKind.TEXT, page.links)
     canonical, kind = _canonical_form(mime)
     if canonical is None:
-        return Version(digest(body), mime)
+        return Version(named, mime)
     try:
-        return Version(digest(body), mime, text_digest(canonical(text_of(body, content_type))), kind)
+        return Version(named, mime, text_digest(canonical(text_of(body, content_type))), kind)
     except InputError:
-        return Version(digest(body), mime)
+        return Version(named, mime)
 
 
 def _looks_like_html(body: bytes) -> bool:

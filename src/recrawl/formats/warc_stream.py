@@ -69,9 +69,12 @@ def record_at(file: BinaryIO, offset: int) -> Any:  # noqa: ANN401 - fastwarc's 
     if os.pread(file.fileno(), len(walk.magic), offset) != walk.magic:
         return None
     try:
-        return next(walk.iterator(offset, quirks=walk.ends_lines_bare(offset)), None)
+        record = next(walk.iterator(offset, quirks=False), None)
+        if record is None or b"\n" in record.headers.get_bytes(b"WARC-Type", b"\n"):
+            record = next(walk.iterator(offset, quirks=walk.ends_lines_bare(offset)), None)
     except OSError:
         return None
+    return record
 
 
 class _Walk:
