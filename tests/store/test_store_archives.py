@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
+import uuid
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from recrawl.store.values import Captures, Claims, ImportMark
+from recrawl.model import Visits
+from recrawl.store.values import CaptureRecord, Captures, Claims, ImportMark
 
 
-def some_captures(page, time):
+def some_captures(page, time, *, status=200, digest=None):
     n = len(page)
     return Captures(
         np.asarray(page),
         np.asarray(time, dtype=float),
-        np.full(n, 200),
+        np.full(n, status),
         ["text/html"] * n,
-        [bytes([i]) * 20 for i in range(n)],
+        [bytes([i]) * 20 for i in range(n)] if digest is None else [digest] * n,
         np.full(n, -1),
         [f"{i}.warc.gz" for i in range(n)],
         np.arange(n),
@@ -28,8 +32,8 @@ def some_captures(page, time):
 def test_captures_are_noted_once_and_come_back_as_columns(store):
     pages = store.discover(["http://a.example/", "http://b.example/"], 0.0)
     captures = some_captures(pages[[1, 0, 1]], [3.0, 1.0, 2.0])
-    assert store.add_captures(captures) == 3
-    assert store.add_captures(captures) == 0
+    assert store.add_captures(captures) == (3, 0)
+    assert store.add_captures(captures) == (0, 0)
     found = store.capture_columns(pages)
     assert found.time.tolist() == [1.0, 2.0, 3.0]
     assert found.digest == [b"\x01" * 20, b"\x02" * 20, b"\x00" * 20]
@@ -70,3 +74,119 @@ def test_claims_are_kept_beside_the_truth(store):
     assert found.priority.tolist() == [0.5, -1.0]
     assert found.source == claims.source
     assert len(store.visits()) == 0
+
+
+A, B = b"A" * 20, b"B" * 20
+
+
+def one(page, *, status=200, mime="text/html", digest=A, size=-1, place=("", -1)):  # noqa: PLR0913 - the columns
+    """A list of one capture at time 1."""
+    file, offset = place
+    return Captures(
+        page, np.ones(1), np.array([status]), [mime], [digest], np.array([size]), [file], *[np.array([offset])] * 2
+    )
+
+
+def test_a_capture_that_was_only_listed_is_found_where_its_bytes_are(store):
+    page = store.discover(["http://a.example/"], 0.0)
+    store.add_captures(one(page, place=("a.warc.gz", 5)))
+    store.set_judged(page)
+    store.set_read(page)
+    assert store.add_captures(one(page, place=("/here/a.warc.gz", 9)), located=True) == (0, 1)
+    found = store.capture_columns(page)
+    assert (found.warc_file, found.warc_offset.tolist()) == (["/here/a.warc.gz"], [9])
+    assert store.unjudged().tolist() == store.unread().tolist() == page.tolist()
+
+
+def test_a_listed_place_does_not_replace_one_that_was_seen(store):
+    page = store.discover(["http://a.example/"], 0.0)
+    store.add_captures(one(page, place=("/here/a.warc.gz", 9)), located=True)
+    store.set_judged(page)
+    store.set_read(page)
+    assert store.add_captures(one(page, place=("a.warc.gz", 5))) == (0, 0)
+    assert store.capture_columns(page).warc_file == ["/here/a.warc.gz"]
+    assert len(store.unjudged()) == len(store.unread()) == 0
+    # Another file name for the same bytes: the archive moved.
+    assert store.add_captures(one(page, place=("/there/a.warc.gz", 9)), located=True) == (0, 1)
+    assert store.capture_columns(page).warc_file == ["/there/a.warc.gz"]
+    # The digest in another algorithm, by a source that has no bytes: the place stays.
+    store.add_captures(one(page, digest=b"sha256:00", place=("a.warc.gz", 5)))
+    assert store.capture_columns(page).warc_file == ["/there/a.warc.gz"]
+
+
+records = st.fixed_dictionaries(
+    {
+        "status": st.sampled_from([0, 200, 206, 301, 304, 404, 410, 403, 503, -2]),
+        "mime": st.sampled_from(["text/html", "", "warc/revisit"]),
+        "digest": st.sampled_from([A, B, b"", b"sha256:00", b"md5:11"]),
+        "size": st.sampled_from([-1, 5, 9]),
+    }
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@given(several=st.lists(records, min_size=2, max_size=5), at_once=st.lists(st.booleans(), min_size=5, max_size=5))
+def test_the_best_record_of_a_capture_stands_whichever_came_first(store, several, at_once):
+    pages = store.discover([f"http://{uuid.uuid4().hex}.example/" for _ in range(2)], 0.0)
+    for record in several:
+        store.add_captures(one(pages[:1], **record))
+    batch = []
+    for record, ends in zip(reversed(several), at_once, strict=False):
+        batch.append(one(pages[1:], **record))
+        if ends:
+            store.add_captures(joined(batch))
+            batch = []
+    store.add_captures(joined(batch))
+    found = store.capture_columns(pages)
+    told = [(found.status[row], found.digest[row], found.size[row], found.mime[row]) for row in range(2)]
+    assert told[0] == told[1]
+
+
+def joined(parts):
+    """Lists of one capture as one list."""
+    return Captures(
+        np.array([part.page[0] for part in parts], np.int64),
+        np.ones(len(parts)),
+        np.array([part.status[0] for part in parts], np.int64),
+        [part.mime[0] for part in parts],
+        [part.digest[0] for part in parts],
+        np.array([part.size[0] for part in parts], np.int64),
+        [""] * len(parts),
+        *[np.full(len(parts), -1)] * 2,
+    )
+
+
+def test_what_a_visit_of_our_own_recorded_stays(store):
+    page = store.discover(["http://a.example/"], 0.0)
+    ours = CaptureRecord(int(page[0]), 1.0, 503, "text/html", B, 7, "mine.warc.gz", 3, 4)
+    store.record(Visits.of(page, 1.0), captures=[ours])
+    assert store.add_captures(one(page, place=("/here/a.warc.gz", 9)), located=True) == (0, 0)
+    assert store.captures(page) == [ours]
+    assert store.capture_columns(page).ours.tolist() == [True]
+    assert len(store.unjudged()) == 0
+
+
+def test_pages_wait_only_for_what_is_new_or_asked_for_anew(store):
+    pages = store.discover(["http://a.example/", "http://b.example/"], 0.0)
+    store.add_captures(some_captures(pages[:1], [1.0], digest=A))
+    store.set_judged(pages)
+    assert store.unread().tolist() == pages[:1].tolist()
+    both = some_captures(pages, [1.0, 1.0], digest=A)
+    store.add_captures(both)
+    assert store.unjudged().tolist() == pages[1:].tolist()
+    store.add_captures(both, anew=True)
+    assert store.unjudged().tolist() == pages.tolist()
+    store.set_read(pages)
+    assert len(store.unread()) == 0
+
+
+def test_very_many_captures_of_a_page_come_in_pieces(store):
+    pages = store.discover(["http://a.example/", "http://b.example/", "http://c.example/"], 0.0)
+    store.add_captures(some_captures(np.repeat(pages[:2], [5, 2]), [1.0, 2.0, 3.0, 4.0, 5.0, 1.0, 2.0]))
+    assert store.capture_counts(pages).tolist() == [5, 2, 0]
+    times, after = [], -math.inf
+    while len(piece := store.captures_of_page(int(pages[0]), after=after, limit=2)):
+        assert len(piece) <= 2
+        times += piece.time.tolist()
+        after = times[-1]
+    assert times == [1.0, 2.0, 3.0, 4.0, 5.0]

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from recrawl.model import ChangeKind, Histories, Outcome, Verdict, Visit, Visits
 from recrawl.store import CaptureRecord, open_store, segments
+from recrawl.store.values import ImportMark
 
 
 def same(one, other):
@@ -232,3 +233,42 @@ def test_a_visit_judged_again_is_read_as_judged_last(store, small_segments, betw
         assert visits.size.tolist() == [0, 22, 33]
     for histories in (store.histories(pages=pages[:1]), store.histories().take(slice(0, 1))):
         assert histories.changed.tolist() == [False, False]
+
+
+def test_a_visit_that_was_taken_back_is_seen_by_nobody(store, small_segments):
+    pages = store.discover([f"http://a.example/{n}" for n in range(30)], 0.0)
+    for time in (1.0, 2.0, 3.0):
+        store.record(Visits.of(pages, time, verdict=Verdict.CHANGED))
+    store.set_import_mark(ImportMark("x", "1"))  # an import may have judged again, so each visit is counted
+    store.withdraw(pages[:10], np.full(10, 2.0))
+    assert len(store.visits()) == 80
+    assert store.visits(pages=pages[:1]).time.tolist() == [1.0, 3.0]
+    assert store.histories().counts().tolist() == [1] * 10 + [2] * 20
+    counts = store.counts(0.0)
+    assert (counts.visits, counts.changed, counts.failed) == (80, 80, 0)
+    assert len(store.latest_visits(200)) == 80
+    store.record(Visits.of(pages[:1], 2.0))
+    assert store.visits(pages=pages[:1]).time.tolist() == [1.0, 2.0, 3.0]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=15)
+@given(
+    batches=st.lists(
+        st.lists(st.tuples(st.integers(0, 5), st.integers(0, 30), st.booleans()), min_size=1, max_size=12), max_size=8
+    ),
+    limit=st.integers(1, 40),
+)
+def test_the_latest_visits_are_the_latest_of_all(new_location, small_segments, batches, limit):
+    with open_store(new_location()) as store:
+        pages = store.discover([f"http://{'ab'[n % 2]}.example/{n}" for n in range(6)], 0.0)
+        for batch in batches:
+            page, time, back = (np.array(column) for column in zip(*batch, strict=True))
+            store.record(Visits.of(pages[page], time.astype(float)))
+            store.withdraw(pages[page[back]], time[back].astype(float))
+        host = int(store.pages(pages[:1]).host[0])
+        for of in (None, host):
+            every = store.visits(host=of)
+            order = np.lexsort((every.page, -every.time))[:limit]
+            found = store.latest_visits(limit, host=of)
+            assert found.page.tolist() == every.page[order].tolist()
+            assert found.time.tolist() == every.time[order].tolist()

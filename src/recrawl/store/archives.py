@@ -2,43 +2,98 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from recrawl.model import IntArray
+from recrawl.model.arrays import order_by, starts_of_runs
 from recrawl.store.database import Session
 from recrawl.store.recording import check_known
+from recrawl.store.statements import LISTED, LOCATED, NO_STATUS, OURS, RANKS, REVISIT, SHA1_BYTES
 from recrawl.store.values import Captures, Claims, ImportMark
 
 _PAGE = np.dtype([("page", np.int64)])
 
 
-def add_captures(session: Session, captures: Captures, mark: ImportMark | None) -> int:
-    """Add captures that are not there yet; return how many."""
+def add_captures(
+    session: Session, captures: Captures, mark: ImportMark | None, *, located: bool, anew: bool
+) -> tuple[int, int]:
+    """Add captures that are not there yet, better the others; return how many were added and bettered."""
     check_known(session, captures.page)
-    added = 0
+    added = bettered = np.empty(0, np.int64)
     if len(captures):
-        added = session.apply(
-            session.statements.add_captures,
-            captures.page,
-            captures.time,
-            captures.status,
-            captures.mime,
-            captures.digest,
-            captures.size,
-            captures.warc_file,
-            captures.warc_offset,
-            captures.warc_length,
+        some = distinct(captures)
+        columns = (
+            some.page,
+            some.time,
+            some.status,
+            some.mime,
+            some.digest,
+            some.size,
+            some.warc_file,
+            some.warc_offset,
+            some.warc_length,
+            np.full(len(some), LOCATED if located else LISTED),
         )
-        session.apply(session.statements.add_unjudged, np.unique(captures.page))
+        statements = session.statements
+        added = session.touched(statements.import_captures, *columns)
+        if len(added) < len(some):
+            bettered = session.touched(statements.merge_located if located else statements.merge_captures, *columns)
+        pages = np.unique(some.page if anew else np.concatenate([added, bettered]))
+        if len(pages):
+            session.apply(statements.add_unjudged, pages)
+            session.apply(statements.add_unread, pages)
     if mark is not None:
         set_mark(session, mark)
-    return added
+    return len(added), len(bettered)
+
+
+def distinct(captures: Captures) -> Captures:
+    """Captures by page and time, each once: of several records of one the best. O(n log n)."""
+    order = order_by(captures.page, captures.time)
+    ordered = captures if order is None else captures.take(order)
+    starts = starts_of_runs(ordered.page, ordered.time)
+    if bool(starts.all()):
+        return ordered
+    first = np.flatnonzero(starts)
+    best = first.copy()
+    ends = np.append(first[1:], len(ordered))
+    for run in np.flatnonzero(ends - first > 1).tolist():
+        best[run] = min(range(int(first[run]), int(ends[run])), key=lambda row: rank(ordered, row))
+    return ordered.take(best)
+
+
+def rank(captures: Captures, row: int) -> tuple[int, int, int, bytes, int, int]:
+    """By what records of one capture are ordered, the best first: an answer, its digest, its bytes, its size."""
+    status, digest, mime = int(captures.status[row]), captures.digest[row], captures.mime[row]
+    if status == NO_STATUS:
+        answer = len(RANKS) + 1
+    else:
+        answer = next((place for place, (low, high) in enumerate(RANKS) if low <= status <= high), len(RANKS))
+    return (
+        answer,
+        status,
+        {SHA1_BYTES: 0, 0: 2}.get(len(digest), 1),
+        digest,
+        {REVISIT: 2, "": 1}.get(mime, 0),
+        -int(captures.size[row]),
+    )
 
 
 def capture_columns(session: Session, pages: IntArray) -> Captures:
     """Captures of these pages, by page and time."""
-    rows = session.rows(session.statements.captures_of, pages) if len(pages) else []
-    page, time, status, mime, digest, size, file, offset, length = zip(*rows, strict=True) if rows else ((),) * 9
+    return _columns(session.rows(session.statements.capture_columns, pages) if len(pages) else [])
+
+
+def captures_of_page(session: Session, page: int, after: float, limit: int) -> Captures:
+    """The first captures of a page after a time."""
+    return _columns(session.rows(session.statements.captures_of_page, page, after, limit))
+
+
+def _columns(rows: list[tuple[Any, ...]]) -> Captures:
+    columns = zip(*rows, strict=True) if rows else ((),) * 10
+    page, time, status, mime, digest, size, file, offset, length, imported = columns
     return Captures(
         np.array(page, np.int64),
         np.array(time, np.float64),
@@ -49,18 +104,25 @@ def capture_columns(session: Session, pages: IntArray) -> Captures:
         list(file),
         np.array(offset, np.int64),
         np.array(length, np.int64),
+        np.array(imported, np.int64) == OURS,
     )
 
 
-def unjudged(session: Session) -> IntArray:
-    """Pages whose captures wait for judgement."""
-    return np.ascontiguousarray(session.table(_PAGE, session.statements.unjudged)["page"])
+def capture_counts(session: Session, pages: IntArray) -> IntArray:
+    """How many captures each of these pages has."""
+    found = dict(session.rows(session.statements.capture_counts, np.unique(pages))) if len(pages) else {}
+    return np.array([found.get(page, 0) for page in pages.tolist()], np.int64)
 
 
-def set_judged(session: Session, pages: IntArray) -> None:
-    """The captures of these pages have been judged."""
+def waiting(session: Session, statement: str) -> IntArray:
+    """Pages that wait for something."""
+    return np.ascontiguousarray(session.table(_PAGE, statement)["page"])
+
+
+def wait_no_more(session: Session, statement: str, pages: IntArray) -> None:
+    """It was done for these pages."""
     if len(pages):
-        session.run(session.statements.drop_unjudged, pages)
+        session.run(statement, pages)
 
 
 def add_claims(session: Session, claims: Claims, mark: ImportMark | None) -> int:

@@ -102,6 +102,14 @@ class Store(Protocol):
         """
         ...
 
+    def latest_visits(self, limit: int, *, host: int | None = None) -> Visits:
+        """The latest ``limit`` visits (of a host), latest first, each once. Memory: about so many visits."""
+        ...
+
+    def withdraw(self, page: IntArray, time: FloatArray) -> None:
+        """Take visits back that turned out to be none: no reader sees them any more, unless they are recorded again."""
+        ...
+
     def histories(
         self,
         *,
@@ -121,11 +129,17 @@ class Store(Protocol):
         """Where the captures of these pages lie, by page and time."""
         ...
 
-    def add_captures(self, captures: Captures, mark: ImportMark | None = None) -> int:
-        """Note captures that somebody made, and how far their source was read; return how many were new.
+    def add_captures(
+        self, captures: Captures, mark: ImportMark | None = None, *, located: bool = False, anew: bool = False
+    ) -> tuple[int, int]:
+        """Note captures that somebody made, and how far their source was read; return how many were new and bettered.
 
-        A capture that is known (same page, same time) stays as it is. Nothing is judged: the pages are noted, in the
-        same transaction, as waiting for that.
+        Of several records of one capture (same page, same time) the best stands, whichever came first: an answer before
+        a failure, one with a digest before one without. With ``located`` the bytes lie where the captures say, and
+        known captures are found there from now on. What a visit of our own recorded stays as it is.
+
+        Nothing is judged. The pages of captures that are new or bettered, or all of them if ``anew``, are noted in the
+        same transaction as waiting to be judged and to be read.
         """
         ...
 
@@ -133,12 +147,28 @@ class Store(Protocol):
         """All captures of these pages, by page and time."""
         ...
 
+    def captures_of_page(self, page: int, *, after: float, limit: int) -> Captures:
+        """The first ``limit`` captures of a page with time > after, by time: for pages with very many."""
+        ...
+
+    def capture_counts(self, pages: IntArray) -> IntArray:
+        """How many captures each of these pages has, in order."""
+        ...
+
     def unjudged(self) -> IntArray:
-        """Pages that got captures and whose visits do not follow from them yet, ascending."""
+        """Pages that got captures and whose visits do not follow from their digests yet, ascending."""
         ...
 
     def set_judged(self, pages: IntArray) -> None:
-        """Note that the visits of these pages follow from their captures."""
+        """Note that the visits of these pages follow from the digests of their captures."""
+        ...
+
+    def unread(self) -> IntArray:
+        """Pages that got captures and whose visits do not follow from their bytes yet, ascending."""
+        ...
+
+    def set_read(self, pages: IntArray) -> None:
+        """Note that the visits of these pages follow from the bytes of their captures, as far as there are any."""
         ...
 
     def add_claims(self, claims: Claims, mark: ImportMark | None = None) -> int:

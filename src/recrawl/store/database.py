@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from recrawl.model import AnyArray
+from recrawl.model import AnyArray, IntArray
 from recrawl.store.statements import Statements
 
 T = TypeVar("T")
@@ -38,6 +38,10 @@ class Session(Protocol):
 
     def apply(self, statement: str, *columns: Column) -> int:
         """Run a statement made by ``Dialect.insert`` or ``Dialect.update`` for every row of equally long columns."""
+        ...
+
+    def touched(self, statement: str, *columns: Column) -> IntArray:
+        """The same for a statement that ends with RETURNING a number; return those of the rows that it changed."""
         ...
 
 

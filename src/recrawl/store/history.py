@@ -10,7 +10,7 @@ import numpy as np
 from recrawl.model import VISIT_COLUMNS, AnyArray, BoolArray, ChangeKind, FloatArray, Histories, IntArray, Visits
 from recrawl.model.arrays import ends_of_runs, order_by
 from recrawl.store.database import Session
-from recrawl.store.segments import LOOK, LOOK_NAMES, unpack
+from recrawl.store.segments import LOOK, LOOK_NAMES, WITHDRAWN, unpack
 
 PACKS_AT_ONCE = 16
 """Packs (about a megabyte each) that are in memory beside the columns they are copied into."""
@@ -51,7 +51,14 @@ def select(
 def load_histories(session: Session, selection: Selection, kind: ChangeKind | None) -> Histories:
     """Histories of the selected visits. One pass; O(n) and a merge of sorted runs."""
     if _worth_seeking(session, selection):
-        return Histories.from_visits(_standing(_seek(session, selection)), kind)
+        return Histories.from_visits(standing(_seek(session, selection)), kind)
+    looks = standing_looks(session, selection)
+    unused = {name: np.broadcast_to(np.zeros(1, dtype), len(looks["page"])) for name, dtype in VISIT_COLUMNS.items()}
+    return Histories.from_visits(Visits(**(unused | looks)), kind)
+
+
+def standing_looks(session: Session, selection: Selection) -> dict[str, AnyArray]:
+    """The columns of histories of the selected visits, by page and time, each once. O(n) and a merge of sorted runs."""
     parts = list(_looks(session, selection))
     looks = {name: np.concatenate([part[name] for part in parts]) for name in LOOK_NAMES}
     del parts
@@ -63,22 +70,23 @@ def load_histories(session: Session, selection: Selection, kind: ChangeKind | No
     if by_time is not None:
         looks = {name: column[by_time] for name, column in looks.items()}
     stands = ends_of_runs(looks["page"], looks["time"])
-    if not bool(stands.all()):
-        looks = {name: column[stands] for name, column in looks.items()}
-    unused = {name: np.broadcast_to(np.zeros(1, dtype), len(looks["page"])) for name, dtype in VISIT_COLUMNS.items()}
-    return Histories.from_visits(Visits(**(unused | looks)), kind)
+    stands &= looks["outcome"] != WITHDRAWN
+    return looks if bool(stands.all()) else {name: column[stands] for name, column in looks.items()}
 
 
 def load_visits(session: Session, selection: Selection) -> Visits:
     """The selected visits with all columns, by page and time, each once: of doubles the one recorded last."""
-    return _standing(_seek(session, selection) if _worth_seeking(session, selection) else _scan(session, selection))
+    return standing(_seek(session, selection) if _worth_seeking(session, selection) else _scan(session, selection))
 
 
-def _standing(recorded: Visits) -> Visits:
-    """By page and time; of visits recorded twice the later record, since a second judgement replaces the first."""
+def standing(recorded: Visits) -> Visits:
+    """By page and time; of visits recorded twice the later record, since a second judgement replaces the first.
+
+    Visits whose last record takes them back are not there.
+    """
     visits = recorded.sorted()
-    last = ends_of_runs(visits.page, visits.time)
-    return visits if bool(last.all()) else visits.take(last)
+    stands = ends_of_runs(visits.page, visits.time) & (visits.outcome != WITHDRAWN)
+    return visits if bool(stands.all()) else visits.take(stands)
 
 
 def _worth_seeking(session: Session, selection: Selection) -> bool:

@@ -1,9 +1,9 @@
 """The schema of a store, the same for both engines. The present state; how a store gets there is in ``migrations/``.
 
 Rules of this schema:
- 1. Visits are only ever added. Their rows come in segments (see ``segments.py``), and the key begins with the
-    segment: so an append touches the few blocks of the newest segment, however many visits there are, and the
-    visits of a page are found with one look into each segment.
+ 1. Visits are only ever added; one that is taken back is added once more, as taken back. Their rows come in segments
+    (see ``segments.py``), and the key begins with the segment: so an append touches the few blocks of the newest
+    segment, however many visits there are, and the visits of a page are found with one look into each segment.
  2. ``host.next_due`` is the smallest ``due`` of the host's pages. ``host.wake`` is the earliest time at which a
     page of the host may be leased; the engine computes it.
  3. A lease exists only on a page of a host that is held, by the same worker, for at least as long.
@@ -128,6 +128,7 @@ capture = sa.Table(
     sa.Column("warc_file", sa.Text, nullable=False),
     sa.Column("warc_offset", sa.BigInteger, nullable=False),
     sa.Column("warc_length", sa.BigInteger, nullable=False),
+    sa.Column("imported", sa.SmallInteger, nullable=False, server_default=sa.text("0")),
     sa.PrimaryKeyConstraint("page", "time"),
     sqlite_with_rowid=False,
 )
@@ -175,6 +176,12 @@ claim = sa.Table(
 
 unjudged = sa.Table(
     "unjudged",
+    metadata,
+    sa.Column("page", _identity, primary_key=True, autoincrement=False),
+)
+
+unread = sa.Table(
+    "unread",
     metadata,
     sa.Column("page", _identity, primary_key=True, autoincrement=False),
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recrawl.model import ANSWERED, VISIT_COLUMNS, AnyArray, Verdict, Visits
+from recrawl.model import ANSWERED, VISIT_COLUMNS, AnyArray, FloatArray, IntArray, Verdict, Visits
 from recrawl.model.arrays import ends_of_runs
 from recrawl.store.database import Session
 
@@ -22,6 +22,10 @@ SEGMENT_VISITS = 65_536
 LOOK = np.dtype([(name, VISIT_COLUMNS[name]) for name in ("page", "time", "outcome", "verdict", "kinds")])
 """The columns histories are made of."""
 LOOK_NAMES = tuple(LOOK.fields or ())
+
+
+WITHDRAWN = 255
+"""In place of an outcome: this visit was taken back."""
 
 
 def append(session: Session, visits: Visits) -> None:
@@ -42,6 +46,11 @@ def append(session: Session, visits: Visits) -> None:
         session.run(session.statements.grow_segment, added, segment)
         if used + added >= SEGMENT_VISITS:
             _seal(session, segment)
+
+
+def withdraw(session: Session, page: IntArray, time: FloatArray) -> None:
+    """Take visits back: recorded as withdrawn, they stand no more. Rows of full segments never change."""
+    append(session, Visits.of(page, time, outcome=WITHDRAWN))
 
 
 def pack(looks: AnyArray) -> bytes:
@@ -91,7 +100,7 @@ def _seal(session: Session, segment: int) -> None:
         session.statements.seal_segment,
         len(looks),
         int((looks["verdict"] == Verdict.CHANGED).sum()),
-        int((looks["outcome"] > ANSWERED).sum()),
+        int(((looks["outcome"] > ANSWERED) & (looks["outcome"] != WITHDRAWN)).sum()),
         float(looks["time"].min()),
         float(looks["time"].max()),
         pack(looks),

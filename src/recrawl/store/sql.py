@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, Page, Pages, Validators, Visits
-from recrawl.store import archives, discovery, frontier, history, recording, totals
+from recrawl.store import archives, discovery, frontier, history, latest, recording, segments, totals
 from recrawl.store.database import Database, Session
 from recrawl.store.values import CaptureRecord, Captures, Claims, Hosts, ImportMark, Leased, Links, StoreCounts
 
@@ -100,6 +100,15 @@ class SqlStore:
             lambda session: history.load_visits(session, history.select(session, host, pages, since, until))
         )
 
+    def latest_visits(self, limit: int, *, host: int | None = None) -> Visits:
+        """The latest visits, latest first."""
+        return self._database.read(lambda session: latest.latest_visits(session, limit, host))
+
+    def withdraw(self, page: IntArray, time: FloatArray) -> None:
+        """Take visits back."""
+        if len(page):
+            self._database.write(lambda session: segments.withdraw(session, page, time))
+
     def histories(
         self,
         *,
@@ -118,21 +127,41 @@ class SqlStore:
         """Where the captures of these pages lie."""
         return self._database.read(lambda session: recording.captures_of(session, pages))
 
-    def add_captures(self, captures: Captures, mark: ImportMark | None = None) -> int:
+    def add_captures(
+        self, captures: Captures, mark: ImportMark | None = None, *, located: bool = False, anew: bool = False
+    ) -> tuple[int, int]:
         """Note captures made elsewhere, and how far their source was read."""
-        return self._database.write(lambda session: archives.add_captures(session, captures, mark))
+        return self._database.write(
+            lambda session: archives.add_captures(session, captures, mark, located=located, anew=anew)
+        )
 
     def capture_columns(self, pages: IntArray) -> Captures:
         """Captures of these pages, by page and time."""
         return self._database.read(lambda session: archives.capture_columns(session, pages))
 
+    def captures_of_page(self, page: int, *, after: float, limit: int) -> Captures:
+        """The first captures of a page after a time."""
+        return self._database.read(lambda session: archives.captures_of_page(session, page, after, limit))
+
+    def capture_counts(self, pages: IntArray) -> IntArray:
+        """How many captures each page has."""
+        return self._database.read(lambda session: archives.capture_counts(session, pages))
+
     def unjudged(self) -> IntArray:
         """Pages whose captures wait for judgement."""
-        return self._database.read(archives.unjudged)
+        return self._database.read(lambda session: archives.waiting(session, session.statements.unjudged))
 
     def set_judged(self, pages: IntArray) -> None:
         """The captures of these pages have been judged."""
-        self._database.write(lambda session: archives.set_judged(session, pages))
+        self._database.write(lambda session: archives.wait_no_more(session, session.statements.drop_unjudged, pages))
+
+    def unread(self) -> IntArray:
+        """Pages whose archived bytes wait to be read."""
+        return self._database.read(lambda session: archives.waiting(session, session.statements.unread))
+
+    def set_read(self, pages: IntArray) -> None:
+        """The archived bytes of these pages have been read."""
+        self._database.write(lambda session: archives.wait_no_more(session, session.statements.drop_unread, pages))
 
     def add_claims(self, claims: Claims, mark: ImportMark | None = None) -> int:
         """Note what sites say about their changes."""

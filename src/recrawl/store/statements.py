@@ -46,6 +46,27 @@ _VALIDATOR_TYPES = {
 _VALIDATORS = ", ".join(_VALIDATOR_TYPES)
 
 
+_CAPTURE_TYPES = {
+    "page": "bigint",
+    "time": "float8",
+    "status": "smallint",
+    "mime": "text",
+    "digest": "bytea",
+    "size": "bigint",
+    "warc_file": "text",
+    "warc_offset": "bigint",
+    "warc_length": "bigint",
+}
+_CAPTURE = ", ".join(_CAPTURE_TYPES)
+REVISIT = "warc/revisit"
+"""The media type under which indexes list a revisit (conventions X1)."""
+RANKS = ((200, 299), (304, 304), (300, 399), (404, 404), (410, 410), (400, 599))
+"""Statuses from the best answer to the worst; after them what is no HTTP, and last where no status is known."""
+NO_STATUS = 0
+SHA1_BYTES = 20
+OURS, LISTED, LOCATED = 0, 1, 2
+"""``capture.imported``: made by a visit of our own, listed by an archive, or read from its file."""
+
 _CLAIM_TYPES = {
     "page": "bigint",
     "time": "float8",
@@ -91,6 +112,45 @@ class Dialect(Protocol):
         With ``only_up`` a value stays as it is where the new one is not larger.
         """
         ...
+
+
+def _merge(*, located: bool) -> str:
+    """When a capture is there already: the better record stands, and a place where its bytes are replaces any other.
+
+    Which record is better does not depend on which came first, so sources may come in any order. ``located`` says that
+    the new records lie where they say. A capture that a visit of our own made stays as it is.
+    """
+    better = f"({_rank('excluded')}) < ({_rank('capture')})"
+    alike = "excluded.status = capture.status"
+    if located:
+        moved = "excluded.warc_file <> capture.warc_file OR excluded.warc_offset <> capture.warc_offset"
+        known = f"capture.imported = {LISTED} OR (excluded.digest = capture.digest AND ({moved}))"
+        place = f"({better} OR ({alike} AND ({known})))"
+    else:
+        found = "capture.warc_file = '' AND excluded.warc_file <> ''"
+        place = f"(({better} AND NOT ({alike} AND capture.imported = {LOCATED})) OR ({alike} AND {found}))"
+    told = [f"{name} = {_either(better, name)}" for name in ("status", "mime", "digest", "size")]
+    placed = [f"{name} = {_either(place, name)}" for name in ("warc_file", "warc_offset", "warc_length", "imported")]
+    return (
+        f"ON CONFLICT (page, time) DO UPDATE SET {', '.join(told + placed)} "
+        f"WHERE capture.imported <> {OURS} AND ({better} OR {place})"
+    )
+
+
+def _either(condition: str, name: str) -> str:
+    return f"CASE WHEN {condition} THEN excluded.{name} ELSE capture.{name} END"
+
+
+def _rank(row: str) -> str:
+    """By what records of one capture are ordered, the best first: as ``archives.rank`` does."""
+    status = " ".join(
+        f"WHEN {row}.status BETWEEN {low} AND {high} THEN {rank}" for rank, (low, high) in enumerate(RANKS)
+    )
+    return (
+        f"CASE {status} WHEN {row}.status = {NO_STATUS} THEN {len(RANKS) + 1} ELSE {len(RANKS)} END, {row}.status, "
+        f"CASE length({row}.digest) WHEN {SHA1_BYTES} THEN 0 WHEN 0 THEN 2 ELSE 1 END, {row}.digest, "
+        f"CASE {row}.mime WHEN '{REVISIT}' THEN 2 WHEN '' THEN 1 ELSE 0 END, -{row}.size"
+    )
 
 
 class Statements:
@@ -167,6 +227,17 @@ class Statements:
             "UPDATE visit_segment SET visits = $1, changed = $2, failed = $3, first_time = $4, last_time = $5, "
             "pack = $6 WHERE id = $7"
         )
+        self.latest_times = "SELECT time FROM visit WHERE segment = $1 ORDER BY time DESC LIMIT $2"
+        self.latest_times_of_host = (
+            "SELECT time FROM visit WHERE segment = $1 AND page IN (SELECT page FROM schedule WHERE host = $2) "
+            "ORDER BY time DESC LIMIT $3"
+        )
+        self.visits_since = f"SELECT {_VISIT} FROM visit WHERE segment = $1 AND time >= $2 ORDER BY page, time"
+        self.visits_since_of_host = (
+            f"SELECT {_VISIT} FROM visit WHERE segment = $1 AND time >= $2 "
+            "AND page IN (SELECT page FROM schedule WHERE host = $3) ORDER BY page, time"
+        )
+        self.segment_ends = "SELECT id, last_time FROM visit_segment"
         self.segments = "SELECT count(*), coalesce(sum(visits), 0) FROM visit_segment"
         self.segments_between = (
             "SELECT id FROM visit_segment WHERE pack IS NULL OR (last_time >= $1 AND first_time <= $2) ORDER BY id"
@@ -200,34 +271,30 @@ class Statements:
         self.links_from = (
             f"SELECT source, target, first_seen, last_seen FROM link WHERE source {among(1)} ORDER BY source, target"
         )
-        self.add_captures = dialect.insert(
-            "capture",
-            {
-                "page": "bigint",
-                "time": "float8",
-                "status": "smallint",
-                "mime": "text",
-                "digest": "bytea",
-                "size": "bigint",
-                "warc_file": "text",
-                "warc_offset": "bigint",
-                "warc_length": "bigint",
-            },
-            "ON CONFLICT DO NOTHING",
+        self.add_captures = dialect.insert("capture", _CAPTURE_TYPES, "ON CONFLICT DO NOTHING")
+        imported = {**_CAPTURE_TYPES, "imported": "smallint"}
+        self.import_captures = dialect.insert("capture", imported, "ON CONFLICT DO NOTHING RETURNING page")
+        self.merge_captures = dialect.insert("capture", imported, f"{_merge(located=False)} RETURNING page")
+        self.merge_located = dialect.insert("capture", imported, f"{_merge(located=True)} RETURNING page")
+        self.captures_of = f"SELECT {_CAPTURE} FROM capture WHERE page {among(1)} ORDER BY page, time"
+        self.capture_columns = f"SELECT {_CAPTURE}, imported FROM capture WHERE page {among(1)} ORDER BY page, time"
+        self.captures_of_page = (
+            f"SELECT {_CAPTURE}, imported FROM capture WHERE page = $1 AND time > $2 ORDER BY time LIMIT $3"
         )
-        self.captures_of = (
-            "SELECT page, time, status, mime, digest, size, warc_file, warc_offset, warc_length "
-            f"FROM capture WHERE page {among(1)} ORDER BY page, time"
-        )
+        self.capture_counts = f"SELECT page, count(*) FROM capture WHERE page {among(1)} GROUP BY page"
         self.add_unjudged = dialect.insert("unjudged", {"page": "bigint"}, "ON CONFLICT DO NOTHING")
         self.unjudged = "SELECT page FROM unjudged ORDER BY page"
         self.drop_unjudged = f"DELETE FROM unjudged WHERE page {among(1)}"
+        self.add_unread = dialect.insert("unread", {"page": "bigint"}, "ON CONFLICT DO NOTHING")
+        self.unread = "SELECT page FROM unread ORDER BY page"
+        self.drop_unread = f"DELETE FROM unread WHERE page {among(1)}"
         self.add_claims = dialect.insert("claim", _CLAIM_TYPES, "ON CONFLICT DO NOTHING")
         self.claims_of = (
             f"SELECT {', '.join(_CLAIM_TYPES)} FROM claim WHERE page {among(1)} ORDER BY page, time, source"
         )
         mark = ", ".join(f"{name} = excluded.{name}" for name in _MARK_TYPES if name != "source")
         self.set_mark = dialect.insert("imported", _MARK_TYPES, f"ON CONFLICT (source) DO UPDATE SET {mark}")
+        self.any_mark = "SELECT 1 FROM imported LIMIT 1"
         self.mark = f"SELECT {', '.join(_MARK_TYPES)} FROM imported WHERE source = $1"
 
         # -- schedule

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from recrawl.model import ANSWERED, Verdict
+from recrawl.model import ANSWERED, AnyArray, Verdict
 from recrawl.store.database import Session
+from recrawl.store.history import Selection, standing_looks
 from recrawl.store.segments import LOOK
 from recrawl.store.values import StoreCounts
 
@@ -13,14 +14,8 @@ from recrawl.store.values import StoreCounts
 def counts(session: Session, now: float) -> StoreCounts:
     """Totals; visits of full segments were counted when they were sealed, the others are counted here."""
     [(pages, hosts, links, captures, leased, due)] = session.rows(session.statements.count, now)
-    [sealed] = session.rows(session.statements.count_sealed)
-    looks = session.table(LOOK, session.statements.looks_of_open)
-    fresh = (
-        len(looks),
-        int(np.count_nonzero(looks["verdict"] == Verdict.CHANGED)),
-        int(np.count_nonzero(looks["outcome"] > ANSWERED)),
-    )
-    visits, changed, failed = (int(old) + new for old, new in zip(sealed, fresh, strict=True))
+    looked = _standing if session.rows(session.statements.any_mark) else _recorded
+    visits, changed, failed = looked(session)
     return StoreCounts(
         pages=pages,
         hosts=hosts,
@@ -31,4 +26,27 @@ def counts(session: Session, now: float) -> StoreCounts:
         captures=captures,
         leased=leased,
         due=due,
+    )
+
+
+def _recorded(session: Session) -> tuple[int, int, int]:
+    """Visits of full segments were counted when they were sealed, the others are counted here."""
+    [sealed] = session.rows(session.statements.count_sealed)
+    visits, changed, failed = (
+        int(old) + new
+        for old, new in zip(sealed, _counted(session.table(LOOK, session.statements.looks_of_open)), strict=True)
+    )
+    return visits, changed, failed
+
+
+def _standing(session: Session) -> tuple[int, int, int]:
+    """Imports judge visits again and take some back, so each has to be looked at. O(visits)."""
+    return _counted(standing_looks(session, Selection()))
+
+
+def _counted(looks: AnyArray | dict[str, AnyArray]) -> tuple[int, int, int]:
+    return (
+        len(looks["page"]),
+        int(np.count_nonzero(looks["verdict"] == Verdict.CHANGED)),
+        int(np.count_nonzero(looks["outcome"] > ANSWERED)),
     )

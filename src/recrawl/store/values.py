@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recrawl.model import FloatArray, IntArray, Validators
+from recrawl.model import BoolArray, FloatArray, IntArray, Validators
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,33 @@ class Captures:
     mime: list[str]
     """``warc/revisit`` for a record that repeats an earlier one."""
     digest: list[bytes]
-    """Of the payload: SHA-1, 20 bytes, or the text of another digest; empty where none is known."""
+    """Of the payload: SHA-1, 20 bytes, or another as text (``sha256:`` and hexadecimal); empty where none is known."""
     size: IntArray
     """Bytes of payload, -1 where unknown."""
     warc_file: list[str]
     warc_offset: IntArray
     warc_length: IntArray
+    ours: BoolArray | None = None
+    """True where a visit of our own made the capture; ``None`` where nobody asked."""
 
     def __len__(self) -> int:
         return len(self.page)
+
+    def take(self, rows: IntArray) -> Captures:
+        """These rows, in this order. O(rows)."""
+        some = rows.tolist()
+        return Captures(
+            self.page[rows],
+            self.time[rows],
+            self.status[rows],
+            [self.mime[row] for row in some],
+            [self.digest[row] for row in some],
+            self.size[rows],
+            [self.warc_file[row] for row in some],
+            self.warc_offset[rows],
+            self.warc_length[rows],
+            None if self.ours is None else self.ours[rows],
+        )
 
 
 @dataclass(frozen=True, slots=True)
