@@ -1,0 +1,133 @@
+"""Does operational time predict better? Log loss of "changed at this look" on real histories, factor by factor.
+
+    uv run python benchmarks/operational.py ../shared/data                       every collection, two schedules
+    uv run python benchmarks/operational.py ../shared/data --only llvm,til       some of them
+    uv run python benchmarks/operational.py ../shared/data --schedule adaptive
+
+Changes that were no bulk edits, chains closer than an hour merged, are sampled into visits. The first 60 % of the looks
+are learned from (and factors are chosen within them); each later look is predicted from looks before it alone. Printed
+is the loss without factors, in millinats a look, and what each factor, all of them, and the chosen ones take off it,
+with standard errors by whole clusters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from recrawl.estimate.operational_learning import Looks
+from recrawl.estimate.page_age import known_births
+from recrawl.estimate.tempo import SPLIT, choose, held_out_loss, mean_and_error
+from recrawl.estimate.tempo_state import Factor, Places
+from recrawl.formats.changes import Change, ChangeLog
+from recrawl.formats.dataset import read_dataset
+from recrawl.model import FloatArray, Histories
+from recrawl.predict.clusters import UrlClusters
+from recrawl.simulate.sampling import Adaptive, Irregular, Regular, Schedule, Truth, sample
+from recrawl.simulate.web_events import EventTimes
+from recrawl.time import DAY, HOUR
+
+SCHEDULES: dict[str, Schedule] = {
+    "weekly": Regular(7 * DAY),
+    "irregular": Irregular(10 * DAY, 1.0),
+    "adaptive": Adaptive(),
+    "six-hourly": Regular(6 * HOUR),
+}
+MOST_PAGES = 3_000
+
+
+def main() -> None:
+    """Print one line for each collection and schedule."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder that holds documents and data-sources")
+    parser.add_argument("--only", default="", help="collections, with commas between")
+    parser.add_argument("--schedule", default="weekly,irregular", help=", ".join(SCHEDULES))
+    parser.add_argument("--pages", type=int, default=MOST_PAGES, help="pages of a collection, at most")
+    options = parser.parse_args()
+    heads = [*(factor.value for factor in Factor), "all", "chosen"]
+    print(
+        f"{'collection':<13}{'schedule':<11}{'looks':>8}{'changed':>8}{'none':>8}" + "".join(f"{h:>14}" for h in heads)
+    )
+    only = set(filter(None, options.only.split(",")))
+    for name, truth, urls in collections(options.data):
+        if not only or name in only:
+            for schedule in options.schedule.split(","):
+                _line(name, schedule, truth, urls, options.pages)
+
+
+def collections(data: Path) -> Iterator[tuple[str, Truth, tuple[str, ...]]]:
+    """Each site of the documents, and all data sources as one collection."""
+    for log in read_dataset(data / "documents"):
+        truth, rows = truth_of(log)
+        yield log.site, truth, tuple(log.urls[row] for row in rows)
+    logs = [(truth_of(log), log) for log in read_dataset(data / "data-sources")]
+    whole = Truth(
+        np.concatenate([truth.born for (truth, _), _ in logs]),
+        np.concatenate([truth.died for (truth, _), _ in logs]),
+        EventTimes.concatenate([truth.changes for (truth, _), _ in logs]),
+        min(truth.start for (truth, _), _ in logs),
+        max(truth.end for (truth, _), _ in logs),
+    )
+    yield "data-sources", whole, tuple(log.urls[row] for (_, rows), log in logs for row in rows)
+
+
+def truth_of(log: ChangeLog) -> tuple[Truth, list[int]]:
+    """The pages of a site in order of discovery: changes without bulk edits, chains within an hour merged."""
+    pages, start, end = len(log.urls), float(log.time.min()), float(log.time.max())
+    born, died = np.full(pages, np.inf), np.full(pages, np.inf)
+    np.minimum.at(born, log.page, log.time)
+    last = np.full(pages, -1)
+    last[log.page] = np.arange(len(log))
+    gone = (last >= 0) & (log.kind[last] == Change.DEL)
+    died[gone] = log.time[last[gone]]
+    edits = (log.kind == Change.MOD) & ~log.bulk
+    changes = EventTimes.of(log.page[edits], log.time[edits], pages)
+    rows = np.argsort(born, kind="stable")
+    rows = rows[np.isfinite(born[rows])]
+    return Truth(born, died, changes, start, end).take(rows).merged(HOUR), rows.tolist()
+
+
+def _line(name: str, schedule: str, truth: Truth, urls: tuple[str, ...], most: int) -> None:
+    began = time.process_time()
+    clusters = UrlClusters()
+    cluster = clusters.add(urls)
+    keep = np.flatnonzero(_some_clusters(cluster, most))
+    truth, cluster = truth.take(keep), cluster[keep]
+    ids, cluster = np.unique(cluster, return_inverse=True)
+    places = Places(cluster.astype(np.int64), clusters.host[ids], known_births(truth.born, truth.start))
+    visits = sample(truth, SCHEDULES[schedule], np.random.default_rng(1))
+    histories = Histories.from_visits(visits).align(np.arange(len(truth)))
+    looks = Looks.of(histories)
+    split = float(np.sort(looks.end)[int(SPLIT * (len(looks) - 1))])
+    later = looks.take(looks.end > split)
+    units = places.cluster[later.row] if len(np.unique(places.cluster)) > 9 else later.row
+    chosen, _, _ = choose(histories.window(-np.inf, split), places)
+    sets = [(factor,) for factor in Factor] + [tuple(Factor), chosen]
+    known: dict[tuple[Factor, ...], FloatArray] = {}
+    for one in [(), *sets]:
+        if one not in known:
+            known[one] = held_out_loss(histories, places, one, split, batches=600)
+    gains = [mean_and_error(known[()] - known[one], units) for one in sets]
+    cells = "".join(f"{f'{1e3 * gain:.2f}±{1e3 * error:.2f}':>14}" for gain, error in gains)
+    share = later.changed.mean()
+    print(
+        f"{name:<13}{schedule:<11}{len(later):>8}{share:>8.3f}{1e3 * known[()].mean():>8.2f}{cells}"
+        f"  {'+'.join(chosen) or 'none'}  ({time.process_time() - began:.0f} s)",
+        flush=True,
+    )
+
+
+def _some_clusters(cluster: np.ndarray, most: int) -> np.ndarray:
+    """Whole clusters, evenly spread, with about ``most`` pages."""
+    share = min(most / len(cluster), 1.0)
+    number = np.arange(int(cluster.max()) + 1)
+    keep = np.floor((number + 1) * share) > np.floor(number * share)
+    return np.asarray(keep[cluster])
+
+
+if __name__ == "__main__":
+    main()

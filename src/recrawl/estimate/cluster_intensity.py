@@ -1,0 +1,157 @@
+r"""Shared intensity of a cluster: one bulk edit raises the belief in all siblings (a Cox process, algorithms §5).
+
+Pages of a cluster (a directory of a site) tend to be edited together. With s_c(b) the factor of cluster c in bin b of
+the calendar, A the expected changes and E the exposure there,
+
+    site      g(b)   = (a_s + Σ_c A_c(b)) / (a_s + Σ_c E_c(b)),
+    cluster   s_c(b) = (a_c·g(b) + A_c(b)) / (a_c + E_c(b)),
+
+so a cluster nobody looked at follows its site, a site nobody looked at goes at the usual pace, and the future does too
+(algorithms §7, "R"). A change found at one page raises s for the bins of its gap, and with it the operational time
+of every sibling that was not looked at since.
+
+Over whole bins a gap adds a constant, so it is entered as a difference at its two ends and summed once: O(looks +
+clusters · bins) a round, however long the gaps are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from recrawl.estimate.operational import OperationalTime
+from recrawl.estimate.operational_learning import Expectation
+from recrawl.estimate.operational_tables import CalendarTable, WeekTable, bin_lengths
+from recrawl.model import FloatArray, IntArray
+from recrawl.time import DAY
+
+BIN = 3 * DAY
+"""Width of a bin of the calendar."""
+OWN_STRENGTH = 1.0
+"""a_c: changes' worth of what the site says about a cluster."""
+SITE_STRENGTH = 10.0
+"""a_s: changes' worth of the usual pace, in what all clusters of a site say together."""
+_CELLS = 1 << 22
+"""Clusters times bins that are summed at a time: bounds the memory beside the tables."""
+
+
+@dataclass(slots=True)
+class ClusterIntensity:
+    """Changes and exposure of each cluster in each bin. Mutable: looks are folded in."""
+
+    begin: float
+    width: float
+    host: IntArray
+    """Host of each cluster, 0 … hosts − 1."""
+    changes: FloatArray
+    """Shape (clusters, bins)."""
+    exposure: FloatArray
+    own_strength: float = OWN_STRENGTH
+    site_strength: float = SITE_STRENGTH
+
+    @classmethod
+    def of(cls, host: IntArray, begin: float, end: float, *, width: float = BIN) -> ClusterIntensity:
+        """Nothing known, with bins from ``begin`` (rounded down to a whole bin) to ``end``."""
+        first = math.floor(begin / width) * width
+        shape = (len(host), max(math.ceil((end - first) / width), 1))
+        return cls(first, width, host, np.zeros(shape), np.zeros(shape))
+
+    @property
+    def end(self) -> float:
+        """Where the last bin ends."""
+        return self.begin + self.width * int(self.changes.shape[1])
+
+    def reach(self, end: float) -> None:
+        """Make sure there are bins up to ``end``; a quarter more are made, so that growing stays cheap."""
+        if end > self.end:
+            missing = int(np.ceil((end - self.end) / self.width))
+            more = np.zeros((len(self.host), missing + self.changes.shape[1] // 4))
+            self.changes = np.concatenate([self.changes, more], axis=1)
+            self.exposure = np.concatenate([self.exposure, more], axis=1)
+
+    def factor(self) -> FloatArray:
+        """The factor s of each cluster and bin. O(clusters · bins)."""
+        order = np.argsort(self.host, kind="stable")
+        hosts, heads = np.unique(self.host[order], return_index=True)
+        changes = np.add.reduceat(self.changes[order], heads, axis=0)
+        exposure = np.add.reduceat(self.exposure[order], heads, axis=0)
+        site = (self.site_strength + changes) / (self.site_strength + exposure)
+        site = site[np.searchsorted(hosts, self.host)]
+        return np.asarray((self.own_strength * site + self.changes) / (self.own_strength + self.exposure))
+
+    def table(self, week: WeekTable | None = None) -> CalendarTable:
+        """The factors as they are known now, ready to measure time with. O(clusters · bins)."""
+        return CalendarTable.of(self.begin, self.width, self.factor(), self.host, week)
+
+    def add(self, time: OperationalTime, expected: Expectation) -> None:
+        """Fold in looks; ``time`` is the operational time under which they were expected.
+
+        O(pieces + touched clusters · bins).
+        """
+        held = time.calendar
+        if held is None:
+            msg = "looks must be expected under a calendar, be it a neutral one"
+            raise ValueError(msg)
+        pieces, cluster = expected.pieces, time.cluster[expected.row]
+        span = time.shared(expected.row, pieces.start, pieces.end)
+        # λ times the factors of the page itself: what is left of the exposure without the shared factors.
+        weight = np.divide(expected.exposure, span, out=np.zeros(len(span)), where=span > 0)
+        self.reach(float(pieces.end.max(initial=self.begin)))
+        order = np.argsort(cluster, kind="stable")
+        for block in self._blocks(cluster[order]):
+            rows = order[block]
+            ids, local = np.unique(cluster[rows], return_inverse=True)
+            lengths = bin_lengths(self.begin, self.width, self.changes.shape[1], self.host[ids], time.week)
+            gaps = (local, self.host[cluster[rows]], pieces.start[rows], pieces.end[rows])
+            exposed = self._overlaps(len(ids), gaps, weight[rows], lengths, time.week)
+            found = self._overlaps(len(ids), gaps, (expected.found * weight)[rows], lengths, time.week)
+            bins = held.factor.shape[1]
+            self.exposure[ids] += exposed
+            self.changes[ids, :bins] += held.factor[ids] * found[:, :bins]
+            self.changes[ids, bins:] += found[:, bins:]
+
+    def clear(self) -> None:
+        """Forget all looks: a new round of EM begins."""
+        self.changes[:] = 0.0
+        self.exposure[:] = 0.0
+
+    def _blocks(self, cluster: IntArray) -> list[slice]:
+        """Cut sorted cluster numbers where a cluster begins, such that each block has few enough cells."""
+        heads = np.flatnonzero(np.diff(cluster, prepend=-1))
+        many = max(_CELLS // self.changes.shape[1], 1)
+        cuts = [*heads[::many].tolist(), len(cluster)]
+        return [slice(a, b) for a, b in pairwise(cuts)]
+
+    def _overlaps(
+        self,
+        clusters: int,
+        gaps: tuple[IntArray, IntArray, FloatArray, FloatArray],
+        weight: FloatArray,
+        lengths: FloatArray,
+        week: WeekTable | None,
+    ) -> FloatArray:
+        """Σ weight · (seconds of the gap within the bin), for each cluster and bin."""
+        cluster, host, start, end = gaps
+        bins = self.changes.shape[1]
+        start, end = np.clip(start, self.begin, self.end), np.clip(end, self.begin, self.end)
+        first = np.clip(np.floor((start - self.begin) / self.width), 0, bins - 1).astype(np.int64)
+        last = np.clip(np.floor((end - self.begin) / self.width), 0, bins - 1).astype(np.int64)
+        head = _length(host, start, np.minimum(end, self.begin + (first + 1) * self.width), week)
+        tail = _length(host, np.maximum(start, self.begin + last * self.width), end, week)
+        cell = cluster * bins
+        single = np.bincount(cell + first, weight * head, clusters * bins)
+        crossing = last > first
+        single += np.bincount((cell + last)[crossing], (weight * tail)[crossing], clusters * bins)
+        wide = crossing & (last > first + 1)
+        rises = np.bincount((cell + first + 1)[wide], weight[wide], clusters * bins)
+        rises -= np.bincount((cell + last)[wide], weight[wide], clusters * bins)
+        level = np.cumsum(rises.reshape(clusters, bins), axis=1)
+        # Sums of differences leave a rounding error where nothing is; it must not turn a count negative.
+        return np.asarray(single.reshape(clusters, bins) + np.maximum(level, 0.0) * lengths)
+
+
+def _length(host: IntArray, start: FloatArray, end: FloatArray, week: WeekTable | None) -> FloatArray:
+    return end - start if week is None else week.between(host, start, end)
