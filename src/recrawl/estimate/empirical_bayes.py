@@ -34,9 +34,9 @@ _SETTLED = 1e-3
 _SAMPLE = 20_000
 """Pages the EM over the whole population looks at: plenty to find two numbers."""
 _GROUP_SAMPLE = 400
+"""Pages it looks at in each group: at 80 times the say of the parent more would change little."""
 _LOOKS = 256
 """Looks at a page that are taken into account, the latest: by then its rate is known, and a prior needs no more."""
-"""Pages it looks at in each group: at 80 times the say of the parent more would change little."""
 
 
 class GroupPriors(NamedTuple):
@@ -77,7 +77,7 @@ def fit_prior(histories: Histories) -> GammaBelief:
     30
     """
     one_group = np.zeros(len(histories), dtype=np.int64)
-    sample = _sample(histories, one_group, _SAMPLE)
+    sample = evenly_spread(histories, one_group, _SAMPLE)
     return _em(histories.take(sample), one_group[sample], 1, vague(histories), strength=1.0)
 
 
@@ -92,12 +92,12 @@ def fit_group_priors(
     overall = fit_prior(histories) if parent is None or len(parent) != 1 else parent
     ids, index = np.unique(group, return_inverse=True)
     above = overall if parent is None else parent
-    sample = _sample(histories, index, _GROUP_SAMPLE)
+    sample = evenly_spread(histories, index, _GROUP_SAMPLE)
     prior = _em(histories.take(sample), index[sample], len(ids), above, strength=strength)
     return GroupPriors(ids.astype(np.int64), prior, overall)
 
 
-def _sample(histories: Histories, group: IntArray, most: int) -> IntArray:
+def evenly_spread(histories: Histories, group: IntArray, most: int) -> IntArray:
     """Rows that were looked at, in ascending order; of a group with more than ``most``, so many, evenly spread."""
     seen = np.flatnonzero(histories.counts())
     by_group = np.argsort(group[seen], kind="stable")

@@ -1,4 +1,4 @@
-r"""The two loops of the grid posterior, each in machine code and in numpy (``estimate.grid`` says what they compute).
+r"""The loops of the grid posterior, each in machine code and in numpy (``estimate.grid`` says what they compute).
 
 ``pool_*``: the exact likelihood of looks in any order, in logarithms. ``fold_*``: one look after the other, with the
 jump filter before each. Both change the given rows of ``weights`` in place. Pages are rows with looks
@@ -199,3 +199,35 @@ def _likelihood(x: FloatArray, changed: BoolArray) -> FloatArray:
     out = np.exp(np.where(x[:, :1] > _FAR, x[:, :1] - x, -x))
     out[changed] = -np.expm1(-x[changed])
     return np.asarray(out)
+
+
+def sum_beliefs(likelihood: WeightArray, prior: FloatArray, group: IntArray) -> FloatArray:
+    """The sum of the beliefs of the pages of each group, given the prior of the group: one E-step of EM.
+
+    ``group`` ascends and has every number below ``len(prior)``. O(pages · rates).
+    """
+    sums = np.zeros_like(prior)
+    if can_compile():
+        _sum_beliefs_compiled(likelihood, prior, group, sums)
+        return sums
+    for start in range(0, len(group), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        joint = likelihood[block] * prior[group[block]]
+        joint /= joint.sum(axis=1, keepdims=True)
+        heads = np.flatnonzero(starts_of_runs(group[block]))
+        sums[group[block][heads]] += np.add.reduceat(joint, heads, axis=0)
+    return sums
+
+
+@compiled
+def _sum_beliefs_compiled(likelihood: WeightArray, prior: FloatArray, group: IntArray, sums: FloatArray) -> None:
+    size = prior.shape[1]
+    joint = np.empty(size)
+    for i in range(len(group)):
+        mine = group[i]
+        total = 0.0
+        for k in range(size):
+            joint[k] = likelihood[i, k] * prior[mine, k]
+            total += joint[k]
+        for k in range(size):
+            sums[mine, k] += joint[k] / total

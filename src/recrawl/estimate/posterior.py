@@ -1,0 +1,79 @@
+"""The estimators that learn from a page and its neighbours, behind the seam: ``posterior``, the default, and ``gamma``.
+
+Both learn a prior from the whole population and from each group of it (empirical Bayes), and then each page from its
+own looks. ``posterior`` holds the belief on a grid of rates: exact, honest about what is not known, 4 bytes a rate and
+page. ``gamma`` holds two numbers a page: for ranking where memory is short; its intervals are too narrow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from recrawl.estimate import gamma, grid
+from recrawl.estimate.empirical_bayes import fit_group_priors, fit_prior
+from recrawl.estimate.estimator import Evidence
+from recrawl.estimate.grid_prior import STRENGTH, GridPriors, fit_priors
+from recrawl.model import FloatArray, GammaBelief, GridBelief, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What the grid posterior knows of n pages: enough to go on learning, and to say what it holds at any time."""
+
+    belief: GridBelief
+    """Of each page right after its last look."""
+    priors: GridPriors
+    row: IntArray
+    """The row of ``priors.belief`` that is the prior of each page."""
+    jump: float | None
+
+    def at(self, elapsed: FloatArray) -> GridBelief:
+        """The belief ``elapsed`` seconds after the last look at each page; NaN where there was none."""
+        return grid.at(self.belief, self.priors.belief, elapsed, of=self.row, jump=self.jump)
+
+
+@dataclass(frozen=True, slots=True)
+class Posterior:
+    """The default: the grid posterior with a prior for each group, and a filter for pages that change their ways."""
+
+    jump: float | None = grid.JUMP
+    """Mean seconds between two changes of a page's rate; ``None`` if rates last for ever."""
+    strength: float = STRENGTH
+    """Pages that a wider group counts for in the prior of a narrower one."""
+    depth: int | None = None
+    """How many levels of groups to use, from the widest; ``None`` for all, 0 for one prior for all pages."""
+    name: str = "posterior"
+
+    def __call__(self, evidence: Evidence) -> GridBelief:
+        """The belief about each page right after its last look. O(gaps · rates)."""
+        return self.learn(evidence).belief
+
+    def learn(self, evidence: Evidence, priors: GridPriors | None = None) -> Learned:
+        """The belief together with its priors; they are learned from the same evidence unless they are given."""
+        levels = evidence.levels[: self.depth]
+        known = fit_priors(evidence.histories, levels, strength=self.strength) if priors is None else priors
+        row = known.rows(levels, len(evidence))
+        belief = grid.fit(evidence.histories, known.belief, of=row, jump=self.jump)
+        return Learned(belief, known, row, self.jump)
+
+
+@dataclass(frozen=True, slots=True)
+class GammaPosterior:
+    """The low-memory form: two numbers a page, learned by assumed-density filtering. For ranking."""
+
+    strength: float = 5.0
+    """Pages that a wider group counts for in the prior of a narrower one."""
+    depth: int | None = None
+    """How many levels of groups to use, from the widest; ``None`` for all."""
+    name: str = "gamma"
+
+    def __call__(self, evidence: Evidence) -> GammaBelief:
+        """The belief about each page after its last look. O(gaps)."""
+        prior, of = fit_prior(evidence.histories), np.zeros(len(evidence), dtype=np.int64)
+        for level in evidence.levels[: self.depth]:
+            _, first, index = np.unique(level, return_index=True, return_inverse=True)
+            prior = fit_group_priors(evidence.histories, level, prior.take(of[first]), strength=self.strength).prior
+            of = index
+        return gamma.fit(evidence.histories, prior.take(of))
