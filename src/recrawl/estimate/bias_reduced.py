@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from recrawl.estimate.point_evidence import sound
 from recrawl.model import FloatArray, Histories
 
 
@@ -23,9 +24,10 @@ def rate(changes: npt.ArrayLike, looks: npt.ArrayLike, observed: npt.ArrayLike) 
     x, n, t = (np.asarray(value, dtype=np.float64) for value in (changes, looks, observed))
     with np.errstate(divide="ignore", invalid="ignore"):
         frequency = np.where((n > 0) & (t > 0), n / t, np.nan)
-    return np.asarray(-np.log((n - x + 0.5) / (n + 0.5)) * frequency)
+    return np.asarray(np.log((n + 0.5) / (n - x + 0.5)) * frequency)
 
 
 def rates(histories: Histories) -> FloatArray:
     """λ of each page, per second; NaN for a page without gaps. O(gaps)."""
+    histories = sound(histories)
     return rate(histories.changes(), histories.counts(), histories.observed())

@@ -15,67 +15,78 @@ from __future__ import annotations
 
 import numpy as np
 
-from recrawl.estimate import bias_reduced
+from recrawl.estimate import bias_reduced, mle_kernels
+from recrawl.estimate.point_evidence import sound
+from recrawl.estimate.point_newton import Moving, bernoulli, climb
 from recrawl.model import FloatArray, Histories, IntArray
-from recrawl.model.arrays import offsets_of
+from recrawl.model.arrays import offsets_of, starts_of_runs
+from recrawl.model.compiled import can_compile
 
-_TOLERANCE = 1e-13
-_MOST_STEPS = 60
-"""Newton needs 4 on average, 9 at most were measured (algorithms §6); this only stops a bug from looping."""
-_LARGEST_X = 700.0
-"""Beyond it B(x) is 0 in float64 and expm1 overflows."""
+_WORTH_COMPILING = 200_000
+"""Gaps from which machine code pays even if it must be compiled first."""
+_WORTH_JOINING = 0.7
+"""Share of runs among the gaps below which joining equal neighbours pays."""
 
 
 def rates(histories: Histories) -> FloatArray:
     """λ of each page, per second; NaN for a page without gaps. O(gaps · steps), 4 steps on average.
+
+    Relative error below 1e-12. ValueError with the page's id for a gap that is negative or no number.
 
     >>> from recrawl.model import Visits
     >>> three_of_five = Visits.of(np.ones(6), np.arange(6) * 7.0, verdict=[0, 2, 2, 2, 1, 1])
     >>> rates(Histories.from_visits(three_of_five)).round(9).tolist()  # ln(2.5)/7
     [0.130898676]
     """
+    histories = sound(histories)
+    if len(histories.gaps) >= _WORTH_COMPILING and can_compile():
+        return mle_kernels.rates(histories.offsets, histories.gaps, histories.changed)
+    return rates_by_numpy(histories)
+
+
+def rates_by_numpy(histories: Histories, *, compress: bool = True) -> FloatArray:
+    """The same without machine code. ``compress=False`` joins no equal gaps."""
     looks, changes = histories.counts(), histories.changes()
     out = np.where(looks > 0, 0.0, np.nan)
     everything = (looks > 0) & (changes == looks)
     out[everything] = bias_reduced.rate(changes[everything], looks[everything], histories.observed()[everything])
     inner = np.flatnonzero((changes > 0) & (changes < looks))
     if len(inner):
-        out[inner] = _interior(histories, inner)
+        out[inner] = _interior(histories.take(inner), compress=compress)
     return out
 
 
-def _interior(histories: Histories, rows: IntArray) -> FloatArray:
-    """The root for pages that have both changed and unchanged gaps."""
-    row_of_gap = histories.row_of_gap()
-    position = np.full(len(histories), -1, dtype=np.int64)
-    position[rows] = np.arange(len(rows))
-    row = position[row_of_gap]
-    quiet = (row >= 0) & ~histories.changed
-    unchanged = np.bincount(row[quiet], histories.gaps[quiet], len(rows)).astype(np.float64)
-    loud = (row >= 0) & histories.changed
-    return _newton(offsets_of(row[loud], len(rows)), histories.gaps[loud], unchanged)
+def split(histories: Histories) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Offsets and lengths of the changed gaps, and U of each page: all that the likelihood depends on. O(gaps)."""
+    row, changed = histories.row_of_gap(), histories.changed
+    unchanged = np.zeros(len(histories))
+    quiet = ~changed
+    some = np.flatnonzero(starts_of_runs(row[quiet]))
+    if len(some):  # reduceat adds in pairs, which bincount does not: a million gaps keep their digits
+        unchanged[row[quiet][some]] = np.add.reduceat(histories.gaps[quiet], some)
+    return offsets_of(row[changed], len(histories)), histories.gaps[changed], unchanged
 
 
-def _newton(offsets: IntArray, gaps: FloatArray, unchanged: FloatArray) -> FloatArray:
-    """Newton from the Jensen start, over the pages that still move. Every page has at least one changed gap."""
-    counts = np.diff(offsets)
-    total = np.add.reduceat(gaps, offsets[:-1])
+def _interior(histories: Histories, *, compress: bool) -> FloatArray:
+    """The root for pages that all have both changed and unchanged gaps."""
+    offsets, gaps, unchanged = split(histories)
+    counts, heads = np.diff(offsets), offsets[:-1]
+    total = np.add.reduceat(gaps, heads)
     rate = counts / total * np.log1p(total / unchanged)
-    moving = np.arange(len(rate))
-    for _ in range(_MOST_STEPS):
-        x = np.repeat(rate[moving], counts) * gaps
-        bernoulli = np.where(x > _LARGEST_X, 0.0, x / np.expm1(np.minimum(x, _LARGEST_X)))
-        away = rate[moving] * unchanged
-        heads = offsets[:-1]
-        value = np.add.reduceat(bernoulli, heads) - away
-        slope = np.add.reduceat(bernoulli * (1.0 - x - bernoulli), heads) - away
-        step = -value / slope
-        rate[moving] *= 1.0 + step
-        live = np.abs(step) > _TOLERANCE
-        if not live.any():
-            break
-        if live.mean() < 0.7:  # noqa: PLR2004 - dropping the settled pages pays from about 30 % on
-            gaps, counts, unchanged = gaps[np.repeat(live, counts)], counts[live], unchanged[live]
-            offsets = np.concatenate([[0], np.cumsum(counts)])
-            moving = moving[live]
+    if not compress:
+        return climb(rate, offsets, gaps, _step, unchanged)
+    unequal = np.minimum.reduceat(gaps, heads) < np.maximum.reduceat(gaps, heads)
+    live, keep = np.flatnonzero(unequal), np.repeat(unequal, counts)
+    row, gaps = np.repeat(np.arange(len(live)), counts[live]), gaps[keep]
+    runs, weight = np.flatnonzero(starts_of_runs(row, gaps)), None
+    if len(runs) < _WORTH_JOINING * len(gaps):
+        weight = np.diff(np.append(runs, len(gaps))).astype(np.float64)
+        row, gaps = row[runs], gaps[runs]
+    rate[live] = climb(rate[live], offsets_of(row, len(live)), gaps, _step, unchanged[live], weight=weight)
     return rate
+
+
+def _step(now: Moving) -> FloatArray:
+    """Newton's relative step towards ψ = 0."""
+    pull, away = bernoulli(now.x), now.rate * now.columns[0]
+    return (away - now.sum(pull)) / (now.sum(pull * (1.0 - now.x - pull)) - away)
