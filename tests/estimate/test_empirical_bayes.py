@@ -89,10 +89,10 @@ def test_the_order_of_pages_within_groups_does_not_matter():
 def test_samples_are_spread_evenly_over_each_group():
     histories = population(np.ones(1_000), 1)
     group = np.repeat([0, 1], [900, 100])
-    chosen = empirical_bayes._sample(histories, group, 90)
+    chosen = empirical_bayes.evenly_spread(histories, group, 90)
     assert np.bincount(group[chosen]).tolist() == [90, 90]
     assert np.diff(chosen[:90]).max() <= 11
-    assert empirical_bayes._sample(histories, group, 10_000).tolist() == list(range(1_000))
+    assert empirical_bayes.evenly_spread(histories, group, 10_000).tolist() == list(range(1_000))
 
 
 def test_a_given_parent_is_followed():

@@ -1,10 +1,45 @@
-"""The door of the estimators: gaps must be lengths of time. Histories guarantee it; columns from elsewhere may not."""
+"""The door of the estimators that learn look by look: looks as columns, checked.
+
+Gaps must be lengths of time. Histories guarantee it; columns from elsewhere may not.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from recrawl.model import FloatArray, Histories, IntArray
+from recrawl.model import BoolArray, FloatArray, Histories, IntArray
+
+
+class Looks(NamedTuple):
+    """Looks at some pages, in the order of time for each page; page i has ``gaps[first[i]:last[i]]``."""
+
+    row: IntArray
+    """The row each page has in a belief; no row twice, if not made by :meth:`each`. Shape (m,)."""
+    first: IntArray
+    """Where the looks at each page begin. Shape (m,)."""
+    last: IntArray
+    """Where they end. Shape (m,)."""
+    gaps: FloatArray
+    """Seconds, > 0."""
+    changed: BoolArray
+    """Whether the look that closes the gap found a change."""
+
+    @classmethod
+    def each(cls, row: IntArray, gap: FloatArray, changed: BoolArray) -> Looks:
+        """Each look by itself, for kernels that take them in the order given: rows may come again. O(n), no sorting."""
+        place = np.arange(len(row) + 1)
+        return cls(row, place[:-1], place[1:], gap, changed)
+
+    @classmethod
+    def of(cls, row: IntArray, gap: FloatArray, changed: BoolArray) -> Looks:
+        """Looks told in any order of the pages; those at one page in the order given. O(n), if unordered O(n log n)."""
+        if len(row) > 1 and not bool((row[1:] >= row[:-1]).all()):
+            order = np.argsort(row, kind="stable")
+            row, gap, changed = row[order], gap[order], changed[order]
+        heads = np.flatnonzero(np.diff(row, prepend=-1))
+        return cls(row[heads], heads, np.append(heads[1:], len(row)), gap, changed)
 
 
 def refuse_bad_gaps(histories: Histories) -> None:

@@ -25,9 +25,10 @@ import math
 
 import numpy as np
 
-from recrawl.estimate.gaps import refuse_bad_gaps, refuse_bad_looks
-from recrawl.estimate.grid_kernels import Looks, fold, pool
+from recrawl.estimate.gaps import Looks, refuse_bad_gaps, refuse_bad_looks
+from recrawl.estimate.grid_kernels import fold, pool
 from recrawl.model import BoolArray, FloatArray, GridBelief, Histories, IntArray
+from recrawl.model.compiled import can_compile
 from recrawl.time import DAY
 
 JUMP = 400.0 * DAY
@@ -87,14 +88,10 @@ def update(  # noqa: PLR0913 - a look is three columns, a prior two
     if prior is None and jump is not None:
         raise ValueError("the jump filter needs the prior of the pages; pass it, or jump=None")
     refuse_bad_looks(rows, gap)
-    if len(rows) > 1 and not bool((rows[1:] > rows[:-1]).all()):
-        order = np.argsort(rows, kind="stable")
-        rows, gap, changed = rows[order], gap[order], changed[order]
-    heads = np.flatnonzero(np.diff(rows, prepend=-1))
-    pages = rows[heads]
+    looks = Looks.each(rows, gap, changed) if can_compile() else Looks.of(rows, gap, changed)
     source = belief.take(slice(1)) if prior is None else prior
-    own = np.zeros(len(pages), np.int64) if prior is None else _rows_of_prior(prior, of, len(belief))[pages]
-    _fold(belief, Looks(pages, heads, np.append(heads[1:], len(rows)), gap, changed), source, own, jump)
+    own = np.zeros_like(looks.row) if prior is None else _rows_of_prior(prior, of, len(belief))[looks.row]
+    _fold(belief, looks, source, own, jump)
 
 
 def at(

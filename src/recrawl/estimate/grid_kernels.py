@@ -9,10 +9,10 @@ speak for it.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
+from recrawl.estimate.gaps import Looks
 from recrawl.model import BoolArray, FloatArray, GridBelief, IntArray
 from recrawl.model.arrays import starts_of_runs
 from recrawl.model.compiled import can_compile, compiled
@@ -27,19 +27,6 @@ _FAR = 300.0
 _PRODUCT = 8
 """Likelihoods multiplied before a logarithm is taken: each may be as small as 1e-30."""
 _BLOCK = 16_384
-
-
-class Looks(NamedTuple):
-    """Looks at some pages, in the order of time for each page."""
-
-    row: IntArray
-    """Which row of the weights each page has; no row twice. Shape (m,)."""
-    first: IntArray
-    """Where the looks at each page begin."""
-    last: IntArray
-    """Where they end."""
-    gaps: FloatArray
-    changed: BoolArray
 
 
 def pool(belief: GridBelief, looks: Looks) -> None:

@@ -7,8 +7,8 @@ not break it up into spikes. Groups within groups (all → host → cluster) are
     π_h ∝ Σ_{i∈h} p_i + strength · π_parent.
 
 So the parent counts as ``strength`` more pages: a group of few pages says what its parent says, one of many outgrows
-it. The population is shrunk in the same way, by one page, towards a log-normal around its pooled rate; with no look at all
-that is one change in 30 days, give or take a factor of 7. So every case is defined, and no rate is excluded.
+it. The population is shrunk in the same way, by one page, towards a log-normal around its pooled rate; with no look at
+all that is one change in 30 days, give or take a factor of 7. So every case is defined, and no rate is excluded.
 
 A prior needs no more than a sample: 20,000 pages of the population, 400 of a group, the latest 256 looks at each. The
 likelihoods are computed once, without jump filter; a round of EM then is a sum over them.
