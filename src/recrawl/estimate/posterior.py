@@ -15,7 +15,7 @@ from recrawl.estimate import gamma, grid
 from recrawl.estimate.empirical_bayes import fit_group_priors, fit_prior
 from recrawl.estimate.estimator import Evidence
 from recrawl.estimate.grid_prior import STRENGTH, GridPriors, fit_priors
-from recrawl.model import FloatArray, GammaBelief, GridBelief, IntArray
+from recrawl.model import AnyArray, FloatArray, GammaBelief, GridBelief, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,10 @@ class Learned:
     def at(self, elapsed: FloatArray) -> GridBelief:
         """The belief ``elapsed`` seconds after the last look at each page; NaN where there was none."""
         return grid.at(self.belief, self.priors.belief, elapsed, of=self.row, jump=self.jump)
+
+    def take(self, rows: AnyArray | slice) -> Learned:
+        """What is known of the pages at these positions."""
+        return Learned(self.belief.take(rows), self.priors, self.row[rows], self.jump)
 
 
 @dataclass(frozen=True, slots=True)
