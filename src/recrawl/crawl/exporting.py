@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.crawl.importing import REVISIT
 from recrawl.errors import require
 from recrawl.formats.captures import NO_SIZE, RecordKind, schema
+from recrawl.formats.cdx_columns import REVISIT
 from recrawl.model import IntArray
 from recrawl.store.base import Store
 from recrawl.store.values import Captures
