@@ -9,8 +9,9 @@ import numpy as np
 from recrawl.assess import blur, coherence, rankings, selections
 from recrawl.capture import STRATEGIES, sharc_offline
 from recrawl.capture.walk import LinkGraph, walk
-from recrawl.estimate import bias_reduced, mle
-from recrawl.model import Histories
+from recrawl.estimate import bias_reduced, mle, oracle, sitemap
+from recrawl.estimate.interpolated import interpolate, update_model
+from recrawl.model import Histories, Verdict, Visits
 from recrawl.plan import crawl_time
 from recrawl.predict import url_features
 
@@ -35,8 +36,7 @@ def floats(values):
 
 
 def history(tc, tu):
-    """One page with gaps ``tc`` that ended in a change and ``tu`` that did not; empty gaps are none (reading 000.3)."""
-    tc, tu = ([gap for gap in gaps if gap > 0] for gaps in (tc, tu))
+    """One page with gaps ``tc`` that ended in a change and ``tu`` that did not."""
     gaps = floats([*tc, *tu])
     ends = (np.array([np.nan if not len(gaps) else time]) for time in (0.0, gaps.sum(), floats(tc).sum()))
     changed = np.arange(len(gaps)) < len(tc)
@@ -51,6 +51,24 @@ def lambda_mle(tc, tu):
 @golden("hacs.lambda_bias_reduced")
 def lambda_bias_reduced(X, n, T):  # noqa: N803 - the paper's letters
     return bias_reduced.rate(X, n, T)
+
+
+def captures(times, new):
+    """One page with captures at these times; a capture with new links is an update, the first one cannot be."""
+    verdict = [Verdict.UNKNOWN, *(Verdict.CHANGED if count else Verdict.UNCHANGED for count in new[1:])]
+    return Histories.from_visits(Visits.of(np.zeros(len(times)), times, verdict=verdict[: len(times)]))
+
+
+@golden("hacs.interpolated_intervals")
+def interpolated_intervals(times, new):
+    moved = interpolate(captures(times, new))
+    return [moved.gaps[moved.changed], moved.gaps[~moved.changed]]
+
+
+@golden("hacs.model")
+def hacs_model(times, new, interpolated):
+    found = update_model(captures(times, new), interpolated=interpolated)
+    return {"lambda": found.rate[0], "tau": found.last_update[0]} if len(times) else {"lambda": None, "tau": None}
 
 
 @golden("hacs.micro")
@@ -162,6 +180,16 @@ def hottest_last(lam, children, seeds):
 @golden("sharc.expected_coherence")
 def expected_coherence(lam, lengths):
     return coherence.expected_coherence(floats(lam), floats(lengths))
+
+
+@golden("sharc.oracle_mle")
+def oracle_mle(times, T, delta):  # noqa: N803 - the thesis' letter
+    return oracle.rate(len(times), T)  # counted in slots of delta or not: reading 003.37
+
+
+@golden("sharc.sitemap_rates")
+def sitemap_rates(T, tau):  # noqa: N803 - the thesis' letter
+    return sitemap.category_rates(T, tau)
 
 
 # -- 004 LBLA ---------------------------------------------------------------------------------
