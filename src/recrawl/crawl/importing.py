@@ -7,28 +7,27 @@ So captures are only noted, and in the end every page that got new ones is judge
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from recrawl.detect.listed import judge_listed, merge_downloads, outcomes_of, versions_of
+from recrawl.crawl.importing_chunks import chunks_of
+from recrawl.crawl.importing_digests import digest_column
+from recrawl.crawl.importing_listed import differences, listed_captures, with_costs
 from recrawl.formats.captures import NO_STATUS, RecordKind, Report
-from recrawl.model import ANSWERED, BoolArray, Outcome, Verdict, Visits
-from recrawl.model.arrays import order_by, starts_of_runs
+from recrawl.model import BoolArray
 from recrawl.predict.url_features import url_depths
+from recrawl.store import values
 from recrawl.store.base import Store
 from recrawl.store.values import Captures, ImportMark
 from recrawl.time import Clock
 
-REVISIT = "warc/revisit"
-"""The media type under which indexes list a revisit (conventions X1)."""
+REVISIT = values.REVISIT
 _NOT_MODIFIED = 304
-_PAGES_AT_ONCE = 20_000
-"""Pages judged together: bounds the memory by their captures."""
-_SHA1_TEXT, _SHA1_HEX = 32, 40
+_CAPTURES_AT_ONCE, _PAGES_AT_ONCE = 100_000, 20_000
+"""Judged together: bounds the memory, some hundred bytes a capture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,28 @@ class Cleaning:
     """Only pages with at most so many directories in their path; ``None`` for all."""
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of one source."""
+
+    mark: ImportMark
+    accepted: int = 0
+    """Captures taken now; those of an earlier import do not count."""
+    new: int = 0
+    """Of these, captures nobody had told of before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What judging did to the visits."""
+
+    new: int = 0
+    anew: int = 0
+    """Visits that were there and say something else now."""
+    withdrawn: int = 0
+    """Visits that turned out to be part of another one."""
+
+
 class Importer:
     """One import: sources are taken one after the other, then all pages they touched are judged."""
 
@@ -50,28 +71,45 @@ class Importer:
         clock: Clock,
         cleaning: Cleaning | None = None,
         progress: Callable[[int], None] = lambda _captures: None,
+        *,
+        again: bool = False,
     ) -> None:
+        """With ``again``, what was imported before is read and judged once more."""
         self._store = store
         self._clock = clock
         self._cleaning = cleaning or Cleaning()
         self._progress = progress
+        self._again = again
 
-    def take(
-        self, source: str, fingerprint: str, batches: Iterable[Any], report: Report, *, file: str = ""
-    ) -> ImportMark:
+    def begin(self, source: str, fingerprint: str) -> ImportMark:
+        """Where to begin with a source: where it was left, if the same was asked of the same source before.
+
+        What is asked is part of the fingerprint: another depth takes other captures, and another time within which
+        downloads are one makes other visits.
+        """
+        asked = f"{fingerprint} depth={self._cleaning.depth} within={self._cleaning.merge_within:g}"
+        mark = self._store.import_mark(source)
+        if mark is None or mark.fingerprint != asked or self._again:
+            return ImportMark(source, asked)
+        return mark
+
+    def take(self, source: str, fingerprint: str, batches: Iterable[Any], report: Report, *, file: str = "") -> Taken:
         """Note the captures of one source; a source that was taken before adds nothing, one cut short goes on.
 
         ``batches`` are record batches of :func:`recrawl.formats.captures.schema`. Each is one transaction, together
         with how far the source was read. ``file`` says where the bytes can be found again, if the source has them.
         """
-        mark = self._store.import_mark(source)
-        if mark is None or mark.fingerprint != fingerprint:
-            mark = ImportMark(source, fingerprint)
+        mark = self.begin(source, fingerprint)
         if mark.finished:
             report.skip("imported before", mark.accepted)
-            return mark
+            return Taken(mark)
+        before = self._store.import_mark(source)
+        asked_before = before.fingerprint if before is not None else ""
+        anew = self._again or (asked_before.startswith(f"{fingerprint} ") and asked_before != mark.fingerprint)
+        accepted = new = 0
         for batch in _from(batches, mark.position):
             captures = self._captures(batch, report, file)
+            accepted += len(captures)
             mark = replace(
                 mark,
                 position=mark.position + batch.num_rows,
@@ -79,129 +117,74 @@ class Importer:
                 skipped=sum(report.skipped.values()),
                 broken=report.bad,
             )
-            self._store.add_captures(captures, mark)
+            new += self._store.add_captures(captures, mark, located=bool(file), anew=anew)[0]
             self._progress(len(captures))
         mark = replace(mark, skipped=sum(report.skipped.values()), broken=report.bad, finished=True)
         self._store.set_import_mark(mark)
-        return mark
+        return Taken(mark, accepted, new)
 
-    def judge(self, progress: Callable[[int, int], None] = lambda _done, _all: None) -> int:
-        """Turn the captures of every page that waits for it into visits; return how many are new or judged anew.
+    def judge(self, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Judged:
+        """Turn the captures of every page that waits for it into visits, by what their digests say.
 
-        Pages wait in the store, also those of an import that was cut short. They wait on until ``set_judged``.
+        Pages wait in the store, also those of an import that was cut short. Each leaves when its visits are recorded.
         """
         pages = self._store.unjudged()
-        recorded = 0
-        for start in range(0, len(pages), _PAGES_AT_ONCE):
-            some = pages[start : start + _PAGES_AT_ONCE]
-            visits, tells = judged_visits(self._store.capture_columns(some), self._cleaning.merge_within)
-            news = visits.take(news_in(visits, tells, self._store.visits(pages=some)))
-            if len(news):
-                self._store.record(news)
-            recorded += len(news)
-            progress(start + len(some), len(pages))
-        return recorded
+        done, judged = 0, Judged()
+        for some in chunks_of(self._store, pages, _CAPTURES_AT_ONCE, _PAGES_AT_ONCE):
+            listed = listed_captures(self._store, some, _CAPTURES_AT_ONCE)
+            found = differences(listed, self._store.looks(some), self._cleaning.merge_within)
+            if len(found.visits):
+                self._store.record(with_costs(self._store, found.visits, found.ours))
+            self._store.withdraw(*found.withdrawn)
+            self._store.set_judged(some)
+            judged = Judged(
+                judged.new + found.new,
+                judged.anew + len(found.visits) - found.new,
+                judged.withdrawn + len(found.withdrawn[0]),
+            )
+            done += len(some)
+            progress(done, len(pages))
+        return judged
 
     def _captures(self, batch: Any, report: Report, place: str) -> Captures:  # noqa: ANN401 - pyarrow ships no types
-        urls: list[str] = batch.column("url").to_pylist()
-        wanted = np.flatnonzero(self._shallow(urls, report))
-        page = self._store.discover([urls[row] for row in wanted.tolist()], self._clock.now())
-        if bool((page < 0).any()):
-            report.skip("not an http(s) URL", int((page < 0).sum()))
-        rows, page = wanted[page >= 0], page[page >= 0]
-        kind = batch.column("kind").to_numpy()[rows]
+        # Indexes are sorted by URL: most lines have the URL of the line before.
+        encoded = batch.column("url").dictionary_encode()
+        urls: list[str] = encoded.dictionary.to_pylist()
+        which = encoded.indices.to_numpy()
+        shallow = self._shallow(urls)
+        if not shallow.all():
+            report.skip(f"deeper than {self._cleaning.depth}", int((~shallow[which]).sum()))
+        wanted = np.flatnonzero(shallow)
+        page_of_url = np.full(len(urls), -1)
+        page_of_url[wanted] = self._store.discover([urls[row] for row in wanted.tolist()], self._clock.now())
+        page = page_of_url[which]
+        if bool(foreign := int(((page < 0) & shallow[which]).sum())):
+            report.skip("not an http(s) URL", foreign)
+        rows = np.flatnonzero(page >= 0)
+        some = batch if len(rows) == len(page) else batch.take(rows)
+        kind = some.column("kind").to_numpy()
         repeats = np.isin(kind, (RecordKind.REVISIT_IDENTICAL, RecordKind.REVISIT_NOT_MODIFIED))
-        status = batch.column("status").to_numpy()[rows].astype(np.int64)
+        status = some.column("status").to_numpy().astype(np.int64)
         status[(kind == RecordKind.REVISIT_NOT_MODIFIED) & (status == NO_STATUS)] = _NOT_MODIFIED
-        mime, digest, file = (batch.column(name).to_pylist() for name in ("mime", "digest", "file"))
+        mime, digest, file = (some.column(name).to_pylist() for name in ("mime", "digest", "file"))
+        for row in np.flatnonzero(repeats).tolist():
+            mime[row] = REVISIT
         return Captures(
-            page,
-            batch.column("time").to_numpy()[rows],
+            page[rows],
+            some.column("time").to_numpy(),
             status,
-            [REVISIT if again else mime[row] for row, again in zip(rows.tolist(), repeats.tolist(), strict=True)],
-            [digest_bytes(digest[row]) for row in rows.tolist()],
-            batch.column("size").to_numpy()[rows],
-            [place or file[row] for row in rows.tolist()],
-            batch.column("offset").to_numpy()[rows],
-            batch.column("length").to_numpy()[rows],
+            mime,
+            digest_column(digest),
+            some.column("size").to_numpy(),
+            [place] * len(rows) if place else file,
+            some.column("offset").to_numpy(),
+            some.column("length").to_numpy(),
         )
 
-    def _shallow(self, urls: list[str], report: Report) -> BoolArray:
+    def _shallow(self, urls: list[str]) -> BoolArray:
         if self._cleaning.depth is None:
             return np.ones(len(urls), np.bool_)
-        shallow = np.array([url_depths(url).path <= self._cleaning.depth for url in urls], np.bool_)
-        if not shallow.all():
-            report.skip(f"deeper than {self._cleaning.depth}", int((~shallow).sum()))
-        return shallow
-
-
-def digest_bytes(text: str) -> bytes:
-    """A digest as the store keeps it: SHA-1 as its 20 bytes, any other as the text that was given.
-
-    >>> len(digest_bytes("3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ")), digest_bytes("md5:0cc1"), digest_bytes("-")
-    (20, b'md5:0cc1', b'')
-    """
-    bare = text.removeprefix("sha1:")
-    try:
-        if len(bare) == _SHA1_TEXT:
-            return base64.b32decode(bare.upper())
-        if len(bare) == _SHA1_HEX:
-            return bytes.fromhex(bare)
-    except ValueError:
-        pass
-    return b"" if text in ("", "-") else text.encode()
-
-
-def judged_visits(captures: Captures, merge_within: float) -> tuple[Visits, BoolArray]:
-    """The visits that follow from captures, sorted by page and time, by what their digests say. O(n log n).
-
-    And which of them tell a version: those are what later ones are compared with.
-    """
-    order = order_by(captures.page, captures.time)
-    rows = np.arange(len(captures)) if order is None else order
-    page, time, status = captures.page[rows], captures.time[rows], captures.status[rows]
-    repeats = np.array([captures.mime[row] == REVISIT for row in rows.tolist()], np.bool_)
-    version = versions_of([captures.digest[row] for row in rows.tolist()])
-    outcome = outcomes_of(status)
-    keep = merge_downloads(page, time, outcome, merge_within)
-    found = judge_listed(page[keep], outcome[keep], repeats[keep], version[keep])
-    tells = (outcome <= ANSWERED) & ((version != 0) | (outcome == Outcome.GONE))
-    visits = Visits.of(
-        page[keep],
-        time[keep],
-        outcome=outcome[keep],
-        verdict=found.verdict,
-        kinds=found.kinds,
-        status=status[keep],
-        size=np.maximum(captures.size[rows][keep], 0),
-    )
-    return visits, tells[keep]
-
-
-def news_in(judged: Visits, tells: BoolArray, known: Visits) -> BoolArray:
-    """Which judged visits to record: those unknown so far, and those whose verdict stands no more.
-
-    A verdict falls if it was open, or if the capture it is compared with, the last before it that tells a version, is
-    new. Otherwise the known one stays: whoever gave it may have seen more than digests. Both are sorted by page and
-    time. O(n).
-    """
-    page, time = np.concatenate([known.page, judged.page]), np.concatenate([known.time, judged.time])
-    is_judged = np.arange(len(page)) >= len(known)
-    order = order_by(page, time)
-    rows = np.arange(len(page)) if order is None else order
-    second = ~starts_of_runs(page[rows], time[rows])
-    met = np.full(len(judged), -1)  # row of the known visit at the same page and instant
-    pairs = np.flatnonzero(second & is_judged[rows])
-    met[rows[pairs] - len(known)] = rows[pairs - 1]
-    new = met < 0
-    place = np.arange(len(judged))
-    page_start = np.maximum.accumulate(np.where(starts_of_runs(judged.page), place, 0))
-    compared = np.append(-1, np.maximum.accumulate(np.where(tells, place, -1))[:-1])[: len(judged)]
-    after_new = (compared >= page_start) & new[np.maximum(compared, 0)] if len(judged) else new
-    before = np.where(new, Verdict.UNKNOWN, known.verdict[np.maximum(met, 0)] if len(known) else Verdict.UNKNOWN)
-    differs = judged.verdict != before
-    news: BoolArray = new | (differs & ((before == Verdict.UNKNOWN) | after_new))
-    return news
+        return np.array([url_depths(url).path <= self._cleaning.depth for url in urls], np.bool_)
 
 
 def _from(batches: Iterable[Any], position: int) -> Iterator[Any]:

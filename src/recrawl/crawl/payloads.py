@@ -8,23 +8,37 @@ costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from recrawl.crawl.importing import REVISIT
+from recrawl.crawl.importing_chunks import captures_in_pieces, chunks_of
+from recrawl.crawl.importing_listed import kept, listed_captures, with_costs
 from recrawl.detect import Judgement, Known, judge, unchanged
-from recrawl.detect.listed import merge_downloads, outcomes_of
-from recrawl.model import ANSWERED, Capture, IntArray, Outcome, Validators, Visit, Visits
+from recrawl.detect.listed import outcomes_of
+from recrawl.model import ANSWERED, BoolArray, Capture, IntArray, Outcome, Validators, Visit, Visits
 from recrawl.store.base import Store
-from recrawl.store.values import Captures
+from recrawl.store.values import REVISIT, Captures
 from recrawl.urls import address
 
 ReadCapture = Callable[[str, int], Capture | None]
 """The bytes of the record at an offset of an archive file; ``None`` if they cannot be had."""
 
-_PAGES_AT_ONCE = 500
+_CAPTURES_AT_ONCE, _PAGES_AT_ONCE = 2_000, 500
+"""Judged and recorded together: bounds the memory by the links of so many captures."""
 _LINKS_REMEMBERED = 500_000
+_PLACES_REMEMBERED = 100_000
+_NOWHERE = ("", -1)
+
+
+class _Found(NamedTuple):
+    """What one capture says."""
+
+    visit: Visit
+    judgement: Judgement
+    validators: Validators
+    ours: bool
 
 
 @dataclass(slots=True)
@@ -36,6 +50,14 @@ class _Page:
     blind: bool = False
     """The bytes of the last version could not be had: what comes next can only be judged by its digest."""
     links_read_at: float = -np.inf
+    held: dict[bytes, tuple[str, int]] = field(default_factory=dict)
+    """Where the bytes of a digest lie, for revisits; of very many the latest."""
+
+    def hold(self, digest: bytes, file: str, offset: int) -> None:
+        """Remember where the bytes of a digest lie."""
+        self.held[digest] = file, offset
+        if len(self.held) > _PLACES_REMEMBERED:
+            del self.held[next(iter(self.held))]
 
 
 class PayloadJudge:
@@ -49,41 +71,53 @@ class PayloadJudge:
         self._page_of: dict[str, int] = {}
 
     def judge(self, pages: IntArray, progress: Callable[[int, int], None] = lambda _done, _all: None) -> int:
-        """Judge all captures of these pages that have bytes; return how many visits were recorded."""
-        recorded = 0
-        for start in range(0, len(pages), _PAGES_AT_ONCE):
-            some = pages[start : start + _PAGES_AT_ONCE]
-            recorded += self._record(list(self._visits(self._store.capture_columns(some))))
-            progress(start + len(some), len(pages))
+        """Judge all captures of these pages that have bytes; return how many visits were recorded.
+
+        Pages are noted as read portion by portion, so that after a kill only the rest has to be read.
+        """
+        recorded = done = 0
+        for some in chunks_of(self._store, pages, _CAPTURES_AT_ONCE, _PAGES_AT_ONCE):
+            keep, start, page = self._kept(some), 0, _Page()
+            for captures in captures_in_pieces(self._store, some, _CAPTURES_AT_ONCE):
+                if len(some) > 1:
+                    page = _Page()
+                recorded += self._record(list(self._visits(captures, keep[start : start + len(captures)], page)))
+                start += len(captures)
+            self._store.set_read(some)
+            done += len(some)
+            progress(done, len(pages))
         return recorded
 
-    def _visits(self, captures: Captures) -> Iterator[tuple[Visit, Judgement, Validators]]:
-        page = _Page()
+    def _kept(self, pages: IntArray) -> BoolArray:
+        """Which captures of these pages are visits."""
+        listed = listed_captures(self._store, pages, _CAPTURES_AT_ONCE)
+        return kept(listed.page, listed.time, outcomes_of(listed.status), listed.ours, self._merge_within)
+
+    def _visits(self, captures: Captures, keep: BoolArray, page: _Page) -> Iterator[_Found]:
+        """What the captures of a piece say; ``page`` is what the first page of the piece taught before."""
         outcome = outcomes_of(captures.status)
-        keep = merge_downloads(captures.page, captures.time, outcome, self._merge_within)
         for row in range(len(captures)):
-            if row == 0 or captures.page[row] != captures.page[row - 1]:
+            if row and captures.page[row] != captures.page[row - 1]:
                 page = _Page()
-                held: dict[bytes, int] = {}
             if captures.mime[row] != REVISIT and captures.warc_file[row]:
-                held[captures.digest[row]] = row
+                page.hold(captures.digest[row], captures.warc_file[row], int(captures.warc_offset[row]))
             if not keep[row]:
                 continue
-            found = self._judged(captures, row, page, held, Outcome(int(outcome[row])))
+            found = self._judged(captures, row, page, Outcome(int(outcome[row])))
             if found is not None:
                 yield found
 
-    def _judged(
-        self, captures: Captures, row: int, page: _Page, held: dict[bytes, int], outcome: Outcome
-    ) -> tuple[Visit, Judgement, Validators] | None:
+    def _judged(self, captures: Captures, row: int, page: _Page, outcome: Outcome) -> _Found | None:
         """The visit of one capture, if there is anything to go by beyond what its digest said."""
         time, digest = float(captures.time[row]), captures.digest[row]
         repeats = captures.mime[row] == REVISIT
+        ours = captures.ours is not None and bool(captures.ours[row])
         was_blind, page.blind = page.blind, False
         if page.known is not None and not was_blind and outcome < Outcome.GONE and digest and digest == page.digest:
             judgement = unchanged(Judgement(outcome, validators=page.known.validators, mime=page.known.mime))
         else:
-            capture = self._bytes_of(captures, held.get(digest, -1) if repeats else row)
+            place = captures.warc_file[row], int(captures.warc_offset[row])
+            capture = self._bytes_at(*(page.held.get(digest, _NOWHERE) if repeats else place))
             if capture is None:
                 if outcome <= ANSWERED and digest != page.digest:
                     page.digest, page.blind = digest, True
@@ -109,25 +143,24 @@ class PayloadJudge:
                 _learn(page, judgement, time, digest)
             return None
         if judgement.outcome > ANSWERED:
-            return visit, judgement, page.known.validators if page.known else Validators()
-        return visit, judgement, _learn(page, judgement, time, digest)
+            return _Found(visit, judgement, page.known.validators if page.known else Validators(), ours)
+        return _Found(visit, judgement, _learn(page, judgement, time, digest), ours)
 
-    def _bytes_of(self, captures: Captures, row: int) -> Capture | None:
-        if row < 0 or not captures.warc_file[row] or captures.warc_offset[row] < 0:
-            return None
-        return self._read(captures.warc_file[row], int(captures.warc_offset[row]))
+    def _bytes_at(self, file: str, offset: int) -> Capture | None:
+        return self._read(file, offset) if file and offset >= 0 else None
 
-    def _record(self, judged: list[tuple[Visit, Judgement, Validators]]) -> int:
+    def _record(self, judged: list[_Found]) -> int:
         if not judged:
             return 0
-        read = [(visit, judgement) for visit, judgement, _ in judged if judgement.links_read and judgement.links]
-        targets = self._pages([url for _, judgement in read for url in judgement.links], judged[0][0].time)
+        read = [(one.visit, one.judgement) for one in judged if one.judgement.links_read and one.judgement.links]
+        targets = self._pages([url for _, judgement in read for url in judgement.links], judged[0].visit.time)
         counts = [len(judgement.links) for _, judgement in read]
         source = np.repeat(np.array([visit.page for visit, _ in read], dtype=np.int64), counts)
         times = np.repeat(np.array([visit.time for visit, _ in read]), counts)
         self._store.record_links(source, targets, times)
-        visits = Visits.from_rows(visit for visit, _, _ in judged)
-        self._store.record(visits, validators=[validators for _, _, validators in judged])
+        visits = Visits.from_rows(one.visit for one in judged)
+        visits = with_costs(self._store, visits, np.array([one.ours for one in judged], np.bool_))
+        self._store.record(visits, validators=[one.validators for one in judged])
         return len(judged)
 
     def _pages(self, urls: list[str], now: float) -> IntArray:

@@ -5,7 +5,8 @@ An index (CDX, TimeMap, crawl log) gives no bytes, only when a page was captured
 Rules of this file:
  1. The first capture of a page that tells anything opens its history: no verdict.
  2. A capture is compared with the last one before it whose version is known. The version is the digest, or that there
-    is no such page. The same version is unchanged; another one is a change of content, or of existence.
+    is no such page. The same version is unchanged; another one is a change of content, or of existence. Digests of
+    different algorithms cannot be compared: no verdict.
  3. A capture that failed, or has no digest, says nothing; a record that calls itself a repetition but names no digest
     is unchanged, if there is anything it can repeat.
 """
@@ -23,6 +24,7 @@ from recrawl.model.arrays import starts_of_runs
 _BY_CLASS = {2: Outcome.FETCHED, 3: Outcome.REDIRECTED, 4: Outcome.REJECTED, 5: Outcome.SERVER_ERROR}
 _BY_STATUS = {304: Outcome.NOT_MODIFIED, 404: Outcome.GONE, 410: Outcome.GONE, 429: Outcome.SERVER_ERROR}
 _REFUSED = (-9998,)
+_SHA1_BYTES = 20
 
 
 class ListedVerdicts(NamedTuple):
@@ -60,15 +62,40 @@ def versions_of(digest: Sequence[bytes]) -> IntArray:
     return np.array([numbers.setdefault(value, len(numbers)) for value in digest], dtype=np.int64)
 
 
-def judge_listed(page: IntArray, outcome: ByteArray, repeats: BoolArray, version: IntArray) -> ListedVerdicts:
+def methods_of(digest: Sequence[bytes]) -> IntArray:
+    """A number for the algorithm of each digest: digests of different algorithms say nothing about each other.
+
+    SHA-1 is 20 bytes; others are text that begins with the name of the algorithm and a colon. What has no name is
+    of one kind with what is as long. O(n) Python.
+
+    >>> methods_of([bytes(20), b"md5:00", b"md5:11", bytes(20), b"", b"v1", b"v2"]).tolist()
+    [1, 2, 2, 1, 0, 3, 3]
+    """
+    numbers: dict[bytes | int, int] = {0: 0}
+    if all(len(value) in (0, _SHA1_BYTES) for value in digest):
+        return np.array([len(value) // _SHA1_BYTES for value in digest], np.int64)
+    return np.array([numbers.setdefault(_method(value), len(numbers)) for value in digest], np.int64)
+
+
+def _method(digest: bytes) -> bytes | int:
+    name, colon, _ = digest.partition(b":")
+    return name if colon and len(digest) != _SHA1_BYTES else len(digest)
+
+
+def judge_listed(
+    page: IntArray, outcome: ByteArray, repeats: BoolArray, version: IntArray, method: IntArray | None = None
+) -> ListedVerdicts:
     """What each capture says about change. Rows are sorted by page, then time. O(n).
 
     ``repeats`` marks revisit records; ``version`` has equal numbers for equal digests (see :func:`versions_of`),
-    0 where the source gives none.
+    0 where the source gives none; ``method`` has equal numbers for digests of one algorithm (see :func:`methods_of`),
+    ``None`` if all are.
 
     >>> page, ok = np.array([1, 1, 1, 2]), np.zeros(4, np.uint8)
     >>> judge_listed(page, ok, np.zeros(4, bool), np.array([7, 7, 8, 7])).verdict.tolist()
     [0, 1, 2, 0]
+    >>> judge_listed(page, ok, np.zeros(4, bool), np.array([7, 7, 8, 7]), np.array([1, 1, 2, 1])).verdict.tolist()
+    [0, 1, 0, 0]
     """
     n = len(page)
     verdict = np.full(n, Verdict.UNKNOWN, np.uint8)
@@ -86,6 +113,10 @@ def judge_listed(page: IntArray, outcome: ByteArray, repeats: BoolArray, version
         flipped = (gone[before] != gone[after])[~opens[1:]]
         what = np.where(flipped, ChangeKind.EXISTENCE, ChangeKind.CONTENT)
         kinds[judged] = np.where(equal, ChangeKind.NONE, what)
+        if method is not None:
+            blind = ~gone[before] & ~gone[after] & (method[before] != method[after])
+            lost = after[blind & ~opens[1:]]
+            verdict[lost], kinds[lost] = Verdict.UNKNOWN, ChangeKind.NONE
     silent = answered & repeats & ~gone & (version == 0)
     verdict[silent & _has_answer_before(page, answered)] = Verdict.UNCHANGED
     return ListedVerdicts(verdict, kinds)
