@@ -6,6 +6,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from recrawl.errors import InputError
 from recrawl.formats import captures
 from recrawl.formats.captures import Report
 from recrawl.formats.timemap import MapPage, Memento, TimeMap, read_timemap, to_batches
-from recrawl.formats.timemap_write import mementos_of, paged, to_cdxj, to_json, to_link
+from recrawl.formats.timemap_write import ArchiveUris, mementos_of, paged, to_cdxj, to_json, to_link
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "formats"
 DATE = "Sat, 02 Feb 2013 10:00:00 GMT"
@@ -231,3 +232,54 @@ def test_mementos_are_captures():
     again = list(mementos_of(batches, lambda url, timestamp: f"http://arc/{timestamp}/{url}"))
     assert again[1] == Memento("http://arc/20130202100001/http://a/1", "http://a/1", TIME + 1)
     assert list(to_batches([])) == []
+
+
+def test_a_fetch_that_failed_is_no_memento():
+    [batch] = to_batches([Memento("", "http://a/", TIME), Memento("", "http://a/", TIME + 1)])
+    place = batch.schema.get_field_index("kind")
+    kinds = pa.array([captures.RecordKind.FAILED, captures.RecordKind.REVISIT_IDENTICAL], pa.uint8())
+    failed = batch.set_column(place, batch.schema.field(place), kinds)
+    assert [one.time for one in mementos_of([failed], ArchiveUris("http://x/").memento)] == [TIME + 1]
+
+
+# -- addresses ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_map_of_captures_is_read_back_with_all_its_addresses(form):
+    url = "http://a.org/?q=<1>&n=é"
+    uris = ArchiveUris.below("https://archive.example.org/mine")
+    whole = uris.map_of(url, to_batches([Memento("", url, TIME + n) for n in range(3)]), form)
+    found = read_timemap(FORMS[form](whole), "x", Report(strict=True))
+    if form == "link":  # what would end a URI early is escaped there
+        url = url.replace("<", "%3C").replace(">", "%3E")
+    assert (found.original, found.timegate) == (url, uris.timegate(url))
+    assert found.self_uri == f"https://archive.example.org/mine/timemap/{form}/{url}"
+    assert found.mementos[0] == Memento(uris.memento(url, "20130202100000"), url, TIME)
+
+
+def test_only_the_first_and_last_of_all_pages_are_so_called():
+    uris = ArchiveUris.below("http://x/")
+    whole = uris.map_of("http://a/", to_batches([Memento("", "http://a/", TIME + n) for n in range(6)]), "link")
+    parts = paged(whole, lambda number: f"http://x/{number}", size=2)
+    for form in (to_link, to_cdxj):
+        texts = ["".join(form(part)) for part in parts]
+        assert ["first memento" in text for text in texts] == [True, False, False]
+        assert ["last memento" in text for text in texts] == [False, False, True]
+
+
+def test_cdxj_and_json_name_the_other_forms():
+    uris = ArchiveUris.below("http://x/")
+    others = uris.timemaps("http://a/")
+    whole = uris.map_of("http://a/", to_batches([Memento("", "http://a/", TIME)]), "cdxj")
+    meta = next(line for line in to_cdxj(whole, others) if line.startswith("!meta"))
+    assert json.loads(meta.removeprefix("!meta"))["timemap_uri"] == others
+    assert others["cdxj_format"] == whole.self_uri
+
+
+@pytest.mark.parametrize(
+    "base", ["", "archive.org", "ftp://x/", "http://", "http://x/?a", "http://x/#a", "http://x/ y", "http://[x"]
+)
+def test_where_no_archive_can_be_is_refused(base):
+    with pytest.raises(InputError, match="is not where an archive can be"):
+        ArchiveUris.below(base)

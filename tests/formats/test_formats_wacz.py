@@ -6,7 +6,10 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import struct
+import subprocess
+import sys
 import tracemalloc
 import zipfile
 import zlib
@@ -131,6 +134,53 @@ def test_warcs_that_cannot_be_packed_are_refused(tmp_path, warcs):
             written(tmp_path / "ours.wacz", several)
     with pytest.raises(InputError, match="cannot be written"):
         written(tmp_path / "no" / "folder.wacz", warcs)
+
+
+def test_files_may_get_other_names_and_the_list_tells_them_apart(tmp_path, warcs):
+    told = []
+    names = {"A~b.warc.gz": warcs[0], "a-b.warc.gz": warcs[1]}
+    path = tmp_path / "ours.wacz"
+    write_wacz(path, names, LINES, PAGES, WaczInfo(CREATED), progress=told.append)
+    assert sum(told) == sum(warc.stat().st_size for warc in warcs)
+    assert checked(path) == (6, [])
+    with WaczReader(path, Report(strict=True)) as reader:
+        assert reader.warcs == ("archive/A~b.warc.gz", "archive/a-b.warc.gz")
+        listed = [entry["name"] for entry in reader.package["resources"]]
+        assert len(set(listed)) == len(listed)
+        assert all(re.fullmatch(r"[-a-z0-9._]+", name) for name in listed)
+        with reader.open("archive/a-b.warc.gz") as stream:
+            assert stream.read() == warcs[1].read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+def test_a_full_disk_leaves_nothing(tmp_path, warcs):
+    code = """
+import resource, sys
+from pathlib import Path
+from recrawl.errors import DiskFullError
+from recrawl.formats.wacz_write import WaczInfo, write_wacz
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+try:
+    write_wacz(Path(sys.argv[1]), [Path(sys.argv[2])], [], [], WaczInfo(0.0))
+except DiskFullError as error:
+    print(error)
+"""
+    command = [sys.executable, "-c", code, tmp_path / "ours.wacz", warcs[0]]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert "the disk is full" in done.stdout
+    assert sorted(tmp_path.iterdir()) == warcs
+
+
+def test_lists_of_pages_are_those_that_the_format_knows(tmp_path):
+    """All files of lines in ``pages/``; a list has no further parts, whatever its first line names."""
+    header = b'{"format": "json-pages-1.0", "id": "pages", "next": "pages/other.json"}\n'
+    lists = [
+        ("pages/pages.jsonl", header + b'{"url": "http://a/1", "ts": "2024-01-01T00:00:00Z"}\n'),
+        ("pages/extraPages.jsonl", header + b'{"url": "http://a/2", "ts": "2024-01-01T00:00:00Z"}\n'),
+        ("pages/other.json", b'{"url": "http://a/3", "ts": "2024-01-01T00:00:00Z"}\n'),
+    ]
+    with WaczReader(strange(tmp_path / "x.wacz", lists), Report(strict=True)) as reader:
+        assert [page.url for page in reader.pages(Report(strict=True))] == ["http://a/1", "http://a/2"]
 
 
 def test_an_empty_index_and_no_pages_are_fine(tmp_path, warcs):

@@ -117,11 +117,11 @@ class FreeNames:
         >>> names.take("a.warc.gz", Path("one/a.warc.gz")), names.take("A.warc.gz", Path("two/A.warc.gz"))
         ('a.warc.gz', 'A-6fce577f061f.warc.gz')
         """
-        name = wanted
-        if name.lower() in self._taken:
-            ending = _ending(wanted)
-            digest = hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()
-            name = f"{wanted.removesuffix(ending)}-{digest[:_DIGITS]}{ending}"
+        name, ending = wanted, _ending(wanted)
+        digest = str(path).encode("utf-8", "surrogateescape")
+        while name.lower() in self._taken:
+            digest = hashlib.sha256(digest).digest()
+            name = f"{_stem(wanted)}-{digest.hex()[:_DIGITS]}{ending}"
         self._taken.add(name.lower())
         return name
 
@@ -143,7 +143,7 @@ def packed_name(path: Path) -> str:
     name = plain_name(path)
     with path.open("rb") as file:
         ending = ".warc.gz" if magic_of(file) == GZIP else ".warc"
-    return name if _ending(name) == ending else name.removesuffix(_ending(name)) + ending
+    return _stem(name) + ending
 
 
 def whereabouts(path: Path) -> Whereabouts:
@@ -163,4 +163,8 @@ def whereabouts(path: Path) -> Whereabouts:
 
 
 def _ending(name: str) -> str:
-    return next((ending for ending in _ENDINGS if name.lower().endswith(ending)), "")
+    return next((name[-len(ending) :] for ending in _ENDINGS if name.lower().endswith(ending)), "")
+
+
+def _stem(name: str) -> str:
+    return name.removesuffix(_ending(name))
