@@ -29,6 +29,8 @@ UNKNOWN_RATE = 1.0 / (30.0 * DAY)
 _VAGUE_SHAPE = 0.5
 _SHAPES = (0.05, 1e3)
 """A shape outside says more about the population than any sample can."""
+_ANY_RATE = (1e-200, 1e200)
+"""Beyond it not even the square of a rate is a number."""
 _MOST_ROUNDS = 60
 _SETTLED = 1e-3
 _SAMPLE = 20_000
@@ -65,7 +67,10 @@ def vague(histories: Histories) -> GammaBelief:
     Eq. 4 over the whole population, with half a change added so that it is never 0.
     """
     looks, changes, observed = len(histories.gaps), int(histories.changed.sum()), float(histories.gaps.sum())
-    pooled = -np.log((looks - changes + 0.5) / (looks + 1.0)) * looks / observed if looks else UNKNOWN_RATE
+    pooled = UNKNOWN_RATE
+    if looks:
+        with np.errstate(over="ignore"):
+            pooled = float(np.clip(-np.log((looks - changes + 0.5) / (looks + 1.0)) * looks / observed, *_ANY_RATE))
     return GammaBelief(np.array([_VAGUE_SHAPE]), np.array([_VAGUE_SHAPE / pooled]))
 
 

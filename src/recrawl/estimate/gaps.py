@@ -30,7 +30,9 @@ class Looks(NamedTuple):
     def each(cls, row: IntArray, gap: FloatArray, changed: BoolArray) -> Looks:
         """Each look by itself, for kernels that take them in the order given: rows may come again. O(n), no sorting."""
         place = np.arange(len(row) + 1)
-        return cls(row, place[:-1], place[1:], gap, changed)
+        # views with gaps in memory would be compiled for anew
+        solid = np.ascontiguousarray
+        return cls(solid(row), place[:-1], place[1:], solid(gap), solid(changed))
 
     @classmethod
     def of(cls, row: IntArray, gap: FloatArray, changed: BoolArray) -> Looks:

@@ -9,8 +9,8 @@ the weights of a page are divided by their sum (algorithms §5). Nothing is appr
     p ← e^{−τ/J} p + (1 − e^{−τ/J}) π.
 
 Old looks fade, and nothing is ever certain for ever. ``jump=None`` switches it off; then the order of the looks does
-not matter. With it, a batch is the same as its looks one by one, except that of a history of more than 4096 looks
-the oldest count as one period without jumps.
+not matter. With it, a batch is the same as its looks one by one, except that of a history of more than 65,536
+looks the oldest count as one period without jumps (so that the numpy path stays bounded).
 
 **Priors.** ``prior`` has one row a page, or one row for all, or with ``of`` any rows: page i has row ``of[i]``. So the
 priors of a thousand hosts serve ten million pages without a copy each.
@@ -34,7 +34,7 @@ from recrawl.time import DAY
 JUMP = 400.0 * DAY
 """Mean time between two changes of a page's rate. Costs next to nothing where rates last (algorithms §5)."""
 
-LONGEST = 4096
+LONGEST = 65_536
 """Looks at a page that the filter takes one by one, the latest."""
 
 _BLOCK = 65_536

@@ -63,9 +63,9 @@ def _pool_compiled(  # noqa: C901, PLR0913, PLR0917 - a kernel is one loop over 
     size = len(rates)
     change, product, logs = np.empty(size), np.empty(size), np.empty(size)
     for i in range(len(row)):
-        quiet, factors = 0.0, 0
+        page, quiet, factors = weights[row[i]], 0.0, 0
         for k in range(size):
-            logs[k] = math.log(max(float(weights[row[i], k]), SMALLEST))
+            logs[k] = math.log(max(float(page[k]), SMALLEST))
             product[k] = 1.0
         for g in range(first[i], last[i]):
             if not changed[g]:
@@ -93,7 +93,7 @@ def _pool_compiled(  # noqa: C901, PLR0913, PLR0917 - a kernel is one loop over 
             logs[k] = math.exp(logs[k] - top)
             total += logs[k]
         for k in range(size):
-            weights[row[i], k] = max(logs[k] / total, SMALLEST)
+            page[k] = max(logs[k] / total, SMALLEST)
 
 
 def _pool_numpy(weights: WeightArray, rates: FloatArray, looks: Looks) -> None:
@@ -134,8 +134,9 @@ def _fold_compiled(  # noqa: C901, PLR0913, PLR0917 - a kernel is one loop over 
     size = len(rates)
     held, factor = np.empty(size), np.empty(size)
     for i in range(len(row)):
+        page, fresh = weights[row[i]], prior[of[i]]
         for k in range(size):
-            held[k] = weights[row[i], k]
+            held[k] = page[k]
         for g in range(first[i], last[i]):
             gap = max(gaps[g], _SHORTEST)
             stay, leave = math.exp(-gap / jump), -math.expm1(-gap / jump)
@@ -153,12 +154,12 @@ def _fold_compiled(  # noqa: C901, PLR0913, PLR0917 - a kernel is one loop over 
                     factor[k] = math.exp(-rates[k] * gap)
                 else:
                     factor[k] = factor[k - step] * factor[k - step]
-                held[k] = (stay * held[k] + leave * prior[of[i], k]) * factor[k]
+                held[k] = (stay * held[k] + leave * fresh[k]) * factor[k]
                 total += held[k]
             for k in range(size):
                 held[k] = max(held[k] / total, SMALLEST)
         for k in range(size):
-            weights[row[i], k] = held[k]
+            page[k] = held[k]
 
 
 def _fold_numpy(belief: GridBelief, looks: Looks, prior: GridBelief, of: IntArray, jump: float) -> None:
@@ -211,10 +212,10 @@ def _sum_beliefs_compiled(likelihood: WeightArray, prior: FloatArray, group: Int
     size = prior.shape[1]
     joint = np.empty(size)
     for i in range(len(group)):
-        mine = group[i]
+        page, own, out = likelihood[i], prior[group[i]], sums[group[i]]
         total = 0.0
         for k in range(size):
-            joint[k] = likelihood[i, k] * prior[mine, k]
+            joint[k] = page[k] * own[k]
             total += joint[k]
         for k in range(size):
-            sums[mine, k] += joint[k] / total
+            out[k] += joint[k] / total

@@ -113,9 +113,9 @@ def spanning(histories: Histories) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         bound = np.minimum(changes / quiet, np.log1p(loud / quiet) / shortest)
         highest = np.where(changes == 0, 0.0, np.where(changes == looks, 1.5 / shortest, bound))
-        lowest = np.where(changes == 0, 1.0 / quiet, LOWEST_RATE)
+        lowest = np.where(changes == 0, 0.3 / quiet, LOWEST_RATE)
     outside = len(rows) // _OUTLIERS
-    low = 0.3 * float(np.partition(lowest, outside)[outside])
+    low = float(np.partition(lowest, outside)[outside])
     high = 3.0 * float(np.partition(highest, len(rows) - 1 - outside)[len(rows) - 1 - outside])
     return half_octaves(max(low, _RATE_LIMITS[0]), min(high, _RATE_LIMITS[1]))
 

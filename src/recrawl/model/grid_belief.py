@@ -31,6 +31,8 @@ USUAL_SIZE = 36
 
 _BLOCK = 16_384
 """Pages in a numpy step: some megabytes of float64."""
+_TILE = 16
+"""Pages in a step of the compiled path: what fits into the nearest cache."""
 
 
 def half_octaves(lowest: float = LOWEST_RATE, highest: float = 0.0) -> FloatArray:
@@ -157,7 +159,9 @@ class GridBelief:
 
     def expect(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """E[function(λ)], exact. The function is given the grid once, as one row, and must treat rates one by one."""
-        return self._sums(np.broadcast_to(function(self.rates[None, :]), (1, len(self.rates)))[0])
+        return self._sums(
+            np.array(np.broadcast_to(function(self.rates[None, :])[0], self.rates.shape), dtype=np.float64)
+        )
 
     def take(self, rows: AnyArray | slice) -> GridBelief:
         """The belief about the pages at these positions; a slice shares the memory."""
@@ -177,13 +181,8 @@ class GridBelief:
         return np.concatenate([[2.0 * logs[0] - middle[0]], middle, [2.0 * logs[-1] - middle[-1]]])
 
     def _sums(self, values: FloatArray) -> FloatArray:
-        """Σ w·values/Σ w of each page, in float64."""
-        both = np.stack([values, np.ones(len(values))], axis=1)
-        out = np.empty(len(self))
-        for block in self._blocks():
-            total = self.weights[block].astype(np.float64) @ both
-            out[block] = total[:, 0] / total[:, 1]
-        return out
+        """Σ w·values/Σ w of each page."""
+        return self._transform(np.zeros(1), values, np.zeros_like(values))
 
     def _transform(self, t: FloatArray, of_rest: FloatArray, of_change: FloatArray) -> FloatArray:
         """Σ w (of_rest·e^{−λt} + of_change·(1 − e^{−λt}))/Σ w of each page."""
@@ -217,24 +216,29 @@ def _transform_compiled(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
     of_change: FloatArray,
     out: FloatArray,
 ) -> None:
+    # A tile of pages at a time, because each rate waits for the one before it, but no page for another.
     size = len(rates)
-    change = np.empty(size)
-    rest = np.empty(size)
-    for i in range(len(t)):
-        total, result = 0.0, 0.0
-        for k in range(size):
-            if k < step:
-                change[k] = -math.expm1(-rates[k] * t[i])
-                rest[k] = math.exp(-rates[k] * t[i])
-            else:
-                before = change[k - step]
-                change[k] = before * (2.0 - before)
+    change, rest = np.empty((size, _TILE)), np.empty((size, _TILE))
+    for start in range(0, len(t), _TILE):
+        pages = min(_TILE, len(t) - start)
+        for k in range(min(step, size)):
+            for j in range(pages):
+                change[k, j] = -math.expm1(-rates[k] * t[start + j])
+                rest[k, j] = math.exp(-rates[k] * t[start + j])
+        for k in range(step, size):
+            for j in range(pages):
+                before, squared = change[k - step, j], rest[k - step, j] * rest[k - step, j]
+                now = before * (2.0 - before)
+                change[k, j] = now
                 # squaring doubles the error each time, so it begins only where 1 − d would lose digits
-                rest[k] = 1.0 - change[k] if change[k] < 0.5 else rest[k - step] * rest[k - step]  # noqa: PLR2004
-            weight = float(weights[i, k])
-            total += weight
-            result += weight * (of_rest[k] * rest[k] + of_change[k] * change[k])
-        out[i] = result / total
+                rest[k, j] = 1.0 - now if now < 0.5 else squared  # noqa: PLR2004 - a half
+        for j in range(pages):
+            page = weights[start + j]
+            total, result = 0.0, 0.0
+            for k in range(size):
+                total += page[k]
+                result += page[k] * (of_rest[k] * rest[k, j] + of_change[k] * change[k, j])
+            out[start + j] = result / total
 
 
 def _transform_numpy(  # noqa: PLR0913, PLR0917 - as the kernel
