@@ -143,7 +143,7 @@ def _row(line: Line, time: float, source: Source) -> Row:
     written = digests(source.read, line.length, first, head)
     kind = RecordKind.RESPONSE if head.length else RecordKind.RESOURCE
     size, digest = line.length - head.length, written[0] if written else ""
-    return Row(target_of(line.target), time, kind, head.status, head.mime or line.mime, digest, size)
+    return target_of(line.target), time, kind, head.status, head.mime or line.mime, digest, size
 
 
 def _parsed(line: bytes) -> Line | None:

@@ -19,7 +19,7 @@ def whole_end(file: BinaryIO) -> int:
     """
     end = position = 0
     while (start := _next_member(file, position)) is not None:
-        after = member_end(file, start)
+        after = member_end(file.fileno(), start)
         if after is None:
             position = start + 1
         else:
@@ -39,14 +39,14 @@ def _next_member(file: BinaryIO, position: int) -> int | None:
     return None
 
 
-def member_end(file: BinaryIO, start: int) -> int | None:
+def member_end(descriptor: int, start: int) -> int | None:
     """Where the member that begins at ``start`` ends; nothing if it is cut or damaged."""
     inflater, position, data = zlib.decompressobj(31), start, b""
     try:
         while not inflater.eof:
             data = inflater.unconsumed_tail
             if not data:
-                data = os.pread(file.fileno(), 64 << 10, position)
+                data = os.pread(descriptor, 64 << 10, position)
                 position += len(data)
                 if not data:
                     return None

@@ -22,7 +22,7 @@ from recrawl.formats.warc_fields import (
 )
 from recrawl.formats.warc_payload import MAX_BODY, begin, digests, rest
 from recrawl.formats.warc_rows import Row, Rows
-from recrawl.formats.warc_stream import PLAIN, fastwarc, magic_of, record_at, records
+from recrawl.formats.warc_stream import PLAIN, Window, fastwarc, magic_of, record_at, records
 from recrawl.model import Capture
 
 OUT_OF_RANGE = "dated before 1990 or after 2100"
@@ -39,9 +39,10 @@ def index_warc(path: Path, report: Report, *, verify: bool = False) -> Iterator[
     Memory does not grow with the file.
     """
     with opened(path) as file:
-        index = _Index(file, path, report, verify=verify)
-        for record, at in records(file, str(path), report):
-            if index.pending(at):
+        window = Window(file)
+        index = _Index(window, path, report, verify=verify)
+        for record, at in records(window, str(path), report):
+            if index.waiting is not None and index.pending(at):
                 yield index.rows.take()
             index.see(record, at)
         index.pending(None)
@@ -59,8 +60,9 @@ def read_capture(path: Path, offset: int, *, max_body: int = MAX_BODY) -> Captur
     """
     report = Report(strict=True)
     with opened(path) as file:
-        record = record_at(file, offset)
-        row = _Index(file, path, report, verify=False).row(record, offset, digest=False) if record else None
+        window = Window(file)
+        record = record_at(window, offset)
+        row = _Index(window, path, report, verify=False).row(record, offset, digest=False) if record else None
         if record is None or row is None:
             raise _no_record(path, offset)
         return _capture(record, row, max_body)
@@ -100,39 +102,41 @@ def _capture(record: Any, row: tuple[Row, bytes, Head], max_body: int) -> Captur
 class _Index:
     """Turns records into rows. A row waits for the record behind it, which tells how long it is."""
 
-    def __init__(self, file: BinaryIO, path: Path, report: Report, *, verify: bool) -> None:
+    def __init__(self, file: Window, path: Path, report: Report, *, verify: bool) -> None:
         self.rows = Rows(path.name)
         self._report, self._source, self._verify = report, str(path), verify
-        self._magic, self._descriptor = magic_of(file), file.fileno()
-        self._size = os.fstat(self._descriptor).st_size
-        self._waiting: Row | None = None
+        self._file, self._magic, self._size = file, magic_of(file), os.fstat(file.fileno()).st_size
+        self.waiting: Row | None = None
+        """The row of the last record, if it is a capture."""
         self._at = self._before = NO_SIZE
         self._told = False
         library = fastwarc()
         self._kinds = {int(getattr(library.WarcRecordType, name)): kind for name, kind in _TYPES.items()}
         self._names = {int(getattr(library.WarcRecordType, name)): name for name in _SKIPPED}
+        self._response = library.WarcRecordType.response
         names = library.WarcHeader  # asking by these is five times as quick as by text
         self._fields = names.WARC_TARGET_URI, names.WARC_DATE, names.CONTENT_TYPE, names.WARC_PAYLOAD_DIGEST
 
     def see(self, record: Any, at: int) -> None:  # noqa: ANN401 - fastwarc's record
         """Take a record; the row it makes waits."""
         self._before, self._at = self._at, at
-        name = self._names.get(int(record.record_type))
+        what = record.record_type
+        name = None if what is self._response else self._names.get(int(what))
         if name is None:
             found = self.row(record, at)
-            self._waiting = found[0] if found else None
+            self.waiting = found[0] if found else None
         else:
             skipped = self._report.skipped
             skipped[name] = skipped.get(name, 0) + 1
 
     def pending(self, following: int | None) -> bool:
         """Place the row that waits, now that the position of the record behind it is known; whether a batch is full."""
-        row = self._waiting
+        row = self.waiting
         if row is None:
             return False
-        self._waiting, at = None, self._at
+        self.waiting, at = None, self._at
         end = self._size if following is None else following
-        alone = self._before < at < end and os.pread(self._descriptor, len(self._magic), at) == self._magic
+        alone = self._before < at < end and self._file.has(self._magic, at)
         if alone or self._magic == PLAIN:
             return self.rows.add(row, at, end - at)
         if not self._told:
@@ -145,7 +149,7 @@ class _Index:
 
     def row(self, record: Any, at: int, *, digest: bool = True) -> tuple[Row, bytes, Head] | None:  # noqa: ANN401
         """The row of a record, the bytes of its block read so far and its HTTP head; nothing if it is no capture."""
-        kind = self._kind(record, at)
+        kind = RecordKind.RESPONSE if record.record_type is self._response else self._kind(record, at)
         if kind is None:
             return None
         headers, (named_target, named_date, named_type, named_digest) = record.headers, self._fields
@@ -174,7 +178,7 @@ class _Index:
                 kind, status = RecordKind.REVISIT_NOT_MODIFIED, status or _NOT_MODIFIED
         elif digest and (not given or self._verify):
             given = self._digest(record, first, head, given, at)
-        return Row(target_of(target), time, kind, status, mime, given, size), first, head
+        return (target_of(target), time, kind, status, mime, given, size), first, head
 
     def _kind(self, record: Any, at: int) -> RecordKind | None:  # noqa: ANN401 - fastwarc's record
         """What kind of capture it is; what is none is counted."""

@@ -41,7 +41,48 @@ def fastwarc() -> ModuleType:
         return require("fastwarc", "crawl")
 
 
-def magic_of(file: BinaryIO) -> bytes:
+class Window:
+    """A file that remembers what was read last, so that looking back a little costs no call to the system."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._descriptor = file, file.fileno()
+        self._at = 0
+        self._start, self._last, self._before = 0, b"", b""
+
+    def read(self, size: int = -1) -> bytes:
+        """As of a file."""
+        data = self._file.read(size)
+        self._before, self._last, self._start = self._last, data, self._at
+        self._at += len(data)
+        return data
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """As of a file."""
+        self._at = self._file.seek(offset, whence)
+        self._last = self._before = b""
+        return self._at
+
+    def tell(self) -> int:
+        """As of a file."""
+        return self._at
+
+    def fileno(self) -> int:
+        """As of a file."""
+        return self._descriptor
+
+    def has(self, magic: bytes, at: int) -> bool:
+        """Whether these bytes stand at this place of the file."""
+        place = at - self._start
+        if place >= 0:
+            found = self._last[place : place + len(magic)]
+        else:
+            found = self._before[place : place + len(magic) or None] if -place <= len(self._before) else b""
+        if len(found) < len(magic):
+            found = os.pread(self._descriptor, len(magic), at)
+        return found == magic
+
+
+def magic_of(file: BinaryIO | Window) -> bytes:
     """How the file is compressed, as the bytes that begin each of its frames."""
     start = os.pread(file.fileno(), 4, 0)
     if start == _ZSTD_DICTIONARY:
@@ -49,7 +90,7 @@ def magic_of(file: BinaryIO) -> bytes:
     return next((magic for magic in (GZIP, _ZSTD, _LZ4) if start.startswith(magic)), PLAIN)
 
 
-def records(file: BinaryIO, source: str, report: Report) -> Iterator[tuple[Any, int]]:
+def records(file: Window, source: str, report: Report) -> Iterator[tuple[Any, int]]:
     """Each record, as fastwarc gives it, with the position of its frame. A record is only good until the next.
 
     Positions are those of fastwarc: right where each record is a frame of its own, and else anything.
@@ -63,7 +104,7 @@ def records(file: BinaryIO, source: str, report: Report) -> Iterator[tuple[Any, 
         start = yield from walk.run(start)
 
 
-def record_at(file: BinaryIO, offset: int) -> Any:  # noqa: ANN401 - fastwarc's record
+def record_at(file: Window, offset: int) -> Any:  # noqa: ANN401 - fastwarc's record
     """The record at an offset, nothing if none begins there. It is good as long as the file is open."""
     walk = _Walk(file, "", Report())
     if os.pread(file.fileno(), len(walk.magic), offset) != walk.magic:
@@ -80,7 +121,7 @@ def record_at(file: BinaryIO, offset: int) -> Any:  # noqa: ANN401 - fastwarc's 
 class _Walk:
     """One pass over a file."""
 
-    def __init__(self, file: BinaryIO, source: str, report: Report) -> None:
+    def __init__(self, file: Window, source: str, report: Report) -> None:
         self.file, self.source, self.report = file, source, report
         self.size = os.fstat(file.fileno()).st_size
         self.magic = magic_of(file)
@@ -186,7 +227,7 @@ class _Walk:
         if self.magic == PLAIN:
             end = self._behind(at, length)
         elif self.magic == GZIP and os.pread(self.file.fileno(), len(GZIP), at) == GZIP:
-            end = member_end(self.file, at)
+            end = member_end(self.file.fileno(), at)
         rest = os.pread(self.file.fileno(), _BLOCK, end) if end is not None else b""
         if rest.strip(b"\r\n\0"):
             self._tell("what follows the last record is cut or no record", end or at)
