@@ -15,7 +15,7 @@ from recrawl.formats.captures import NO_SIZE, NO_STATUS, RecordKind
 from recrawl.formats.cdx_columns import REVISIT
 from recrawl.urls import surt
 
-SORTED_AT_ONCE = 1 << 26
+SORTED_AT_ONCE = 1 << 25
 """Bytes of lines that are sorted in memory; more is sorted in parts on disk and merged."""
 _SMALLEST_PIECE, _LARGEST_PIECE = 1 << 14, 1 << 20
 """Bytes of each part that are in memory while parts are merged."""
@@ -58,7 +58,7 @@ def write_sorted(
 ) -> int:
     """Write lines in the order of their bytes (``LC_ALL=C``); returns how many.
 
-    Memory is about three times ``at_once``. More than that goes through a temporary file, as large as all lines, in the
+    Memory is about five times ``at_once``. More than that goes through a temporary file, as large as all lines, in the
     folder ``scratch`` or where the system keeps such files.
     """
     pa = require("pyarrow", "columns")
