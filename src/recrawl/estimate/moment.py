@@ -44,10 +44,13 @@ def rates(histories: Histories) -> FloatArray:
 
 
 def _step(now: Moving) -> FloatArray:
-    """Newton's relative step towards ln(Σ e^{−x}/(n − X)) = 0; the smaller of X and n − X keeps the digits."""
+    """Newton's relative step towards ln(Σ e^{−x}/(n − X)) = 0.
+
+    X − Σ (1 − e^{−x}), with 1 − e^{−x} from short gaps, and 1 less e^{−x} from long ones: the 1s are counted apart, so
+    that nothing small is lost beside them.
+    """
     changes, rest = now.columns
-    hit = -np.expm1(-now.x)
-    stay = 1.0 - hit
-    expected, survivors = now.sum(hit), now.sum(stay)
-    excess = np.where(changes < rest, changes - expected, survivors - rest)
-    return np.asarray(np.log1p(excess / rest) * survivors / now.sum(now.x * stay))
+    stay = np.exp(-now.x)
+    long = now.x > 1.0
+    excess = (changes - now.sum(long.astype(np.float64))) - now.sum(np.where(long, -stay, -np.expm1(-now.x)))
+    return np.asarray(np.log1p(excess / rest) * now.sum(stay) / now.sum(now.x * stay))
