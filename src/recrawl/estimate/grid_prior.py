@@ -28,10 +28,10 @@ from recrawl.model import FloatArray, GridBelief, Histories, IntArray
 from recrawl.model.grid_belief import LOWEST_RATE, WeightArray, half_octaves
 
 STRENGTH = 20.0
-"""Pages that a parent counts for."""
+"""Pages that a parent counts for. On real collections 5 to 50 predict the next look about equally well."""
 
 _VAGUE_SPREAD = 2.0
-"""Standard deviation of ln λ in a population of which nothing was seen (algorithms §3)."""
+"""Standard deviation of ln λ assumed of a population of which nothing was seen."""
 _SAMPLE = 20_000
 _GROUP_SAMPLE = 400
 _LOOKS = 256
