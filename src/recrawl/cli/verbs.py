@@ -38,6 +38,11 @@ VERBS = (
     Verb("status", "status:status", "Say what there is, how fresh it is and what is due."),
     Verb("list", "listing:listing", "List pages, hosts or visits."),
     Verb("rates", "rates:rates", "Estimate how often each page changes, and how sure that is."),
+    Verb(
+        "experiment",
+        "experiment:app",
+        "Repeat a result on real or synthetic data: tables as CSV and Markdown, and a picture.",
+    ),
     Verb("export", "export:export", "Write what the workspace holds in a form that other tools read."),
     Verb("config", "config:app", "Show the settings and where each comes from."),
     Verb("demo", "demo:demo", "Watch the whole job on a small web that really changes."),

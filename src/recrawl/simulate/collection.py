@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.assess.truth import Truth
+from recrawl.assess.truth import Truth as Lives
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.model.arrays import offsets_of, order_by, starts_of_runs
+from recrawl.simulate.sampling import Truth
 from recrawl.simulate.web_events import EventTimes
 from recrawl.time import HOUR
 
@@ -28,7 +29,7 @@ class Collection:
 
     name: str
     urls: tuple[str, ...]
-    truth: Truth
+    truth: Lives
     """One row a life, as in :class:`recrawl.assess.truth.Truth`."""
     born: FloatArray
     """When each page first appeared, seconds since the epoch; NaN where nobody saw it appear."""
@@ -39,6 +40,18 @@ class Collection:
 
     def __len__(self) -> int:
         return len(self.urls)
+
+    def watched(self) -> Truth:
+        """The same as visitors see it who do not know of lives: from the first birth to the last death, one row a page.
+
+        Pages that were never there are born at infinity.
+        """
+        lives = self.truth
+        born, died = np.full(len(self), np.inf), np.full(len(self), -np.inf)
+        np.minimum.at(born, lives.page, lives.birth)
+        np.maximum.at(died, lives.page, lives.death)
+        changes = EventTimes(offsets_of(lives.page[lives.row_of_change()], len(self)), lives.times)
+        return Truth(born, died, changes, self.start, self.end)
 
     def changes_between(self, page: IntArray, start: FloatArray, end: FloatArray) -> IntArray:
         """How many changes each page had in (start, end]. O((changes + pages) log changes)."""
@@ -91,7 +104,7 @@ def collect(name: str, urls: tuple[str, ...], events: Events, *, bulk: bool = Fa
         changes &= ~events.bulk
     changes[changes] = _heads_of_chains(page[changes], time[changes])
     ids, start = np.arange(len(urls), dtype=np.int64), float(time.min())
-    truth = Truth.from_lives(
+    truth = Lives.from_lives(
         ids,
         time[turns],
         offsets_of(page[turns], len(ids)),

@@ -1,0 +1,177 @@
+"""``recrawl experiment rates``: estimators side by side on real histories, as tables and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from recrawl.assess.scores import Interval
+    from recrawl.show.experiments import Panel
+    from recrawl.simulate.rate_trials import Method, Outcomes, Population, Score
+    from recrawl.simulate.sampling import Schedule, Truth
+
+
+def run(data: Path, output: Path, *, seed: int, repeats: int, most_pages: int) -> None:
+    """Try all estimators on each data set; write scores.csv, rates.md and rates.png into ``output``."""
+    import numpy as np
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from recrawl.cli.datasets import collections, find_datasets
+    from recrawl.show.experiments import draw_panels, write_csv
+    from recrawl.simulate.rate_populations import populations
+    from recrawl.simulate.rate_trials import CUTS, LENGTHS, score
+
+    folders = find_datasets(data)
+    output.mkdir(parents=True, exist_ok=True)
+    methods = _methods()
+    rng = np.random.default_rng(seed)
+    scores: dict[str, dict[str, list[Score]]] = {}
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns) as bar:
+        for folder in folders:
+            found = populations(collections(folder), most_pages)
+            steps = len(found) * len(_schedules()) * repeats * len(CUTS) * len(LENGTHS) * len(methods)
+            task = bar.add_task(folder.name, total=steps)
+            outcomes: dict[str, list[Outcomes]] = {}
+            for _ in range(repeats):
+                for population, truths in found:
+                    for name, schedule in _schedules().items():
+                        trial = _trial(population, truths, schedule, methods, rng, lambda task=task: bar.advance(task))  # type: ignore[misc]
+                        outcomes.setdefault(name, []).extend(trial)
+            together = [one for trial in outcomes.values() for one in trial]
+            scores[folder.name] = {"all": score(together, rng)} | {
+                name: score(trial, rng) for name, trial in outcomes.items()
+            }
+    write_csv(output / "scores.csv", _columns(scores))
+    text = _report({name: by_schedule["all"] for name, by_schedule in scores.items()})
+    (output / "rates.md").write_text(text, encoding="utf-8")
+    draw_panels(
+        output / "rates.png",
+        [_panel(name, by_schedule["all"]) for name, by_schedule in scores.items()],
+        x_label="gaps between visits known of a page",
+        y_label="log loss of the next visit",
+        title="Will the next visit find a change?",
+    )
+    typer.echo(text)
+    typer.echo(f"Written: {output / 'rates.md'}, {output / 'scores.csv'}, {output / 'rates.png'}")
+
+
+OURS = "posterior, operational time"
+_LOSS_NOTE = """\
+Log loss of the next visit, with 95 % intervals from resampling whole clusters. **Bold**: the lowest, and what ties with
+it (the interval of the difference holds 0)."""
+
+
+def _methods() -> list[Method]:
+    from recrawl.estimate.estimators import ESTIMATORS
+    from recrawl.simulate.rate_methods import InOperationalTime, InWallTime
+
+    return [InOperationalTime(OURS), *(InWallTime(estimator) for estimator in ESTIMATORS.values())]
+
+
+def _schedules() -> dict[str, Schedule]:
+    from recrawl.simulate.sampling import Adaptive, Irregular, Regular
+
+    return {"regular": Regular(), "irregular": Irregular(), "adaptive": Adaptive()}
+
+
+def _trial(  # noqa: PLR0913, PLR0917 - the parts of a trial
+    population: Population,
+    truths: Sequence[Truth],
+    schedule: Schedule,
+    methods: Sequence[Method],
+    rng: np.random.Generator,
+    progress: Callable[[], None],
+) -> list[Outcomes]:
+    """Visit the pages of a population by one schedule, and ask every method."""
+    from dataclasses import replace
+
+    from recrawl.model import Visits
+    from recrawl.simulate.rate_trials import run_trial
+    from recrawl.simulate.sampling import sample
+
+    parts, before = [], 0
+    for truth in truths:
+        visits = sample(truth, schedule, rng)
+        parts.append(replace(visits, page=visits.page + before))
+        before += len(truth)
+    return run_trial(population, Visits.concatenate(parts), methods, rng, progress=progress)
+
+
+def _columns(scores: dict[str, dict[str, list[Score]]]) -> dict[str, list[object]]:
+    """Every score, one row each."""
+    rows: list[dict[str, object]] = [
+        {
+            "data": data,
+            "schedule": schedule,
+            "gaps": one.length,
+            "method": one.method,
+            "predictions": one.predictions,
+            **_ends("log_loss", one.log_loss),
+            **_ends("brier", one.brier),
+            "calibration_error": one.calibration_error,
+            "rank_correlation": one.rank_correlation,
+            **_ends("behind_best", one.behind_best),
+        }
+        for data, by_schedule in scores.items()
+        for schedule, found in by_schedule.items()
+        for one in found
+    ]
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def _ends(name: str, interval: Interval) -> dict[str, object]:
+    return {name: interval.mean, f"{name}_low": interval.low, f"{name}_high": interval.high}
+
+
+def _report(scores: dict[str, list[Score]]) -> str:
+    """One section a data set: the losses with intervals, then the other measures."""
+    parts = []
+    for data, found in scores.items():
+        parts += [
+            f"## {data}",
+            _LOSS_NOTE,
+            _grid(found, "method", _loss_cell),
+            "Mean distance between predicted and observed share of changes, over ten bins of predictions.",
+            _grid(found, "method", lambda one: f"{one.calibration_error:.3f}"),
+            "Rank correlation of the estimated rate with the true rate to come.",
+            _grid(found, "method", lambda one: f"{one.rank_correlation:.2f}"),
+            "Brier score.",
+            _grid(found, "method", lambda one: f"{one.brier.mean:.4f}"),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _grid(scores: Sequence[Score], corner: str, cell: Callable[[Score], str]) -> str:
+    """A row a method, a column a length; under the lengths how many predictions there were."""
+    from recrawl.show.experiments import markdown_table
+
+    lengths = sorted({one.length for one in scores})
+    at = {(one.method, one.length): one for one in scores}
+    names = list(dict.fromkeys(one.method for one in scores))
+    count = ["predictions", *(f"{at[names[0], length].predictions:,}" for length in lengths)]
+    rows = [[name, *(cell(at[name, length]) for length in lengths)] for name in names]
+    return markdown_table([corner, *(f"{length} gaps" for length in lengths)], [*rows, count])
+
+
+def _loss_cell(one: Score) -> str:
+    text = f"{one.log_loss.mean:.4f} ({one.log_loss.low:.3f}–{one.log_loss.high:.3f})"
+    return f"**{text}**" if one.behind_best.low <= 0 else text
+
+
+def _panel(title: str, scores: Sequence[Score]) -> Panel:
+    from recrawl.show.experiments import Line, Panel
+
+    lines = []
+    for name in dict.fromkeys(one.method for one in scores):
+        own = [one for one in scores if one.method == name]
+        x, y = [float(one.length) for one in own], [one.log_loss.mean for one in own]
+        low, high = [one.log_loss.low for one in own], [one.log_loss.high for one in own]
+        lines.append(Line(name, x, y, low, high, ours=name == OURS))
+    return Panel(title, lines)

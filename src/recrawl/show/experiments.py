@@ -1,0 +1,94 @@
+"""What experiments print: tables as CSV and Markdown, and one line a method in a picture."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recrawl.errors import require
+
+COLOURS = ("#9aa5b1", "#d1495b", "#edae49", "#66a182", "#8d5a97", "#2e4057", "#00798c", "#b5651d", "#5f7a3f", "#7a7a7a")
+OURS = "#1b6ca8"
+
+
+def write_csv(path: Path, columns: Mapping[str, Sequence[object]]) -> None:
+    """A table by columns. Numbers are written in full."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(columns)
+        rows.writerows(zip(*columns.values(), strict=True))
+
+
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown; the first column is text, the others are numbers.
+
+    >>> print(markdown_table(["method", "loss"], [["mle", "0.31"]]))
+    | method | loss |
+    |---|--:|
+    | mle | 0.31 |
+    """
+    lines = [headings, ["---", *["--:"] * (len(headings) - 1)], *rows]
+    shown = [f"| {' | '.join(line)} |" for line in lines]
+    shown[1] = f"|{'|'.join(lines[1])}|"
+    return "\n".join(shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One method in a panel."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    """Ends of the interval of each y."""
+    ours: bool = False
+    """Drawn to be seen first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One picture of several lines."""
+
+    title: str
+    lines: Sequence[Line]
+
+
+def draw_panels(path: Path, panels: Sequence[Panel], *, x_label: str, y_label: str, title: str) -> None:
+    """Panels side by side, x on a scale that has room for 0 and spreads small numbers; PNG or SVG by the ending."""
+    pyplot: Any = require("matplotlib.pyplot", "plot")
+    require("matplotlib", "plot").use("Agg")
+    settings = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "recrawl"}
+    with pyplot.rc_context(settings):
+        figure, axes = pyplot.subplots(
+            1, len(panels), figsize=(4.2 * len(panels) + 1.6, 4.2), constrained_layout=True, squeeze=False
+        )
+        for axis, panel in zip(axes[0], panels, strict=True):
+            _draw_panel(axis, panel)
+            axis.set_xlabel(x_label)
+        axes[0, 0].set_ylabel(y_label)
+        handles, labels = axes[0, -1].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right upper", frameon=False)
+        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.01, ha="left")
+        figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else None)
+        pyplot.close(figure)
+
+
+def _draw_panel(axis: Any, panel: Panel) -> None:  # noqa: ANN401 - matplotlib ships no types we rely on
+    for place, line in enumerate(panel.lines):
+        colour = OURS if line.ours else COLOURS[place % len(COLOURS)]
+        width = 2.4 if line.ours else 1.2
+        axis.plot(
+            line.x, line.y, color=colour, lw=width, marker="o", ms=3, label=line.name, zorder=3 if line.ours else 2
+        )
+        axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.12, lw=0)
+    axis.set_xscale("symlog", linthresh=1.0)
+    ticks = sorted({x for line in panel.lines for x in line.x})
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.minorticks_off()
+    axis.set_title(panel.title, loc="left")
+    axis.grid(axis="y", color="#e5e9ee", lw=0.6)
