@@ -110,7 +110,7 @@ def _line(name: str, schedule: str, truth: Truth, urls: tuple[str, ...], most: i
     known: dict[tuple[Factor, ...], FloatArray] = {}
     for one in [(), *sets]:
         if one not in known:
-            known[one] = held_out_loss(histories, places, one, split, batches=600)
+            known[one] = held_out_loss(histories, places, one, split)
     gains = [mean_and_error(known[()] - known[one], units) for one in sets]
     cells = "".join(f"{f'{1e3 * gain:.2f}±{1e3 * error:.2f}':>14}" for gain, error in gains)
     share = later.changed.mean()

@@ -21,4 +21,4 @@ STRENGTH = 20.0
 
 def nothing_seen() -> StepCounts:
     """The prior, before any look: no bursts."""
-    return StepCounts.of(EDGES, PRIOR, STRENGTH)
+    return StepCounts.of(EDGES, PRIOR, STRENGTH, usual=len(EDGES))

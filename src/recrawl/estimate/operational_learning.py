@@ -72,10 +72,10 @@ class Expectation:
 
 
 def expect(time: OperationalTime, looks: Looks, rates: FloatArray) -> Expectation:
-    """The E-step: ``rates[i]`` is the rate of page i per operational second. O(pieces)."""
+    """The E-step: ``rates[k]`` is the rate, per operational second, of the page of look k. O(pieces)."""
     pieces = cut(looks.start, looks.end, time.steps(looks.row, looks.last_change))
     row = looks.row[pieces.gap]
-    exposure = rates[row] * time.passed(row, pieces)
+    exposure = rates[pieces.gap] * time.passed(row, pieces)
     x = np.bincount(pieces.gap, exposure, len(looks))
     found = np.where(looks.changed, 1.0 / -np.expm1(-np.maximum(x, _SMALLEST_X)), 0.0)
     return Expectation(pieces, row, exposure, found[pieces.gap])
@@ -93,15 +93,24 @@ class StepCounts:
     changes: FloatArray
     exposure: FloatArray
     """Changes to be expected if the factor were 1."""
+    usual: int
+    """The step of factor 1: rates and factors are only known up to a factor between them, and this fixes it."""
+    unit: float = 1.0
+    """What all factors are divided by; see :meth:`settle`."""
 
     @classmethod
-    def of(cls, edges: FloatArray, prior: FloatArray, strength: float) -> StepCounts:
+    def of(cls, edges: FloatArray, prior: FloatArray, strength: float, usual: int) -> StepCounts:
         """Nothing but the prior."""
-        return cls(edges, prior, strength, np.zeros(len(prior)), np.zeros(len(prior)))
+        return cls(edges, prior, strength, np.zeros(len(prior)), np.zeros(len(prior)), usual)
 
     def table(self) -> StepTable:
         """The factors as they are known now."""
-        return StepTable(self.edges, (self.strength * self.prior + self.changes) / (self.strength + self.exposure))
+        raw = (self.strength * self.prior + self.changes) / (self.strength + self.exposure)
+        return StepTable(self.edges, raw / self.unit)
+
+    def settle(self) -> None:
+        """Make the usual step 1, before rates are learned anew; while rates stay, so must the unit."""
+        self.unit *= float(self.table().factor[self.usual])
 
     def add(self, step: IntArray, held: StepTable, expected: Expectation) -> None:
         """Fold in looks; ``held`` is the table under which they were expected. O(pieces)."""

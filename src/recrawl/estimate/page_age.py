@@ -25,7 +25,7 @@ _SHARE = 0.05
 
 def nothing_seen() -> StepCounts:
     """The prior, before any look."""
-    return StepCounts.of(EDGES, PRIOR, STRENGTH)
+    return StepCounts.of(EDGES, PRIOR, STRENGTH, usual=3)
 
 
 def known_births(discovered: FloatArray, start: float) -> FloatArray:

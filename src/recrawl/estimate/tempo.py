@@ -16,18 +16,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from recrawl.estimate import grid
+from recrawl.estimate.grid_prior import fit_priors
 from recrawl.estimate.operational import OperationalTime
 from recrawl.estimate.operational_learning import Looks
 from recrawl.estimate.tempo_state import Factor, Places, Tempo, fit
 from recrawl.estimate.weekly_profile import LONGEST
 from recrawl.model import FloatArray, Histories, IntArray
+from recrawl.time import DAY
 
 MARGIN = 1.0
 """Standard errors by which a factor must lower the loss."""
 SPLIT = 0.6
 """Share of the looks that come before the split."""
-_BATCHES = 150
-"""Batches the later looks are gone through in."""
+_MOST_BATCHES = 400
+"""Batches the later looks of the sample are gone through in; none is shorter than a day."""
 _FEWEST = 50
 """Later looks, changed and unchanged each, below which nothing can be said and nothing is switched on."""
 _MOST_LOOKS = 200_000
@@ -101,12 +104,13 @@ def choose(
         return (), (), float("nan")
     left = [f for f in Factor if f in allowed and (f != Factor.WEEK or np.median(sample.gaps) <= LONGEST)]
     units = _witnesses(spots, later)
+    batch = max((float(times[-1]) - split) / _MOST_BATCHES, DAY)
     taken: tuple[Factor, ...] = ()
-    best = held_out_loss(sample, spots, taken, split)
+    best = held_out_loss(sample, spots, taken, split, batch=batch)
     loss = float(best.mean())
     trials: list[Gain] = []
     while left:
-        tried = {factor: held_out_loss(sample, spots, (*taken, factor), split) for factor in left}
+        tried = {factor: held_out_loss(sample, spots, (*taken, factor), split, batch=batch) for factor in left}
         gains = {factor: mean_and_error(best - losses, units) for factor, losses in tried.items()}
         winner = max(left, key=lambda factor: gains[factor][0])
         good = gains[winner][0] > margin * gains[winner][1]
@@ -119,21 +123,38 @@ def choose(
 
 
 def held_out_loss(
-    histories: Histories, places: Places, factors: Collection[Factor], split: float, *, batches: int = _BATCHES
+    histories: Histories, places: Places, factors: Collection[Factor], split: float, *, batch: float = DAY
 ) -> FloatArray:
-    """Log loss of each look after ``split``, each predicted from the looks before its batch alone.
+    """Log loss of each look after ``split``, predicted from the looks before its batch of ``batch`` seconds alone.
 
-    In the order of ``Looks.of(histories)`` without the looks up to the split.
+    The belief is the grid posterior with jump filter, its priors learned up to the split. In the order of
+    ``Looks.of(histories)``, without the looks up to the split.
     """
-    tempo = fit(histories.window(-np.inf, split), places, factors)
+    past = histories.window(-np.inf, split)
+    tempo = fit(past, places, factors)
+    told = tempo.time().stretch(past)
+    levels = (places.host[places.cluster], places.cluster)
+    priors = fit_priors(told, levels)
+    of = priors.rows(levels, len(told))
+    belief = grid.fit(told, priors.belief, of=of)
     later = Looks.of(histories)
     later = later.take(later.end > split)
     out = np.empty(len(later))
-    for rows in _in_batches(later.end, batches):
-        batch = later.take(rows)
-        out[rows] = log_loss(tempo.p_change(batch), batch)
-        tempo.fold(batch)
+    for place in _in_batches(later.end, batch):
+        looks = later.take(place)
+        held = belief.take(looks.row)
+        passed = _elapsed(tempo, looks)
+        p = grid.at(held, priors.belief, passed, of=of[looks.row]).p_change(passed)
+        out[place] = log_loss(p, looks)
+        if factors:
+            tempo.fold(looks, held.mean())
+            passed = _elapsed(tempo, looks)
+        grid.update(belief, looks.row, passed, looks.changed, priors.belief, of=of)
     return out
+
+
+def _elapsed(tempo: Tempo, looks: Looks) -> FloatArray:
+    return tempo.time().elapsed(looks.row, looks.start, looks.end, looks.last_change)
 
 
 def log_loss(p: FloatArray, looks: Looks) -> FloatArray:
@@ -153,15 +174,13 @@ def mean_and_error(values: FloatArray, unit: IntArray) -> tuple[float, float]:
     return mean, float(np.sqrt(units / (units - 1) * (totals**2).sum()) / len(values))
 
 
-def _in_batches(end: FloatArray, batches: int) -> Iterator[IntArray]:
-    """Positions in order of time, cut into spans of equal length; empty ones are passed over."""
-    if not len(end):
-        return
+def _in_batches(end: FloatArray, length: float) -> Iterator[IntArray]:
+    """Positions in order of time, those within ``length`` seconds (counted from the epoch) at once."""
     order = np.argsort(end, kind="stable")
-    edges = np.linspace(float(end.min()), float(end.max()), batches + 1)[1:-1]
-    for rows in np.split(order, np.searchsorted(end[order], edges)):
-        if len(rows):
-            yield np.sort(rows)
+    number = np.floor(end[order] / length)
+    cuts = np.flatnonzero(np.diff(number)) + 1
+    for place in np.split(order, cuts) if len(order) else ():
+        yield np.sort(place)
 
 
 def _witnesses(places: Places, looks: Looks) -> IntArray:

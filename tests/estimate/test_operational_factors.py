@@ -1,0 +1,203 @@
+"""Each factor finds what was planted, from looks alone; and finds nothing where nothing is."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl.estimate import bursts, page_age
+from recrawl.estimate.cluster_intensity import ClusterIntensity
+from recrawl.estimate.operational import OperationalTime
+from recrawl.estimate.operational_learning import Looks, expect
+from recrawl.estimate.operational_tables import CalendarTable, WeekTable
+from recrawl.estimate.page_age import known_births
+from recrawl.estimate.tempo_state import Factor, Places, Tempo, fit
+from recrawl.model import Histories
+from recrawl.simulate.laws import Bursts, Poisson, Rhythm
+from recrawl.simulate.sampling import Irregular, Regular, Schedule, Truth, sample
+from recrawl.simulate.web_events import EventTimes
+from recrawl.time import DAY, HOUR
+
+START = 18_000 * DAY
+
+
+def stepped(rate, factor, origin, end, rng):
+    """Change times of a process of rate λ·factor by steps of age since each page's origin, by thinning."""
+    most = factor.max()
+    raw = Poisson().times(rate * most, START, end, rng)
+    since = raw.times - origin[raw.row_of_event()]
+    keep = rng.random(len(since)) < factor[np.searchsorted(page_age.EDGES, since, side="right")] / most
+    return raw.where(keep & (since >= 0))
+
+
+def seen(changes: EventTimes, born, end, schedule: Schedule, rng) -> Histories:
+    truth = Truth(born, np.full(len(born), np.inf), changes, START, end)
+    return Histories.from_visits(sample(truth, schedule, rng)).align(np.arange(len(born)))
+
+
+def one_place(pages: int, born=None, clusters: int = 1) -> Places:
+    born = np.full(pages, np.nan) if born is None else born
+    return Places(np.arange(pages) % clusters, np.zeros(clusters, np.int64), born)
+
+
+def test_a_planted_cluster_factor_is_recovered():
+    rng = np.random.default_rng(1)
+    pages, end = 400, START + 200 * DAY
+    cluster = np.arange(pages) % 4
+    rate = np.full(pages, 1 / (25 * DAY))
+    raw = Poisson().times(rate * 8.0, START, end, rng)
+    row = raw.row_of_event()
+    busy = (cluster[row] == 2) & (raw.times >= START + 90 * DAY) & (raw.times < START + 96 * DAY)
+    changes = raw.where(busy | (rng.random(len(row)) < 1 / 8))
+    histories = seen(changes, np.full(pages, START), end, Regular(5 * DAY), rng)
+    tempo = fit(histories, one_place(pages, clusters=4), [Factor.CLUSTERS])
+    time = tempo.time()
+    middle = np.full(4, START + 93 * DAY)
+    assert time.speed(np.arange(4), middle)[2] == pytest.approx(8.0, rel=0.35)
+    assert (time.speed(np.array([0, 1, 3]), middle[:3]) < 2.0).all()
+    busy_time = time.elapsed(np.arange(4), middle - 3 * DAY, middle + 3 * DAY)
+    assert busy_time[2] > 4 * busy_time[[0, 1, 3]].max()
+
+
+def test_a_planted_age_effect_is_recovered():
+    rng = np.random.default_rng(2)
+    pages, end = 3_000, START + 500 * DAY
+    born = START + rng.uniform(2, 400, pages) * DAY
+    factor = np.array([10.0, 5.0, 1.0, 0.4, 0.2, 0.2])
+    rate = rng.gamma(2.0, 0.5, pages) / (60 * DAY)
+    changes = stepped(rate, factor, born, end, rng)
+    histories = seen(changes, born, end, Irregular(4 * DAY, 0.7), rng)
+    learned = fit(histories, one_place(pages, born), [Factor.AGE]).time().age.factor
+    assert learned[3] == pytest.approx(1.0)
+    relative = learned / learned[2]
+    assert relative[0] == pytest.approx(10.0, rel=0.3)
+    assert relative[1] == pytest.approx(5.0, rel=0.25)
+    assert relative[3] == pytest.approx(0.4, rel=0.25)
+
+
+def test_planted_bursts_are_found_and_their_absence_too():
+    rng = np.random.default_rng(3)
+    pages, end = 1_500, START + 400 * DAY
+    rate = np.full(pages, 1 / (40 * DAY))
+    born = np.full(pages, START)
+    found = {}
+    for name, law in (("bursts", Bursts(4.0, 2 * DAY)), ("none", Poisson())):
+        histories = seen(law.times(rate, START, end, rng), born, end, Regular(2 * DAY), rng)
+        found[name] = fit(histories, one_place(pages), [Factor.BURSTS]).time().bursts.factor
+        assert found[name][-1] == pytest.approx(1.0)
+    assert (found["bursts"][:2] > 4.0).all()
+    np.testing.assert_allclose(found["none"], 1.0, rtol=0.2)
+
+
+def test_a_planted_week_is_recovered():
+    rng = np.random.default_rng(4)
+    pages, end = 300, START + 26 * 7 * DAY
+    law = Rhythm.working_hours(night=0.1, weekend=0.2)
+    truth = np.array(law.hourly) / np.mean(law.hourly)
+    changes = law.times(np.full(pages, 1 / (1.5 * DAY)), START, end, rng)
+    histories = seen(changes, np.full(pages, START), end, Irregular(10 * HOUR, 0.8), rng)
+    hourly = fit(histories, one_place(pages), [Factor.WEEK], rounds=12).time().week.hourly[0]
+    assert np.corrcoef(hourly, truth)[0, 1] > 0.85
+    weekend = hourly[120:].mean() / hourly[:120].mean()
+    assert weekend == pytest.approx(truth[120:].mean() / truth[:120].mean(), abs=0.12)
+
+
+def test_hosts_with_long_gaps_have_no_week():
+    rng = np.random.default_rng(5)
+    law = Rhythm.working_hours()
+    end = START + 300 * DAY
+    changes = law.times(np.full(50, 1 / (5 * DAY)), START, end, rng)
+    histories = seen(changes, np.full(50, START), end, Regular(6 * DAY), rng)
+    assert (fit(histories, one_place(50), [Factor.WEEK]).time().week.hourly == 1.0).all()
+
+
+def test_one_detected_edit_makes_time_run_faster_for_its_siblings():
+    host = np.zeros(2, np.int64)
+    places = Places(np.array([0, 0, 1]), host, np.full(3, np.nan))
+    intensity = ClusterIntensity.of(host, START, START + 9 * DAY)
+    tempo = Tempo(places, intensity, None, None, None)
+    looks = Looks(np.array([0]), np.array([START]), np.array([START + 3 * DAY]), np.array([True]), np.array([np.nan]))
+    tempo.fold(looks, np.array([1 / (100 * DAY)]))
+    every, start = np.arange(3), np.full(3, START)
+    passed = tempo.time().elapsed(every, start, start + 3 * DAY)
+    assert passed[1] == passed[0] > passed[2] > 3 * DAY
+    after = tempo.time().elapsed(every, start + 30 * DAY, start + 33 * DAY)
+    np.testing.assert_allclose(after, 3 * DAY, rtol=1e-9)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_sums_over_bins_are_those_of_adding_bin_by_bin(seed):
+    rng = np.random.default_rng(seed)
+    host = np.array([0, 1, 0])
+    week = WeekTable(_mean_one(rng.uniform(0.2, 4.0, (2, 168)))) if seed % 2 else None
+    factor = rng.uniform(0.1, 9.0, (3, 8))
+    time = OperationalTime(
+        np.array([0, 1, 2, 2]),
+        host,
+        np.full(4, np.nan),
+        CalendarTable.of(START, 3 * DAY, factor, host, week),
+        week=week,
+    )
+    n = 30
+    start = START + rng.uniform(0, 20, n) * DAY
+    end = np.minimum(start + rng.exponential(5, n) * DAY, START + 24 * DAY)
+    looks = Looks(rng.integers(0, 4, n), start, end, rng.random(n) < 0.5, np.full(n, np.nan))
+    rates = rng.uniform(0.01, 1.0, n) / DAY
+    expected = expect(time, looks, rates)
+    intensity = ClusterIntensity.of(host, START, START + 24 * DAY, width=3 * DAY)
+    intensity.add(time, expected)
+    exposure, changes = np.zeros((3, 8)), np.zeros((3, 8))
+    for b in range(8):
+        low = np.clip(start, START + 3 * b * DAY, START + 3 * (b + 1) * DAY)
+        high = np.clip(end, START + 3 * b * DAY, START + 3 * (b + 1) * DAY)
+        x = rates * time.elapsed(looks.row, low, high)
+        cluster = time.cluster[looks.row]
+        exposure[:, b] = np.bincount(cluster, x / factor[cluster, b], 3)
+        changes[:, b] = np.bincount(cluster, x * expected.found, 3)
+    np.testing.assert_allclose(intensity.exposure, exposure, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(intensity.changes, changes, rtol=1e-6, atol=1e-9)
+
+
+def _mean_one(values):
+    return values / values.mean(axis=1, keepdims=True)
+
+
+def test_bins_are_made_as_time_goes_on_and_keep_what_they_know():
+    intensity = ClusterIntensity.of(np.zeros(1, np.int64), START, START + 9 * DAY, width=3 * DAY)
+    intensity.changes[0, 1] = 5.0
+    before = intensity.factor()
+    intensity.reach(START + 100 * DAY)
+    assert intensity.end >= START + 100 * DAY
+    np.testing.assert_allclose(intensity.factor()[:, :3], before)
+
+
+def test_imports_and_the_beginning_have_unknown_age():
+    first = np.full(30, START)
+    trickle = START + np.arange(2, 102) * DAY
+    imported = np.full(25, START + 200.5 * DAY)
+    small = np.full(19, START + 300.5 * DAY)
+    born = known_births(np.concatenate([first, trickle, imported, small]), START)
+    assert np.isnan(born[:30]).all()
+    assert np.array_equal(born[30:130], trickle)
+    assert np.isnan(born[130:155]).all()
+    assert np.array_equal(born[155:], small)
+
+
+def test_later_pages_do_not_change_what_was_an_import():
+    early = START + np.concatenate([np.zeros(100), np.full(22, 50.2)]) * DAY
+    late = START + np.arange(60, 5_060) * DAY
+    alone = known_births(early, START)
+    assert np.array_equal(known_births(np.concatenate([early, late]), START)[:122], alone, equal_nan=True)
+
+
+def test_times_nobody_knows_are_no_births():
+    assert np.isnan(known_births(np.array([np.nan, np.inf, -np.inf]), START)).all()
+
+
+def test_the_prior_of_steps_fades_as_looks_come_in():
+    counts = bursts.nothing_seen()
+    assert (counts.table().factor == 1.0).all()
+    counts.changes[0], counts.exposure[0] = 4_000.0, 1_000.0
+    assert counts.table().factor[0] == pytest.approx(4.0, rel=0.1)
+    counts.clear()
+    assert (counts.table().factor == 1.0).all()
