@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.detect import Judgement, Known, judge
+from recrawl.detect.version import MAX_READ
 from recrawl.model import UNCOUNTED, Capture, ChangeKind, Outcome, Validators, Verdict
 from recrawl.urls import surt
 
@@ -356,3 +357,12 @@ def test_any_sequence_of_answers_makes_sense(sequence):
             repeated = judge(capture, known)
             assert repeated.verdict == Verdict.UNCHANGED
             assert repeated.kinds == NO_KIND
+
+
+def test_a_page_too_long_to_take_apart_is_judged_by_its_bytes():
+    long = PAGE + "<p>x" * (MAX_READ // 4)
+    first, same, other = judge_all(answer(long), answer(long), answer(long.replace("Some", "Same", 1)))
+    assert not first.links_read
+    assert first.validators.text_digest == b""
+    assert same.verdict == Verdict.UNCHANGED
+    assert said(other) == (Outcome.FETCHED, Verdict.CHANGED, CONTENT)

@@ -16,8 +16,10 @@ from recrawl.model import Capture
 MAX_DECODED = 64 * 1024 * 1024
 """Bytes a body may unfold to."""
 
-_CHUNK_HEAD = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r?\n")
-_CUT_FRAME = re.compile(rb"[\r\n]{0,2}[0-9A-Fa-f]{0,16}[ \t]*(?:;[^\r\n]*)?\r?")
+CHUNK_HEAD = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r?\n")
+"""What stands before each chunk."""
+CUT_FRAME = re.compile(rb"[\r\n]{0,2}[0-9A-Fa-f]{0,16}[ \t]*(?:;[^\r\n]*)?\r?")
+"""What can be left of it where a body is cut."""
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
@@ -40,7 +42,7 @@ def unchunked(capture: Capture) -> bytes:
     if "chunked" not in capture.header("transfer-encoding").lower():
         return capture.raw_body
     raw, parts, position = capture.raw_body, [], 0
-    while found := _CHUNK_HEAD.match(raw, position):
+    while found := CHUNK_HEAD.match(raw, position):
         size, start = int(found[1], 16), found.end()
         if size == 0:
             break
@@ -48,7 +50,7 @@ def unchunked(capture: Capture) -> bytes:
         position = start + size
         position += 2 if raw.startswith(b"\r\n", position) else raw.startswith(b"\n", position)
     else:
-        cut_in_frame = (parts or capture.truncated) and _CUT_FRAME.fullmatch(raw, position)
+        cut_in_frame = (parts or capture.truncated) and CUT_FRAME.fullmatch(raw, position)
         if not cut_in_frame:
             parts.append(raw[position:])
     return b"".join(parts)

@@ -31,6 +31,10 @@ _RDF = ("application/n-quads", "application/n-triples", "application/trig", "tex
 _BY_LINES = ("application/x-ndjson", "application/xml", "text/csv", "text/tab-separated-values", "text/xml")
 
 
+MAX_READ = 16 * 1024 * 1024
+"""Bytes of a body that is read for its text, links or data: a tree of a page takes many times its length."""
+
+
 @dataclass(frozen=True, slots=True)
 class Version:
     """Digests and links of one answer."""
@@ -68,7 +72,7 @@ def redirect_version(capture: Capture) -> Version:
 def page_version(capture: Capture, body: bytes, named: bytes, *, whole: bool) -> Version:
     """A page, from its capture and what :func:`body_of` made of it; ``named`` is the digest of the body."""
     mime, content_type = media_type(capture), capture.header("content-type")
-    if not whole:
+    if not whole or len(body) > MAX_READ:
         return Version(named, mime, links=None)
     if mime in _HTML or (not mime and _looks_like_html(body)):
         page = read_html(text_of(body, content_type), capture.url)

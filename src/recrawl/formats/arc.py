@@ -70,11 +70,10 @@ def read_arc_capture(path: Path, offset: int, *, max_body: int = MAX_BODY) -> Ca
             raise InputError("no capture begins here", "Index it again.", source=str(path), position=offset)
         source.limit(line.length)
         first, head = begin(source.read, line.length)
-        body = rest(source.read, first[head.length :], max_body)
-        whole = len(body) == line.length - head.length and len(body) <= max_body
-        cut = "" if whole else "length"
+        body, more = rest(source.read, first[head.length :], max_body)
+        cut = "" if not more and len(body) == line.length - head.length else "length"
         url = target_of(line.target)
-        return Capture(url, time, head.status, first[: head.length], body[:max_body], ip=line.ip, truncated=cut)
+        return Capture(url, time, head.status, first[: head.length], body, ip=line.ip, truncated=cut)
 
 
 def _rows(file: BinaryIO, source_name: str, report: Report) -> Iterator[tuple[Row, int, int]]:

@@ -6,15 +6,13 @@ import hashlib
 from base64 import b32encode
 from collections.abc import Callable
 
-from recrawl.detect import unchunked
-from recrawl.formats.captures import NO_STATUS
+from recrawl.formats.unchunking import Unchunking
 from recrawl.formats.warc_fields import NO_HEAD, Head, head_of, head_up_to
-from recrawl.model import Capture
 
 MAX_HEADERS = 256 << 10
 """Bytes of one header block, WARC's or HTTP's; longer ones are damage."""
-MAX_BODY = 256 << 20
-"""Bytes of a body that are read into memory unless asked for more."""
+MAX_BODY = 64 << 20
+"""Bytes of a body that are read into memory unless asked for more: as many as a body may unfold to."""
 _FIRST = 1024
 _PIECE = 1 << 20
 
@@ -37,41 +35,40 @@ def begin(read: Read, size: int) -> tuple[bytes, Head]:
     return block, head
 
 
-def rest(read: Read, first: bytes, limit: int) -> bytes:
-    """What was read of a body and what follows, a little more than ``limit`` bytes at most; as far as it goes."""
-    parts, size = [first], len(first)
+def rest(read: Read, first: bytes, limit: int) -> tuple[bytes, bool]:
+    """What was read of a body and what follows, as far as it goes, up to ``limit`` bytes; whether there is more."""
+    parts, left = [first[:limit]], limit - len(first)
     try:
-        while size <= limit and (piece := read(_PIECE)):
+        while left > 0 and (piece := read(min(_PIECE, left))):
             parts.append(piece)
-            size += len(piece)
+            left -= len(piece)
+        more = left < 0 or (left == 0 and bool(read(1)))
     except OSError:
-        pass
-    return b"".join(parts)
+        more = False
+    return b"".join(parts), more
 
 
 def digests(read: Read, size: int, first: bytes, head: Head, name: str = "sha1") -> list[str]:
     """Ways to write the digest of a payload, the usual one first; none if the payload is cut or damaged.
 
     ``first`` is what was read of the block of ``size`` bytes. The payload is the body without transfer-encoding
-    (W5); since some tools digest the chunks themselves, that is among the ways. Chunked bodies must fit in memory.
+    (W5); since some tools digest the chunks themselves, that is among the ways. Nothing is held but one piece.
     """
-    if head.chunked and size > MAX_BODY:
-        return []
     body = first[head.length :]
-    whole, done, parts = hashlib.new(name, body, usedforsecurity=False), len(first), [body]
+    whole, done = hashlib.new(name, body, usedforsecurity=False), len(first)
+    plain = Unchunking(hashlib.new(name, usedforsecurity=False)) if head.chunked else None
+    if plain:
+        plain.update(body)
     try:
         while piece := read(_PIECE):
             done += len(piece)
             whole.update(piece)
-            if head.chunked:
-                parts.append(piece)
+            if plain:
+                plain.update(piece)
     except OSError:
         return []
     if done < size:
         return []
-    found = [whole]
-    if head.chunked:
-        plain = unchunked(Capture("", 0.0, NO_STATUS, first[: head.length], b"".join(parts)))
-        found.insert(0, hashlib.new(name, plain, usedforsecurity=False))
+    found = [plain.finished(), whole] if plain else [whole]
     written = [b32encode(digest.digest()).decode().rstrip("=") for digest in found]
     return written + [digest.hexdigest() for digest in found]

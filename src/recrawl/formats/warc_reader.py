@@ -83,9 +83,8 @@ def opened(path: Path) -> BinaryIO:
 def _capture(record: Any, row: tuple[Row, bytes, Head], max_body: int) -> Capture:  # noqa: ANN401 - fastwarc's record
     """The record that a row was made of, with what is left of its bytes."""
     (url, time, kind, status, *_), first, head = row
-    body = rest(record.reader.read, first[head.length :], max_body)
-    whole = len(body) == record.content_length - head.length
-    cut = "" if whole and len(body) <= max_body else "length"
+    body, more = rest(record.reader.read, first[head.length :], max_body)
+    cut = "" if not more and len(body) == record.content_length - head.length else "length"
     given = record.headers.get("WARC-Truncated") or ""
     is_revisit = kind in (RecordKind.REVISIT_IDENTICAL, RecordKind.REVISIT_NOT_MODIFIED)
     return Capture(
@@ -93,7 +92,7 @@ def _capture(record: Any, row: tuple[Row, bytes, Head], max_body: int) -> Captur
         time,
         status,
         first[: head.length],
-        b"" if is_revisit else body[:max_body],
+        b"" if is_revisit else body,
         ip=record.headers.get("WARC-IP-Address") or "",
         truncated="" if is_revisit else cut or given,
     )
