@@ -230,7 +230,7 @@ def test_rates_are_sorted_and_their_intervals_hold_the_mean(run, lived_in):
     # 19 changes in 19 gaps of a day: at least one change a day; none in 19 days: about one in 19 days at most.
     assert by_url["http://a.org/daily"]["changes_per_day"] > 1.0
     assert by_url["http://a.org/never"]["high"] < 0.3
-    slowest = json.loads(run("rates", "-w", "ws", "--json", "--slowest", "--limit", "1").stdout)
+    slowest = json.loads(run("rates", "-w", "ws", "--json", "--sort", "seldom", "--limit", "1").stdout)
     assert [row["url"] for row in slowest] == ["http://a.org/never"]
 
 

@@ -35,6 +35,7 @@ SHORT = WEEK
 """Intervals up to this length are counted apart: where collaboration or bursts would show."""
 
 _BINS = 64
+_FINE = (np.arange(199) + 0.5) / 199
 _EDGES = -np.log1p(-np.arange(1, _BINS) / _BINS)
 
 
@@ -92,6 +93,8 @@ class Diagnosis:
     """The same for Poisson pages under the same looks."""
     rescaled: FloatArray
     """The rescaled intervals, for a picture; ascending."""
+    reference: FloatArray
+    """199 quantiles of the same for Poisson pages under the same looks; ascending."""
     repeats: int
 
 
@@ -211,6 +214,7 @@ def _compare(null: PoissonNull, rng: np.random.Generator, repeats: int, counts: 
         short=sets[0].short,
         short_expected=float(np.mean([one.short for one in sets[1:]])),
         rescaled=np.sort(sets[0].rescaled),
+        reference=np.quantile(simulated, _FINE),
         repeats=repeats,
     )
 
@@ -225,4 +229,4 @@ def _nothing(counts: tuple[int, int, int], repeats: int) -> Diagnosis:
     ids = np.empty(0, np.int64)
     pages = PageDiagnosis(ids, ids, none, none, none, none, none, none, none)
     quantiles = np.array([*np.full((2, len(QUANTILES)), nan), -np.log1p(-np.array(QUANTILES))])
-    return Diagnosis(pages, *counts, 0, nan, nan, nan, nan, nan, 0, quantiles, nan, nan, none, repeats)
+    return Diagnosis(pages, *counts, 0, nan, nan, nan, nan, nan, 0, quantiles, nan, nan, none, none, repeats)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from recrawl.crawl.trial import TrialResult
-    from recrawl.model import FloatArray, GammaBelief, IntArray
+    from recrawl.model import Belief, FloatArray, IntArray
     from recrawl.schedule.uniform import Uniform
     from recrawl.schedule.valued import Valued
     from recrawl.show.trial import TrialPicture
@@ -47,7 +47,7 @@ class Demo:
     """Pages of ``ours`` that were seen: robots.txt forbids some."""
     rate: FloatArray
     """Their true rates, changes per second."""
-    belief: GammaBelief
+    belief: Belief
     """What recrawl believes of them in the end."""
     price: float | None
     """Seconds of freshness that a visit had to bring in the end."""

@@ -2,78 +2,211 @@
 
 from __future__ import annotations
 
-import enum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, HostOption, JsonOption, LimitOption, SetOption, WorkspaceOption
+from recrawl.cli.options import HERE, HostOption, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.rates_question import By, Kind, Question, Sort, estimator_named, moment
 from recrawl.cli.workspace import open_workspace
+from recrawl.errors import InputError
+from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
+from recrawl.time import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from recrawl.cli.rates_table import Columns
+    from recrawl.store.base import Store
 
 EXAMPLES = """
-recrawl rates -w my-archive
-recrawl rates --slowest --limit 10
-recrawl rates --kind new_links --host example.org
-recrawl rates --json --limit 100000
+recrawl rates -w my-archive                     the pages that change most often
+recrawl rates --sort seldom --limit 10          the ones that change least
+recrawl rates --sort changed --match /news/     news that have probably changed since
+recrawl rates --by host --window 90d            sites, by what they did in the last 90 days
+recrawl rates --kind new_links --min-looks 5    only new links count, only well-known pages
+recrawl rates --at 2026-01-01                   what was known then
+recrawl rates --output rates.parquet            all pages, for other programs (or .csv)
+recrawl rates --diagnose --plot poisson.png     is it Poisson? a verdict, numbers, pictures
+recrawl rates --compare                         which estimator foretells this workspace best?
 """
-
-_SECONDS_A_DAY = 86_400.0
-
-
-class Kind(enum.StrEnum):
-    """In what respect a page changes."""
-
-    ANY = "any"
-    CONTENT = "content"
-    TEXT = "text"
-    LINKS = "links"
-    NEW_LINKS = "new_links"
-    EXISTENCE = "existence"
-    TYPE = "type"
-    DATA = "data"
+_SHOWN = 50
+"""Rows that are printed if nobody says how many."""
 
 
 def rates(  # noqa: PLR0913 - one argument an option
     host: HostOption = None,
-    kind: Annotated[Kind, typer.Option(help="Count only changes in this respect.")] = Kind.ANY,
-    slowest: Annotated[bool, typer.Option("--slowest", help="Begin with the pages that change least.")] = False,
+    match: Annotated[
+        str | None,
+        typer.Option(metavar="PATTERN", help="Only URLs with this text in them, or like this with * and ?."),
+    ] = None,
+    min_looks: Annotated[int, typer.Option(min=1, help="Only what was looked at so often.")] = 1,
     *,
-    limit: LimitOption = 50,
+    kind: Annotated[Kind, typer.Option(help="Count only changes in this respect.")] = Kind.ANY,
+    by: Annotated[
+        By, typer.Option(help="What a row is. A host or section changes when any page of it does.")
+    ] = By.PAGE,
+    estimator: Annotated[
+        str, typer.Option(metavar="NAME", help=f"How to estimate: {', '.join(ESTIMATORS)}.")
+    ] = DEFAULT,
+    window: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Only visits of the last such time, e.g. 90d.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="As of this time, e.g. 2026-01-01: later visits do not count.")
+    ] = None,
+    sort: Annotated[Sort, typer.Option(help="What comes first.")] = Sort.OFTEN,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=1, metavar="ROWS", help=f"At most so many rows; {_SHOWN} if printed."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a .csv or .parquet file instead.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture too: .png, .svg or .pdf.")] = None,
+    diagnose: Annotated[bool, typer.Option("--diagnose", help="Say whether changes come by pure chance.")] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="Score all estimators on this workspace's past.")] = False,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
     assignments: SetOption = None,
 ) -> None:
     """Estimate how often each page changes, and how sure that is.
 
-    Every visit counts, those that found nothing new included. What is known of the other pages of a host fills in for
-    what a page has not shown yet. Rates are changes per day; low and high bound the middle 90 % of the belief about the
-    page. With few visits the true rate lies outside somewhat more often than in one case of ten: the belief is a Gamma
-    distribution, which is a little too sure of itself.
-    """
-    from recrawl.cli.knowledge import host_id, learn
-    from recrawl.cli.tables import print_columns, print_json, rows_of
-    from recrawl.model import ChangeKind
+    Every visit counts, those that found nothing new included. What is known of related pages (of its directory, its
+    host, of all) fills in for what a page has not shown yet; a page with many visits speaks for itself. "About every 12
+    days, 9–17" means: 12 days is the middle of what is believed, and the truth lies between 9 and 17 in nine cases of
+    ten. P(changed) is the probability that the page has changed since it was last seen; of hosts and sections, the
+    share of their pages of which that is expected.
 
-    with open_workspace(workspace, parse_assignments(assignments or [])).open_store() as store:
-        wanted = None if kind is Kind.ANY else ChangeKind[kind.name]
-        known = learn(store, host=host_id(store, host), kind=wanted)
-        mean = known.belief.mean()
-        order = (mean if slowest else -mean).argsort(kind="stable")[:limit]
-        belief, histories = known.belief.take(order), known.histories
-        columns = {
-            "page": histories.page[order].tolist(),
-            "url": store.urls(histories.page[order]),
-            "changes_per_day": (belief.mean() * _SECONDS_A_DAY).tolist(),
-            "low": (belief.quantile(0.05) * _SECONDS_A_DAY).tolist(),
-            "high": (belief.quantile(0.95) * _SECONDS_A_DAY).tolist(),
-            "changes_every": (1.0 / belief.mean()).tolist(),
-            "looks": (histories.counts()[order] + 1).tolist(),
-            "changes": histories.changes()[order].tolist(),
-        }
-    if json_output:
+    --diagnose tests what all estimates rest on, that changes come by chance at a steady rate. It compares the pages
+    with simulated ones that do, seen by the very same looks, and says in a sentence what it found. --plot then draws
+    how rates differ, the intervals between changes, and each page's median interval.
+
+    --compare lets every estimator foretell, at several moments of the past, what the next look at each page found.
+    """
+    from recrawl.cli.rates_output import check_ending
+    from recrawl.crawl.clock import RealClock
+
+    if diagnose and compare:
+        raise InputError("--diagnose and --compare are two questions.", "Ask one after the other.")
+    if compare and plot:
+        raise InputError("There is no picture of a comparison.", "Leave out --plot.")
+    if output is not None:
+        check_ending(output)
+    if plot is not None:
+        _check_picture(plot)
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    question = Question(
+        estimator_named(estimator),
+        moment(at, RealClock().now()),
+        kind,
+        by,
+        None if window is None else parse_duration(window),
+        sort,
+        host,
+        match,
+        min_looks,
+        limit if limit is not None or output is not None else _SHOWN,
+    )
+    with place.open_store() as store:
+        if diagnose:
+            _diagnose(store, question, plot, json_output=json_output)
+        elif compare:
+            _compare(store, question, json_output=json_output)
+        else:
+            _table(store, question, output, plot, json_output=json_output)
+
+
+def _table(store: Store, question: Question, output: Path | None, plot: Path | None, *, json_output: bool) -> None:
+    from recrawl.cli.rates_output import write_columns
+    from recrawl.cli.rates_table import answer
+    from recrawl.cli.tables import print_json, rows_of, shown_time
+
+    columns, total = answer(store, question)
+    shown = len(columns["looks"])
+    if plot is not None:
+        _draw(columns, plot, question)
+    if output is not None:
+        write_columns(output, columns)
+        typer.echo(f"Wrote {shown} rows to {output}.")
+    elif json_output:
         print_json(rows_of(columns))
+    else:
+        _print(columns, question)
+        if shown < total:
+            typer.echo(f"{shown} of {total} shown; --limit shows more.")
+        said = "changes of any kind" if question.kind is Kind.ANY else f"changes of kind {question.kind.value}"
+        typer.echo(f"Estimated by {question.estimator.name} from {said}, as of {shown_time(question.now)}.")
+        if plot is not None:
+            typer.echo(f"Picture: {plot}")
+
+
+def _print(columns: Columns, question: Question) -> None:
+    from recrawl.cli.tables import print_table, shown_time
+
+    name = "url" if question.by is By.PAGE else question.by.value
+    counted = zip(*(columns[name] for name in ("changes", "looks", "observed", "exact")), strict=True)
+    evidence = [
+        f"{changes:,} changes {'logged' if exact else f'in {looks:,} looks'}, {format_duration(observed)}"
+        for changes, looks, observed, exact in counted
+    ]
+    shown = {
+        name: columns[name],
+        "pages": [f"{count:,}" for count in columns.get("pages", [])],
+        "changes": columns["in_words"],
+        "evidence": evidence,
+        "last change": [shown_time(when) for when in columns["last_change"]],
+        "P(changed)": [f"{share:.0%}" for share in columns["p_changed"]],
+    }
+    if question.by is By.PAGE:
+        del shown["pages"]
+    print_table(list(shown), list(zip(*shown.values(), strict=True)), right=("pages", "P(changed)"))
+
+
+def _draw(columns: Columns, plot: Path, question: Question) -> None:
+    import numpy as np
+
+    from recrawl.show.rates import RateSample, RatesPicture, draw_rates
+
+    with np.errstate(divide="ignore"):
+        every, longest, shortest = (1.0 / np.array(columns[name]) for name in ("changes_per_day", "low", "high"))
+    title = f"How often {len(every):,} {question.by.value}s change"
+    draw_rates(RatesPicture(RateSample(f"{question.by.value}s", every), every, shortest, longest, title), plot)
+
+
+def _diagnose(store: Store, question: Question, plot: Path | None, *, json_output: bool) -> None:
+    from recrawl.assess.poisson_verdict import sentences
+    from recrawl.cli.rates_diagnose import draw, facts, investigate, table_rows
+    from recrawl.cli.tables import print_json, print_table
+
+    found = investigate(store, question)
+    if plot is not None:
+        draw(found, plot)
+    if json_output:
+        print_json(facts(found))
         return
-    print_columns(columns)
-    if len(order) < len(mean):
-        typer.echo(f"{len(order)} of {len(mean)} shown; --limit shows more.")
+    for sentence in sentences(found.diagnosis):
+        typer.echo(sentence)
+    typer.echo()
+    print_table(("", "", ""), table_rows(found))
+    if plot is not None:
+        typer.echo(f"Picture: {plot}")
+
+
+def _compare(store: Store, question: Question, *, json_output: bool) -> None:
+    from recrawl.cli.rates_compare import HEADINGS, compare_estimators, facts, rests_on, table_rows
+    from recrawl.cli.tables import print_json, print_table
+
+    found = compare_estimators(store, question)
+    if json_output:
+        print_json(facts(found))
+        return
+    print_table(HEADINGS, table_rows(found), right=HEADINGS[2:])
+    typer.echo(rests_on(found))
+
+
+def _check_picture(plot: Path) -> None:
+    from recrawl.show.rates import ENDINGS
+
+    if plot.suffix.lower() not in ENDINGS:
+        raise InputError(f"{plot} is no picture by its name.", f"End it in {', '.join(ENDINGS)}.")

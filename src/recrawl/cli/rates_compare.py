@@ -1,0 +1,151 @@
+"""``recrawl rates --compare``: every estimator, scored on the workspace's own past."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recrawl.assess.rates_compare import MethodScore, compare, moments, next_looks
+from recrawl.cli.knowledge import host_id, lesson_of
+from recrawl.cli.rates_question import Question
+from recrawl.errors import InputError
+from recrawl.estimate.estimator import Evidence
+from recrawl.estimate.estimators import ESTIMATORS
+from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.store.base import Store
+
+SEED = 4
+FEWEST = 100
+"""Predictions below which no comparison is made: intervals would hold everything."""
+MOST_PAGES = 20_000
+"""Pages, evenly spread, on which the methods are compared; all of them teach no more about the methods."""
+_FEWEST_HOSTS = 10
+"""Hosts from which on they are what is resampled; with fewer it is pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Scores of all methods, the best first, and what they rest on."""
+
+    scores: list[MethodScore]
+    predictions: int
+    changed: int
+    pages: int
+    moments: int
+    grouped_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Predicted:
+    row: IntArray
+    changed: BoolArray
+    p: dict[str, FloatArray]
+
+
+def compare_estimators(store: Store, question: Question) -> Comparison:
+    """Learn from the looks before several moments, predict the next look at each page, and score all methods."""
+    lesson = lesson_of(store, question.span)
+    evidence = lesson.evidence
+    # A log has no looks that could be foretold: it is written when something changes.
+    keep = ~lesson.exact & (lesson.histories.counts() + 1 >= question.min_looks)
+    host = host_id(store, question.host)
+    if host is not None:
+        keep &= evidence.levels[0] == host
+    rows = np.flatnonzero(keep)
+    if len(rows) > MOST_PAGES:
+        rows = rows[np.linspace(0, len(rows) - 1, MOST_PAGES).astype(np.int64)]
+    chosen = _take(evidence, rows)
+    times = moments(chosen.histories)
+    found = _predict(chosen, times)
+    if len(found.row) < FEWEST:
+        raise InputError(
+            f"There are {len(found.row)} looks that could have been foretold; a comparison needs {FEWEST}.",
+            "Crawl longer, or import an archive; logs of changes (git) do not count, they hold no looks.",
+        )
+    hosts = chosen.levels[0][found.row]
+    many = len(np.unique(hosts)) >= _FEWEST_HOSTS
+    scores = compare(found.p, found.changed, hosts if many else found.row, np.random.default_rng(SEED))
+    by = "hosts" if many else "pages"
+    pages = len(np.unique(found.row))
+    return Comparison(scores, len(found.row), int(found.changed.sum()), pages, len(times), by)
+
+
+def _take(evidence: Evidence, rows: IntArray) -> Evidence:
+    return Evidence(evidence.histories.take(rows), tuple(level[rows] for level in evidence.levels), evidence.kind)
+
+
+def _predict(evidence: Evidence, times: list[float]) -> _Predicted:
+    """What each method says of the look that follows each moment; every gap is foretold once."""
+    done = np.zeros(len(evidence.histories.gaps), np.bool_)
+    row, changed = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
+    p: dict[str, list[FloatArray]] = {name: [np.empty(0)] for name in ESTIMATORS}
+    for at in times:
+        known = Evidence(evidence.histories.window(-np.inf, at), evidence.levels, evidence.kind)
+        ahead = next_looks(evidence.histories, at)
+        fresh = ~done[ahead.place]
+        done[ahead.place] = True
+        rows = ahead.row[fresh]
+        row.append(rows)
+        changed.append(ahead.changed[fresh])
+        for name, estimator in ESTIMATORS.items():
+            p[name].append(estimator(known).take(rows).p_change(ahead.gap[fresh]))
+    return _Predicted(
+        np.concatenate(row),
+        np.concatenate(changed),
+        {name: np.concatenate(parts) for name, parts in p.items()},
+    )
+
+
+def facts(found: Comparison) -> dict[str, Any]:
+    """The comparison for programs."""
+    return {
+        "predictions": found.predictions,
+        "changed": found.changed,
+        "pages": found.pages,
+        "moments": found.moments,
+        "resampled": found.grouped_by,
+        "estimators": [
+            {
+                "name": score.name,
+                "log_loss": list(score.log_loss),
+                "brier": list(score.brier),
+                "calibration_error": score.calibration_error,
+                "behind_best": list(score.behind),
+                "ties_with_best": score.ties,
+            }
+            for score in found.scores
+        ],
+    }
+
+
+def table_rows(found: Comparison) -> list[tuple[str, ...]]:
+    """One row a method: mark, name, scores with intervals, calibration error."""
+    best = found.scores[0].name
+    return [
+        (
+            "best" if score.name == best else "as good" if score.ties else "",
+            score.name,
+            f"{score.log_loss.mean:.4f}",
+            f"{score.log_loss.low:.4f}–{score.log_loss.high:.4f}",
+            "" if score.name == best else f"+{score.behind.mean:.4f}",
+            f"{score.brier.mean:.4f}",
+            f"{score.brier.low:.4f}–{score.brier.high:.4f}",
+            f"{score.calibration_error:.3f}",
+        )
+        for score in found.scores
+    ]
+
+
+HEADINGS = ("", "estimator", "log loss", "95 %", "behind", "Brier", "95 % ", "calibration error")
+
+
+def rests_on(found: Comparison) -> str:
+    """What the scores rest on, in a sentence."""
+    return (
+        f"Rests on {found.predictions:,} predictions of the next look at {found.pages:,} pages, made at "
+        f"{found.moments} moments from the looks before them; {found.changed / found.predictions:.0%} found a change. "
+        "Lower is better. "
+        f"Intervals resample whole {found.grouped_by}."
+    )

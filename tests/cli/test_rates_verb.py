@@ -1,0 +1,388 @@
+"""``recrawl rates`` with all its options, on a workspace whose laws of change are known."""
+
+import csv
+import json
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from recrawl.cli.knowledge import as_watched, section_labels
+from recrawl.cli.rates_table import _first
+from recrawl.cli.rates_words import in_words
+from recrawl.errors import ExitCode
+from recrawl.estimate import mle
+from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
+from recrawl.model import ChangeKind, Histories, Verdict, Visits
+from recrawl.store.open import open_store
+from recrawl.time import DAY, HOUR
+from recrawl.urls import section
+
+START = 1_700_000_000.0
+END = START + 120 * DAY
+NEWS, DOCS, LOGGED = 30, 30, 20
+
+
+def looked_at(rng, page, rate, kinds):
+    """Looks every two days or so at pages that change by chance; half of the changes bring new links."""
+    pages, times, verdicts, found = [], [], [], []
+    for one, per_day in zip(page.tolist(), rate.tolist(), strict=True):
+        at = START + np.cumsum(rng.uniform(0.5, 3.5, 55)) * DAY
+        at = at[at < END]
+        changed = rng.random(len(at)) < -np.expm1(-per_day * np.diff(at, prepend=at[0]) / DAY)
+        verdict = np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED)
+        verdict[0] = Verdict.UNKNOWN
+        pages.append(np.full(len(at), one))
+        times.append(at)
+        verdicts.append(verdict)
+        found.append(np.where(changed, rng.choice(kinds, len(at)), 0))
+    return Visits.of(
+        np.concatenate(pages),
+        np.concatenate(times),
+        verdict=np.concatenate(verdicts),
+        kinds=np.concatenate(found),
+        status=200,
+    )
+
+
+def logged(rng, page, per_day):
+    """Logs of changes: an opening, and a visit at each change."""
+    pages, times, verdicts = [], [], []
+    for one in page.tolist():
+        at = START + np.concatenate([[0.0], np.cumsum(rng.exponential(1 / per_day, 40))]) * DAY
+        at = at[at < END]
+        pages += [one] * len(at)
+        times += at.tolist()
+        verdicts += [Verdict.UNKNOWN] + [Verdict.CHANGED] * (len(at) - 1)
+    kinds = np.where(np.array(verdicts) == Verdict.CHANGED, ChangeKind.CONTENT | ChangeKind.EXACT, 0)
+    return Visits.of(pages, times, verdict=verdicts, kinds=kinds)
+
+
+@pytest.fixture(scope="module")
+def known(new_workspace, tmp_path_factory):
+    """Two hosts that were looked at and one whose changes were logged."""
+    folder = shutil.copytree(new_workspace, tmp_path_factory.mktemp("rates") / "ws")
+    rng = np.random.default_rng(1)
+    urls = [f"http://news.org/{'front' if n % 2 else 'back'}/{n}" for n in range(NEWS)]
+    urls += [f"http://docs.org/{n}.html" for n in range(DOCS)]
+    urls += [f"http://log.org/{n}" for n in range(LOGGED)]
+    with open_store(folder / "recrawl.db") as store:
+        page = store.discover(urls, START)
+        kinds = [ChangeKind.CONTENT, ChangeKind.CONTENT | ChangeKind.NEW_LINKS]
+        parts = [
+            looked_at(rng, page[:NEWS], rng.lognormal(np.log(0.5), 0.5, NEWS), kinds),
+            looked_at(rng, page[NEWS : NEWS + DOCS], rng.lognormal(np.log(0.05), 0.5, DOCS), kinds),
+            logged(rng, page[NEWS + DOCS :], 0.1),
+        ]
+        store.record(Visits.concatenate(parts))
+    return folder
+
+
+@pytest.fixture
+def rates(run, known):
+    """``rates("--by", "host")`` gives the rows as JSON."""
+
+    def asked(*arguments):
+        result = run("rates", "-w", known, "--json", *arguments)
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return asked
+
+
+AT_END = ("--at", "2024-03-13T22:13:20Z")
+assert START + 120 * DAY == 1_710_368_000.0
+
+
+# -- the table -----------------------------------------------------------------------------------------
+
+
+def test_rows_say_rate_evidence_and_method(rates):
+    rows = rates(*AT_END, "--limit", "100")
+    assert len(rows) == NEWS + DOCS + LOGGED
+    for row in rows:
+        assert row["low"] <= row["changes_per_day"] <= row["high"]
+        assert row["in_words"].startswith("about every ")
+        assert np.isclose(row["changes_every"] * row["changes_per_day"], DAY)
+        assert 0.0 <= row["p_changed"] <= 1.0
+        assert row["last_change"] is None or row["last_change"] <= row["last_look"] <= END
+        assert (row["method"], row["kind"]) == (DEFAULT, "any")
+        assert row["exact"] == row["url"].startswith("http://log.org/")
+    by_host = {host: [r["changes_per_day"] for r in rows if host in r["url"]] for host in ("news", "docs", "log")}
+    assert np.median(by_host["news"]) > 3 * np.median(by_host["docs"])
+    # A log of one change in ten days must not look like a page that had changed at every look.
+    assert 0.06 < np.median(by_host["log"]) < 0.16
+
+
+def test_the_printed_table_speaks_in_words(run, known):
+    text = run("rates", "-w", known, "-n", "3", *AT_END).stdout
+    assert text.count("about every ") == 3
+    assert f"3 of {NEWS + DOCS + LOGGED} shown" in text
+    assert "Estimated by posterior from changes of any kind, as of 2024-03-13 22:13." in text
+    assert "logged" in run("rates", "-w", known, "--host", "log.org").stdout
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_answers(rates, name):
+    rows = rates(*AT_END, "--estimator", name, "--limit", "100")
+    assert {row["method"] for row in rows} == {name}
+    assert len(rows) == NEWS + DOCS + LOGGED
+    assert all(row["low"] <= row["high"] for row in rows if row["high"] is not None)
+
+
+def test_point_estimators_come_with_likelihood_intervals(rates):
+    rows = rates(*AT_END, "--estimator", "mle", "--limit", "100", "--sort", "unsure")
+    widths = [row["high"] / row["low"] if row["high"] and row["low"] else np.inf for row in rows]
+    assert widths == sorted(widths, reverse=True)
+    inner = [row for row in rows if 0 < row["changes"] < row["looks"] - 1]
+    assert len(inner) > 40
+    assert all(row["low"] < row["changes_per_day"] < row["high"] for row in inner)
+
+
+def test_kinds_count_apart(rates):
+    any_kind, links = (
+        {row["url"]: row for row in rates(*AT_END, "--host", "news.org", "--kind", kind)}
+        for kind in ("any", "new_links")
+    )
+    assert sum(row["changes"] for row in links.values()) < sum(row["changes"] for row in any_kind.values())
+    assert all(links[url]["changes"] <= any_kind[url]["changes"] for url in links)
+    assert {row["kind"] for row in links.values()} == {"new_links"}
+
+
+def test_hosts_and_sections_change_when_any_page_does(rates):
+    hosts = {row["host"]: row for row in rates(*AT_END, "--by", "host")}
+    assert {host: row["pages"] for host, row in hosts.items()} == {
+        "news.org": NEWS,
+        "docs.org": DOCS,
+        "log.org": LOGGED,
+    }
+    pages = rates(*AT_END, "--limit", "100")
+    fastest = max(row["changes_per_day"] for row in pages if "news.org" in row["url"])
+    assert hosts["news.org"]["changes_per_day"] > fastest
+    of_host = [row["p_changed"] for row in pages if "docs.org" in row["url"]]
+    assert np.isclose(hosts["docs.org"]["p_changed"], np.mean(of_host))
+    assert hosts["log.org"]["exact"]
+    sections = rates(*AT_END, "--by", "section", "--sort", "name")
+    assert [row["section"] for row in sections] == [
+        "http://docs.org/",
+        "http://log.org/",
+        "http://news.org/back/",
+        "http://news.org/front/",
+    ]
+
+
+def test_at_knows_nothing_of_what_came_later(rates):
+    early = rates("--at", "2023-12-14", "--limit", "100")
+    late = rates(*AT_END, "--limit", "100")
+    cut = 1_702_512_000.0
+    assert all(row["last_look"] <= cut for row in early)
+    assert sum(row["looks"] for row in early) < sum(row["looks"] for row in late)
+    assert rates("--at", "2020-01-01") == []
+
+
+def test_a_window_leaves_out_what_is_old(rates):
+    rows = rates(*AT_END, "--window", "30d", "--limit", "100", "--host", "docs.org")
+    assert all(row["observed"] <= 30 * DAY for row in rows)
+    assert max(row["looks"] for row in rows) < 30
+
+
+def test_every_order(rates):
+    def column(sort, name):
+        return [row[name] for row in rates(*AT_END, "--sort", sort, "--limit", "100")]
+
+    assert column("often", "changes_per_day") == sorted(column("often", "changes_per_day"), reverse=True)
+    assert column("seldom", "changes_per_day") == sorted(column("often", "changes_per_day"))
+    assert column("changed", "p_changed") == sorted(column("changed", "p_changed"), reverse=True)
+    assert column("looks", "looks") == sorted(column("looks", "looks"), reverse=True)
+    assert column("name", "url") == sorted(column("name", "url"))
+    recent = [when or 0 for when in column("recent", "last_change")]
+    assert recent == sorted(recent, reverse=True)
+    doubt = [high / low for high, low in zip(column("unsure", "high"), column("unsure", "low"), strict=True)]
+    assert doubt == sorted(doubt, reverse=True)
+
+
+def test_filters(rates):
+    assert {row["url"].split("/")[2] for row in rates("--host", "docs.org")} == {"docs.org"}
+    assert all("/front/" in row["url"] for row in rates("--match", "/front/"))
+    assert [row["url"] for row in rates("--match", "http://docs.org/?.html", "--sort", "name")] == [
+        f"http://docs.org/{n}.html" for n in range(10)
+    ]
+    some = rates(*AT_END, "--min-looks", "55", "--limit", "100")
+    assert 0 < len(some) < NEWS + DOCS
+    assert min(row["looks"] for row in some) >= 55
+
+
+def test_a_filter_changes_what_is_shown_and_not_what_is_believed(rates):
+    whole = {row["url"]: row for row in rates(*AT_END, "--limit", "100")}
+    for row in rates(*AT_END, "--host", "docs.org", "--limit", "5"):
+        assert row == whole[row["url"]]
+
+
+def test_the_limit_keeps_the_first(rates):
+    assert rates(*AT_END, "--limit", "7") == rates(*AT_END, "--limit", "100")[:7]
+    assert len(rates()) == 50
+
+
+# -- files -----------------------------------------------------------------------------------------------
+
+
+def test_json_csv_and_parquet_hold_the_same(run, rates, known, tmp_path):
+    expected = rates(*AT_END, "--limit", "1000")
+    for name in ("r.csv", "r.parquet"):
+        result = run("rates", "-w", known, *AT_END, "--output", name)
+        assert result.stdout == f"Wrote {NEWS + DOCS + LOGGED} rows to {name}.\n"
+    assert pq.read_table(tmp_path / "r.parquet").to_pylist() == expected
+    with (tmp_path / "r.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row, wanted in zip(rows, expected, strict=True):
+        assert row == {name: "" if value is None else str(value) for name, value in wanted.items()}
+
+
+def test_a_file_that_cannot_be_is_told_before_any_work(run, known):
+    wrong = run("rates", "-w", known, "-o", "rates.xlsx")
+    assert wrong.returncode == ExitCode.ERROR
+    assert "End it in .csv or .parquet" in wrong.stderr
+    assert "End it in .png" in run("rates", "-w", known, "--plot", "rates.txt").stderr
+    assert "Check the folder" in run("rates", "-w", known, "-o", "nowhere/rates.csv").stderr
+    assert "Check the folder" in run("rates", "-w", known, "--plot", "nowhere/rates.png").stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--diagnose",), ("--by", "host")])
+@pytest.mark.parametrize("name", ["p.png", "p.svg"])
+def test_pictures(run, known, tmp_path, more, name):
+    result = run("rates", "-w", known, *AT_END, "--plot", name, *more)
+    assert result.returncode == 0, result.stderr
+    assert f"Picture: {name}" in result.stdout
+    assert (tmp_path / name).read_bytes().startswith({"p.png": b"\x89PNG", "p.svg": b"<?xml"}[name])
+
+
+# -- is it Poisson? ----------------------------------------------------------------------------------------
+
+
+def test_diagnose_says_what_is_so(run, rates, known):
+    text = run("rates", "-w", known, "--diagnose", *AT_END).stdout
+    assert text.startswith("These pages change like a Poisson process")
+    for words in ("pages tested", "dispersion", "distance from chance", "up to 7 d", "median interval × rate", "1/λ"):
+        assert words in text
+    found = rates("--diagnose", *AT_END)
+    assert found["pattern"] in {"poisson", "near-poisson"}
+    assert found["pages"]["exact"] == LOGGED
+    assert found["pages"]["tested"] == found["pages"]["eligible"]
+    assert found["lognormal"]["page"]["count"] > 60
+    assert found == rates("--diagnose", *AT_END)
+
+
+def test_diagnose_takes_the_filters(rates):
+    found = rates("--diagnose", *AT_END, "--host", "log.org")
+    assert found["pages"]["exact"] == found["pages"]["tested"] == LOGGED
+    assert rates("--diagnose", *AT_END, "--window", "3d")["pattern"] == "unknown"
+
+
+# -- which estimator? --------------------------------------------------------------------------------------
+
+
+def test_compare_scores_every_estimator_and_marks_the_best(run, rates, known):
+    found = rates("--compare", *AT_END)
+    scores = found["estimators"]
+    assert {score["name"] for score in scores} == set(ESTIMATORS)
+    losses = [score["log_loss"][0] for score in scores]
+    assert losses == sorted(losses)
+    assert scores[0]["behind_best"] == [0.0, 0.0, 0.0]
+    assert all(low <= mean <= high for mean, low, high in (score["log_loss"] for score in scores))
+    by_name = {score["name"]: score for score in scores}
+    assert by_name[DEFAULT]["ties_with_best"]
+    assert not by_name["naive"]["ties_with_best"]
+    assert found["pages"] <= NEWS + DOCS
+    text = run("rates", "-w", known, "--compare", *AT_END).stdout
+    assert f"Rests on {found['predictions']:,} predictions" in text
+    assert " best " in text
+    assert "as good" in text
+
+
+def test_compare_refuses_where_there_is_too_little(run, known):
+    result = run("rates", "-w", known, "--compare", "--host", "log.org")
+    assert result.returncode == ExitCode.ERROR
+    assert "There are 0 looks that could have been foretold; a comparison needs 100." in result.stderr
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--estimator", "mel"), "There are: posterior, gamma, naive"),
+        (("--at", "yesterday"), "Write it as 2026-11-15"),
+        (("--window", "30"), "Write a number and a unit"),
+        (("--host", "nwes.org"), "Did you mean 'news.org'?"),
+        (("--diagnose", "--compare"), "Ask one after the other"),
+        (("--compare", "--plot", "x.png"), "Leave out --plot"),
+    ],
+)
+def test_errors_say_what_to_do(run, known, arguments, words):
+    result = run("rates", "-w", known, *arguments)
+    assert result.returncode in {ExitCode.ERROR, ExitCode.BAD_CONFIG}
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--by", "host"), ("--by", "section"), ("--sort", "unsure"), ("--match", "x")])
+def test_an_empty_workspace_has_no_rates(run, workspace, more):
+    assert json.loads(run("rates", "-w", "ws", "--json", *more).stdout) == []
+    assert run("rates", "-w", "ws", *more).returncode == 0
+
+
+def test_an_empty_workspace_cannot_be_diagnosed_but_says_so(run, workspace):
+    result = run("rates", "-w", "ws", "--diagnose", "--plot", "p.png")
+    assert result.returncode == 0, result.stderr
+    assert "cannot be told yet" in result.stdout
+    assert run("rates", "-w", "ws", "--compare").returncode == ExitCode.ERROR
+
+
+# -- parts -------------------------------------------------------------------------------------------------
+
+
+def test_a_watched_log_has_the_likelihood_of_its_changes():
+    """Maximum likelihood of a complete log is X/T."""
+    visits = Visits.of([1] * 5 + [2] * 3, [0, 3, 10, 11, 20, 0, 5, 9], verdict=[0, 2, 2, 2, 1, 0, 1, 2])
+    histories = Histories.from_visits(Visits.of(visits.page, visits.time * DAY, verdict=visits.verdict))
+    watched = as_watched(histories, np.array([True, False]))
+    np.testing.assert_allclose(watched.observed(), histories.observed())
+    np.testing.assert_array_equal(watched.changes(), histories.changes())
+    assert watched.counts().tolist() == [7, 2]
+    assert np.isclose(mle.rates(watched)[0] * DAY, 3 / 20, rtol=1e-4)
+    assert mle.rates(watched)[1] == mle.rates(histories)[1]
+
+
+def test_sections_are_those_of_the_vocabulary():
+    urls = [
+        "http://a.org/",
+        "https://a.org/x/y/z?q=/1",
+        "http://b.org:8080/x",
+        "http://b.org/x/?y/z",
+        "http://b.org/?a/b",
+    ]
+    label, names = section_labels(urls)
+    assert [names[number] for number in label] == [section(url) for url in urls]
+
+
+@pytest.mark.parametrize("limit", [1, 3, 5, 6, 10, None])
+def test_the_first_rows_are_those_of_a_stable_sort(limit):
+    key = np.array([3.0, 1.0, 2.0, 1.0, 1.0, 2.0])
+    assert _first(key, limit).tolist() == np.argsort(key, kind="stable")[:limit].tolist()
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ((12 * DAY, 9 * DAY, 17 * DAY), "about every 12 days, 9–17"),
+        ((1.2 * DAY, 0.5 * DAY, 2 * DAY), "about every 29 hours, 12–48"),
+        ((800 * DAY, 100 * DAY, 3_000 * DAY), "about every 2.2 years, 0.27–8.2"),
+        ((30.0, 10.0, 90.0), "about every 30 seconds, 10–90"),
+        ((2 * HOUR, 1.0, np.inf), "about every 2 hours, 1 second or more"),
+        ((np.nan, np.nan, np.nan), "unknown"),
+        ((np.inf, 0.0, np.inf), "not seen to change"),
+    ],
+)
+def test_words(times, words):
+    assert in_words(*times) == words
