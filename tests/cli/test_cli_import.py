@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from recrawl.cli.import_errors import KEPT
+from recrawl.errors import ExitCode
+from recrawl.formats.warc import WarcWriter
+from recrawl.model import Capture, ChangeKind
 from recrawl.store.open import open_store
+from recrawl.time import VirtualClock
 
 CDX = b""" CDX N b a m s k r M S V g
 com,example)/ 20140101000000 http://example.com/ text/html 200 AYLWTCTP5Q6IQJS3ZLKZBRGIRXTTLGRG - - 100 0 a.warc.gz
@@ -47,9 +55,140 @@ def test_an_index_becomes_visits_and_broken_lines_are_told(run, workspace, tmp_p
         ("http://example.com/x", 0),
     ]
     before = rows(workspace)
-    again = run("import", tmp_path / "a.cdx", "-w", workspace, "--json")
-    assert json.loads(again.stdout)[0]["why_skipped"] == "4 imported before"
+    again = json.loads(run("import", tmp_path / "a.cdx", "-w", workspace, "--json").stdout)
+    assert again["sources"][0]["why_skipped"] == "4 imported before"
+    assert (again["sources"][0]["accepted"], again["visits_new"]) == (0, 0)
     assert rows(workspace) == before
+
+
+def test_errors_are_told_with_their_place_and_many_go_to_a_file(run, workspace, tmp_path):
+    file = tmp_path / "a.cdx"
+    file.write_bytes(CDX)
+    few = json.loads(run("import", file, "-w", workspace, "--json").stdout)
+    assert (few["errors_count"], few["errors_file"]) == (1, None)
+    [error] = few["errors"]
+    assert error["source"] == str(file)
+    assert error["position"] == CDX.index(b"this line is broken")
+    assert str(error["position"]) in error["error"]
+    assert (few["visits_new"], few["visits_judged_anew"]) == (4, 0)
+
+    file.write_bytes(CDX + b"so is this one\n" * 3 * KEPT)
+    many = run("import", file, "-w", workspace)
+    assert many.stderr.count("at byte") == KEPT
+    [listed] = (workspace / "reports").glob("import-errors-*.jsonl")
+    assert str(listed.name) in many.stderr
+    everything = [json.loads(line) for line in listed.read_text().splitlines()]
+    assert len(everything) == 3 * KEPT + 1
+    assert everything[0] == error
+
+
+PAGE = "http://example.com/"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+START = 1_400_000_000.0
+
+
+def archive(folder, *, noise=b""):
+    """A WARC file with three versions of a page, of which the second has a new link and the third another text."""
+    bodies = [b"<p>one</p>", b"<p>one</p><a href=/x>x</a>", b"<p>two</p><a href=/x>x</a>"]
+    with WarcWriter(folder, VirtualClock(START)) as writer:
+        for day, body in enumerate(bodies):
+            writer.write(Capture(PAGE, START + day * 86_400, 200, HEAD, body + noise))
+    [file] = folder.glob("*.warc.gz")
+    return file
+
+
+def kinds(workspace):
+    return [ChangeKind(row[4]) for row in rows(workspace) if row[0] == PAGE]
+
+
+def test_bytes_are_read_though_an_index_was_there_first(run, workspace, tmp_path):
+    file = archive(tmp_path / "crawl")
+    run("init", tmp_path / "index")
+    run("import", file, "-w", tmp_path / "index", "--digests-only")
+    run("export", tmp_path / "a.cdxj", "-w", tmp_path / "index")
+    run("import", file, "-w", tmp_path / "index")
+    expected = rows(tmp_path / "index")
+    assert ChangeKind.LINKS in kinds(tmp_path / "index")[1]
+
+    run("import", tmp_path / "a.cdxj", "-w", workspace)
+    assert not any(kind & ChangeKind.LINKS for kind in kinds(workspace))
+    assert run("import", file, "-w", workspace).returncode == 0
+    assert rows(workspace) == expected
+
+
+def test_an_archive_that_moved_is_found_at_its_new_place(run, workspace, tmp_path):
+    file = archive(tmp_path / "crawl")
+    run("import", file, "-w", workspace, "--digests-only")
+    moved = file.rename(tmp_path / "elsewhere.warc.gz")
+    done = json.loads(run("import", moved, "-w", workspace, "--json").stdout)
+    assert (done["sources"][0]["new"], done["visits_judged_by_content"]) == (0, 3)
+    assert ChangeKind.LINKS in kinds(workspace)[1]
+
+
+def test_content_is_judged_after_digests_only(run, workspace, tmp_path):
+    file = archive(tmp_path / "crawl")
+    run("import", file, "-w", workspace, "--digests-only")
+    assert kinds(workspace) == [ChangeKind.NONE, ChangeKind.CONTENT, ChangeKind.CONTENT]
+    done = json.loads(run("import", file, "-w", workspace, "--json").stdout)
+    assert done["sources"][0]["why_skipped"] == "3 imported before"
+    assert done["visits_judged_by_content"] == 3
+    assert ChangeKind.LINKS in kinds(workspace)[1]
+    third = json.loads(run("import", file, "-w", workspace, "--json").stdout)
+    assert third["visits_judged_by_content"] == 0
+    again = json.loads(run("import", file, "-w", workspace, "--json", "--again").stdout)
+    assert (again["sources"][0]["accepted"], again["sources"][0]["new"]) == (3, 0)
+    assert again["visits_judged_by_content"] == 3
+
+
+def test_a_workspace_may_move_with_its_archives(run, workspace, tmp_path):
+    archive(workspace / "warc")
+    run("import", workspace / "warc", "-w", workspace, "--digests-only")
+    moved = workspace.rename(tmp_path / "moved")
+    done = json.loads(run("import", moved / "warc", "-w", moved, "--json").stdout)
+    assert done["visits_judged_by_content"] == 3
+
+
+def test_links_of_the_file_system_and_pipes(run, workspace, tmp_path):
+    """A link to a file is the file; one to a folder is not followed, it could lead back; nobody waits for a pipe."""
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (tmp_path / "a.cdx").write_bytes(CDX)
+    (folder / "link.cdx").symlink_to(tmp_path / "a.cdx")
+    (folder / "round").symlink_to(folder, target_is_directory=True)
+    (folder / "nowhere.cdx").symlink_to(tmp_path / "nothing.cdx")
+    (folder / ".hidden.cdx").write_bytes(CDX)
+    os.mkfifo(folder / "pipe.cdx")
+    done = json.loads(run("import", folder, "-w", workspace, "--json").stdout)
+    found = {Path(row["source"]).name: (row["accepted"], row["why_skipped"]) for row in done["sources"]}
+    strange = (0, "1 not in a format that recrawl reads")
+    assert found == {"link.cdx": (4, ""), "nowhere.cdx": strange, "pipe.cdx": strange}
+    named = json.loads(run("import", folder / "round", folder / "pipe.cdx", "-w", workspace, "--json").stdout)
+    assert [row["why_skipped"] for row in named["sources"]].count("4 imported before") == 1
+
+
+@pytest.mark.parametrize("what", ["package", "errors"])
+def test_a_full_disk_ends_an_import_with_its_exit_code(what, run, workspace, tmp_path):
+    """A limit of the operating system on the size of a file stands for a full disk."""
+    room = 1_500_000
+    if what == "package":
+        run("init", tmp_path / "other")
+        noise = np.random.default_rng(1).bytes(room)
+        archive(tmp_path / "other" / "warc", noise=noise.hex().encode())
+        run("import", tmp_path / "other" / "warc", "-w", tmp_path / "other", "--digests-only")
+        source = tmp_path / "a.wacz"
+        assert run("export", source, "-w", tmp_path / "other").returncode == 0
+    else:
+        source = tmp_path / "a.cdx"
+        source.write_bytes(CDX + b"so is this one\n" * 20_000)
+    script = (
+        f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}));"
+        f"sys.argv = ['recrawl', 'import', {str(source)!r}, '-w', {str(workspace)!r}];"
+        "from recrawl.cli.main import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == ExitCode.DISK_FULL, done.stderr
+    assert "disk is full" in done.stderr
+    assert not list((workspace / "warc").iterdir())
 
 
 def test_strict_stops_at_what_is_broken(run, workspace, tmp_path):
@@ -77,7 +216,7 @@ def test_a_folder_is_read_whole_and_what_is_nothing_is_counted(run, workspace, t
     (folder / "sitemap.xml").write_bytes(SITEMAP)
     (folder / "notes.pdf").write_bytes(b"%PDF-1.4")
     done = run("import", folder, "-w", workspace, "--json")
-    formats = {Path(row["source"]).name: row["format"] for row in json.loads(done.stdout)}
+    formats = {Path(row["source"]).name: row["format"] for row in json.loads(done.stdout)["sources"]}
     assert formats == {"a.cdx": "CDX", "sitemap.xml": "sitemap", "notes.pdf": "unknown"}
 
 
@@ -93,8 +232,12 @@ def test_a_repository_becomes_exact_changes(run, workspace, tmp_path):
             ["git", "-C", site, *who, "commit", "-qm", text], check=True, env={"PATH": "/usr/bin:/bin", **dates}
         )
     missing = run("import", site, "-w", workspace)
+    assert missing.returncode == ExitCode.BAD_CONFIG
     assert "--base-url" in missing.stderr
-    assert run("import", site, "-w", workspace, "--base-url", "https://site.example/").returncode == 0
+    told = ("import", site, "-w", workspace, "--base-url", "https://site.example/", "--json")
+    first, second = (json.loads(run(*told).stdout) for _ in range(2))
+    assert (first["visits_new"], first["sources"][0]["accepted"]) == (2, 2)
+    assert (second["visits_new"], second["sources"][0]["why_skipped"]) == (0, "2 imported before")
     assert [(row[0], row[3]) for row in rows(workspace)] == [
         ("https://site.example/page/", 0),
         ("https://site.example/page/", 2),
@@ -121,7 +264,7 @@ def test_everything_at_hand_can_be_imported(run, workspace, data_folder):
     done = run("import", data_folder / "formats", "-w", workspace, "--json", "--digests-only")
     assert done.returncode == 0
     by_folder: dict[str, int] = {}
-    for row in json.loads(done.stdout):
+    for row in json.loads(done.stdout)["sources"]:
         folder = Path(row["source"]).relative_to(data_folder / "formats").parts[0]
         by_folder[folder] = by_folder.get(folder, 0) + row["accepted"]
     assert by_folder["warc"] > 500

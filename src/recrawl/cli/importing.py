@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+import time
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from recrawl.cli.configuration import parse_assignments
+from recrawl.cli.import_errors import ImportErrors, row_of
 from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.workspace import open_workspace
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError, InputError
 from recrawl.time import parse_duration
 
 if TYPE_CHECKING:
@@ -27,10 +29,10 @@ EXAMPLES = """
 recrawl import crawls/ -w my-archive           everything in a folder, whatever it is
 recrawl import index.cdx.gz --merge-within 1h
 recrawl import old.warc.gz --digests-only      quicker: by digests, not by text and links
+recrawl import old.warc.gz --again             as if it had never been imported
 recrawl import site-sources/ --base-url https://example.org/
 recrawl import 'https://web.archive.org/cdx/search/cdx?url=example.org/*'
 """
-_SHOWN_ERRORS = 20
 
 
 def import_(  # noqa: PLR0913 - one argument an option
@@ -49,6 +51,7 @@ def import_(  # noqa: PLR0913 - one argument an option
     digests_only: Annotated[
         bool, typer.Option("--digests-only", help="Do not read archived bytes: judge changes by digests alone.")
     ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Read and judge once more what was imported before.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first record that is broken.")] = False,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
@@ -64,8 +67,9 @@ def import_(  # noqa: PLR0913 - one argument an option
     Every capture becomes a visit. Whether a page had changed since the capture before is judged by digests and, where
     the bytes are there, by text and links. What sitemaps say is kept as a claim, not as a visit.
 
-    Importing the same thing twice adds nothing, and an import that was interrupted goes on where it stopped. A record
-    that is broken is reported with its file and position, and the rest goes on.
+    Importing the same thing twice adds nothing, and an import that was interrupted goes on where it stopped. Archives
+    on the net are asked anew each time. A record that is broken is reported with its file and position, and the rest
+    goes on; many are listed in a file in ``reports/``.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -74,12 +78,11 @@ def import_(  # noqa: PLR0913 - one argument an option
 
     paths = [Path(source) for source in sources if not _is_url(source)]
     for path in paths:
-        if not path.exists():
-            raise InputError(f"There is no {path}.", "Check the path.")
+        _check(path, base_url)
     urls = [source for source in sources if _is_url(source)]
     place = open_workspace(workspace, parse_assignments(assignments or []))
-    choices = _Choices(Cleaning(parse_duration(merge_within), depth), base_url, digests_only, strict)
-    errors: list[str] = []
+    cleaning = Cleaning(parse_duration(merge_within), depth)
+    choices = _Choices(cleaning, base_url, digests_only=digests_only, again=again, strict=strict)
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -87,9 +90,26 @@ def import_(  # noqa: PLR0913 - one argument an option
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with place.open_store() as store, Progress(*columns, console=Console(stderr=True)) as bar:
-        brought, recorded = _import(place, store, paths, urls, choices, bar, errors)
-    _print(brought, recorded, errors, json_output)
+    with (
+        ImportErrors(place.reports / f"import-errors-{_now()}.jsonl") as errors,
+        place.open_store() as store,
+        Progress(*columns, console=Console(stderr=True)) as bar,
+    ):
+        brought, outcome = _import(place, store, paths, urls, choices, bar, errors)
+    _print(brought, outcome, errors, json_output)
+
+
+def _check(path: Path, base_url: str) -> None:
+    """Refuse what cannot be imported before anything is."""
+    from recrawl.formats.sniff import Format, sniff
+
+    if not path.exists():
+        raise InputError(f"There is no {path}.", "Check the path.")
+    if not base_url and path.is_dir() and sniff(path) is Format.GIT:
+        raise ConfigError(
+            f"{path} is a git repository, and nobody said where its pages are published.",
+            "Say it with --base-url https://example.org/.",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +118,20 @@ class _Choices:
 
     cleaning: Cleaning
     base_url: str
+    _: KW_ONLY
     digests_only: bool
+    again: bool
     strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What became of the visits."""
+
+    visits_new: int
+    visits_judged_anew: int
+    visits_withdrawn: int
+    visits_judged_by_content: int
 
 
 def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
@@ -109,22 +141,22 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
     urls: list[str],
     choices: _Choices,
     bar: Progress,
-    errors: list[str],
-) -> tuple[list[Brought], int]:
+    errors: ImportErrors,
+) -> tuple[list[Brought], _Outcome]:
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.importing import Importer
     from recrawl.crawl.sources import Sources
 
     clock = RealClock()
     taking = bar.add_task("captures", total=None)
-    importer = Importer(store, clock, choices.cleaning, lambda count: bar.advance(taking, count))
+    importer = Importer(store, clock, choices.cleaning, lambda count: bar.advance(taking, count), again=choices.again)
     sources = Sources(
         store,
         importer,
         clock,
         place.warc,
         base_url=choices.base_url,
-        on_bad=lambda error: errors.append(str(error)),
+        on_bad=errors.tell,
         strict=choices.strict,
     )
     brought: list[Brought] = []
@@ -134,29 +166,28 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
         brought += asyncio.run(_ask(place, store, importer, urls, choices, errors)) if urls else []
     finally:
         # Whatever happened, what was taken is judged; after a kill, the next import does it.
-        recorded = _judge(place, store, importer, choices, bar)
-    return brought, recorded
+        outcome = _judge(place, store, importer, choices, bar)
+    told = sum(one.visits for one in brought)
+    return brought, replace(outcome, visits_new=outcome.visits_new + told)
 
 
-def _judge(place: Workspace, store: Store, importer: Importer, choices: _Choices, bar: Progress) -> int:
+def _judge(place: Workspace, store: Store, importer: Importer, choices: _Choices, bar: Progress) -> _Outcome:
+    """Turn captures into visits; what an earlier import left undone is done now."""
     from recrawl.crawl.payloads import PayloadJudge
-    from recrawl.crawl.sources import read_archived
+    from recrawl.crawl.sources import ArchivedBytes
 
-    pages = store.unjudged()
-    judging = bar.add_task("pages judged by digest", total=len(pages))
-    recorded = importer.judge(lambda done, _all: bar.update(judging, completed=done))
-    if not choices.digests_only and len(pages):
+    judging = bar.add_task("pages judged by digest", total=len(store.unjudged()))
+    judged = importer.judge(lambda done, _all: bar.update(judging, completed=done))
+    read = 0
+    if not choices.digests_only and len(pages := store.unread()):
         reading = bar.add_task("pages judged by content", total=len(pages))
-        judge = PayloadJudge(
-            store, lambda file, offset: read_archived(file, offset, place.warc), choices.cleaning.merge_within
-        )
-        judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))
-    store.set_judged(pages)
-    return recorded
+        judge = PayloadJudge(store, ArchivedBytes(place.warc).read, choices.cleaning.merge_within)
+        read = judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))
+    return _Outcome(judged.new, judged.anew, judged.withdrawn, read)
 
 
 async def _ask(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
-    place: Workspace, store: Store, importer: Importer, urls: list[str], choices: _Choices, errors: list[str]
+    place: Workspace, store: Store, importer: Importer, urls: list[str], choices: _Choices, errors: ImportErrors
 ) -> list[Brought]:
     """Ask archives for what they hold."""
     from recrawl.cli.wiring import limits_of, politeness_of
@@ -173,35 +204,54 @@ async def _ask(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
     async with HttpFetcher(clock, settings.fetch.agent(), limits=limits_of(settings.fetch)) as fetcher:
         for url in urls:
             client = ArchiveClient(fetcher, clock, Manners(politeness_of(settings.politeness)))
-            report = Report(strict=choices.strict, on_bad=lambda error: errors.append(str(error)))
-            mark = await RemoteArchives(store, importer, client, clock).bring(url, report)
+            report = Report(strict=choices.strict, on_bad=errors.tell)
+            taken = await RemoteArchives(store, importer, client, clock).bring(url, report)
             what = Format.TIMEMAP if "/timemap/" in url else Format.CDX_ANSWER
-            brought.append(Brought(url, what, mark, report.skipped))
+            brought.append(Brought(url, what, taken.accepted, taken.new, broken=report.bad, skipped=report.skipped))
     return brought
+
+
+def _now() -> str:
+    """The time, as it may stand in the name of a file."""
+    from recrawl.crawl.clock import RealClock
+
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(RealClock().now()))
 
 
 def _is_url(source: str) -> bool:
     return source.startswith(("http://", "https://"))
 
 
-def _print(brought: list[Brought], recorded: int, errors: list[str], json_output: bool) -> None:
+def _print(brought: list[Brought], outcome: _Outcome, errors: ImportErrors, json_output: bool) -> None:
     from recrawl.cli.tables import print_columns, print_json, rows_of
 
     columns: dict[str, list[Any]] = {
         "source": [one.source for one in brought],
         "format": [one.format.value for one in brought],
-        "accepted": [one.mark.accepted for one in brought],
+        "accepted": [one.accepted for one in brought],
+        "new": [one.new for one in brought],
         "skipped": [sum(one.skipped.values()) for one in brought],
-        "broken": [one.mark.broken for one in brought],
+        "broken": [one.broken for one in brought],
         "why_skipped": [", ".join(f"{count} {reason}" for reason, count in one.skipped.items()) for one in brought],
     }
     if json_output:
-        print_json(rows_of(columns))
+        found: dict[str, object] = {
+            "sources": rows_of(columns),
+            **asdict(outcome),
+            "errors": [row_of(error) for error in errors.first],
+            "errors_count": errors.count,
+            "errors_file": None if errors.file is None else str(errors.file),
+        }
+        print_json(found)
         return
     print_columns(columns)
-    for error in errors[:_SHOWN_ERRORS]:
+    for error in errors.first:
         typer.echo(error, err=True)
-    if len(errors) > _SHOWN_ERRORS:
-        typer.echo(f"… and {len(errors) - _SHOWN_ERRORS} more.", err=True)
-    accepted = sum(one.mark.accepted for one in brought)
-    typer.echo(f"{accepted} records taken from {len(brought)} sources; {recorded} visits are new or judged anew.")
+    if errors.file is not None:
+        typer.echo(f"… and {errors.count - len(errors.first)} more: all are in {errors.file}.", err=True)
+    accepted = sum(one.accepted for one in brought)
+    typer.echo(
+        f"{accepted} records taken from {len(brought)} sources. Visits: {outcome.visits_new} new, "
+        f"{outcome.visits_judged_anew} judged anew, {outcome.visits_withdrawn} withdrawn, "
+        f"{outcome.visits_judged_by_content} judged by content."
+    )

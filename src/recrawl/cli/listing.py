@@ -53,17 +53,17 @@ def listing(  # noqa: PLR0913 - one argument an option
 
     lister = {What.PAGES: _pages, What.HOSTS: _hosts, What.VISITS: _visits}[what]
     with open_workspace(workspace, parse_assignments(assignments or [])).open_store() as store:
-        columns, total = lister(store, host_id(store, host), limit)
+        columns, more = lister(store, host_id(store, host), limit)
     if json_output:
         print_json(rows_of(columns))
         return
     print_columns(columns)
-    shown = len(columns["id" if "id" in columns else "page"])
-    if shown < total:
-        typer.echo(f"{shown} of {total} shown; --limit shows more.")
+    if more:
+        shown = len(columns["id" if "id" in columns else "page"])
+        typer.echo(f"{shown} {more} shown; --limit shows more.")
 
 
-def _pages(store: Store, host: int | None, limit: int) -> tuple[Columns, int]:
+def _pages(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
     pages = store.pages()
     if host is not None:
         pages = pages.take(pages.host == host)
@@ -81,10 +81,10 @@ def _pages(store: Store, host: int | None, limit: int) -> tuple[Columns, int]:
         "last_look": histories.last_visit.tolist(),
         "last_change": histories.last_change.tolist(),
         "next_due": store.due(pages.id).tolist(),
-    }, total
+    }, _of(total, limit)
 
 
-def _hosts(store: Store, host: int | None, limit: int) -> tuple[Columns, int]:
+def _hosts(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
     import numpy as np
 
     hosts = store.hosts(None if host is None else np.array([host]))
@@ -98,17 +98,14 @@ def _hosts(store: Store, host: int | None, limit: int) -> tuple[Columns, int]:
     }
     if pages is not None:
         columns["pages"] = pages[:limit].tolist()
-    return columns, len(hosts)
+    return columns, _of(len(hosts), limit)
 
 
-def _visits(store: Store, host: int | None, limit: int) -> tuple[Columns, int]:
-    import numpy as np
-
+def _visits(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
     from recrawl.model import Outcome, Verdict
 
-    visits = store.visits(host=host)
-    total = len(visits)
-    visits = visits.take(np.argsort(-visits.time, kind="stable")[:limit])
+    found = store.latest_visits(limit + 1, host=host)
+    visits = found.take(slice(limit))
     return {
         "page": visits.page.tolist(),
         "url": store.urls(visits.page),
@@ -118,7 +115,12 @@ def _visits(store: Store, host: int | None, limit: int) -> tuple[Columns, int]:
         "status": visits.status.tolist(),
         "size": visits.size.tolist(),
         "seconds": visits.cost.tolist(),
-    }, total
+    }, "latest" if len(found) > limit else ""
+
+
+def _of(total: int, limit: int) -> str:
+    """What to say of how many there are, if that is more than is shown."""
+    return f"of {total}" if total > limit else ""
 
 
 def _words(value: enum.Enum) -> str:

@@ -85,7 +85,7 @@ def differences(listed: ListedCaptures, known: Visits, merge_within: float) -> D
     found = judge_listed(
         page[rows], outcome[rows], listed.repeats[rows], version[rows], methods_of(listed.digest)[rows]
     )
-    met = _met(page, time, known)
+    met = rows_met(page, time, known)
     tells = (outcome <= ANSWERED) & ((version != 0) | (outcome == Outcome.GONE))
     moved = (_last_before(page, tells & (met >= 0)) != _last_before(page, tells & keep))[rows]
     is_new = met[rows] < 0
@@ -115,7 +115,7 @@ def with_costs(store: Store, visits: Visits, ours: BoolArray) -> Visits:
     if not bool(ours.any()):
         return visits
     known = store.visits(pages=np.unique(visits.page[ours]))
-    met = _met(visits.page, visits.time, known)
+    met = rows_met(visits.page, visits.time, known)
     mine = np.flatnonzero(ours & (met >= 0))
     columns = {name: column.copy() for name, column in visits.columns().items() if name in ("cost", "size", "status")}
     for name, column in columns.items():
@@ -123,10 +123,10 @@ def with_costs(store: Store, visits: Visits, ours: BoolArray) -> Visits:
     return replace(visits, **columns)
 
 
-def _met(page: IntArray, time: FloatArray, known: Visits) -> IntArray:
+def rows_met(page: IntArray, time: FloatArray, known: Visits) -> IntArray:
     """The row of the known visit at the same page and instant; -1 where there is none.
 
-    Both are distinct; the known ones are sorted by page and time. O(n log n), O(n) for sorted rows.
+    The known ones are distinct, and sorted by page and time. O(n log n), O(n) for sorted rows.
     """
     met = np.full(len(page), -1)
     if not len(known) or not len(page):
@@ -135,8 +135,10 @@ def _met(page: IntArray, time: FloatArray, known: Visits) -> IntArray:
     order = order_by(pages, times)
     rows = np.arange(len(pages)) if order is None else order
     second = ~starts_of_runs(pages[rows], times[rows])
-    pairs = np.flatnonzero(second)  # the sort is stable, so the known one comes first
-    met[rows[pairs] - len(known)] = rows[pairs - 1]
+    # The sort is stable, so the known visit comes first, before all rows at its page and instant.
+    first = rows[np.maximum.accumulate(np.where(second, 0, np.arange(len(rows))))]
+    same = second & (first < len(known))
+    met[rows[same] - len(known)] = first[same]
     return met
 
 

@@ -10,7 +10,7 @@ import hashlib
 import io
 from dataclasses import replace
 
-from recrawl.crawl.importing import Importer
+from recrawl.crawl.importing import Importer, Taken
 from recrawl.detect import decoded
 from recrawl.errors import InputError
 from recrawl.fetch.archive_client import ArchiveClient
@@ -21,7 +21,6 @@ from recrawl.formats.captures import Report
 from recrawl.formats.cdx_answers import read_answer
 from recrawl.formats.timemap import TimeMap, read_timemap, to_batches
 from recrawl.store.base import Store
-from recrawl.store.values import ImportMark
 from recrawl.time import Clock
 
 
@@ -34,22 +33,25 @@ class RemoteArchives:
         self._client = client
         self._clock = clock
 
-    async def bring(self, url: str, report: Report) -> ImportMark:
-        """Import what the URL of a CDX query or of a TimeMap lists.
+    async def bring(self, url: str, report: Report) -> Taken:
+        """Import what the URL of a CDX query or of a TimeMap lists, now: what it listed before may have grown.
+
+        An asking that was cut short goes on, if it was the same question.
 
         Raises:
             InputError: the URL is neither.
             FetchError: the archive fails; what it answered so far is kept.
         """
-        mark = self._store.import_mark(url) or ImportMark(url, _FINGERPRINT)
-        if mark.finished:
-            report.skip("imported before", mark.accepted)
-            return mark
+        mark = self._importer.begin(_question(url), _FINGERPRINT)
+        if mark.finished or not mark.position:  # an archive grows, so it is asked anew; an asking cut short goes on
+            mark = replace(mark, position=0, accepted=0, finished=False)
+            self._store.save_state(_question(url), b"", self._clock.now())
+        taken = Taken(mark)
         match archive_address(url):
             case CdxAddress() as address:
-                mark = await self._cdx(url, address, mark, report)
+                taken = await self._cdx(url, address, taken, report)
             case MapAddress() as address:
-                mark = await self._maps(url, address, mark, report)
+                taken = await self._maps(url, address, taken, report)
             case _:
                 raise InputError(
                     "this URL is neither a CDX query nor a TimeMap",
@@ -57,44 +59,47 @@ class RemoteArchives:
                     "https://ARCHIVE/timemap/link/http://example.org/.",
                     source=url,
                 )
-        self._store.set_import_mark(replace(mark, finished=True))
-        return mark
+        mark = replace(taken.mark, skipped=sum(report.skipped.values()), broken=report.bad, finished=True)
+        self._store.set_import_mark(mark)
+        return replace(taken, mark=mark)
 
-    async def _cdx(self, url: str, address: CdxAddress, mark: ImportMark, report: Report) -> ImportMark:
+    async def _cdx(self, url: str, address: CdxAddress, so_far: Taken, report: Report) -> Taken:
         server = CdxServer(self._client, address.endpoint, body_of=decoded, dialect=address.dialect)
-        saved = self._store.load_state(_state_name(url))
+        saved = self._store.load_state(_question(url))
         async for answer in server.answers(address.query, CdxState.from_text(saved.decode()) if saved else None):
             batches = read_answer(io.BytesIO(answer.body), answer.url, report)
             taken = self._importer.take(answer.url, _digest(answer.body), batches, report)
-            mark = self._went_on(mark, taken, answer.state.to_text())
-        return mark
+            so_far = self._went_on(so_far, taken, answer.state.to_text())
+        return so_far
 
-    async def _maps(self, url: str, address: MapAddress, mark: ImportMark, report: Report) -> ImportMark:
+    async def _maps(self, url: str, address: MapAddress, so_far: Taken, report: Report) -> Taken:
         def read(data: bytes, source: str) -> TimeMap:
             return read_timemap(data, source, report)
 
         archive = MementoClient(self._client, timemap=address.template, body_of=decoded, read_map=read)
-        saved = self._store.load_state(_state_name(url))
+        saved = self._store.load_state(_question(url))
         state = MapState.from_text(saved.decode()) if saved else None
         async for answer in archive.timemaps(address.url, address.form, state):
             batches = to_batches(answer.timemap.mementos)
             taken = self._importer.take(answer.url, _digest(answer.body), batches, report)
-            mark = self._went_on(mark, taken, answer.state.to_text())
-        return mark
+            so_far = self._went_on(so_far, taken, answer.state.to_text())
+        return so_far
 
-    def _went_on(self, mark: ImportMark, taken: ImportMark, state: str) -> ImportMark:
+    def _went_on(self, so_far: Taken, taken: Taken, state: str) -> Taken:
         """One more answer is kept: note that, and where to go on."""
+        mark = so_far.mark
         mark = replace(mark, position=mark.position + 1, accepted=mark.accepted + taken.accepted)
         self._store.set_import_mark(mark)
-        self._store.save_state(_state_name(mark.source), state.encode(), self._clock.now())
-        return mark
+        self._store.save_state(mark.source, state.encode(), self._clock.now())
+        return Taken(mark, so_far.accepted + taken.accepted, so_far.new + taken.new)
 
 
 _FINGERPRINT = "remote"
 """What an archive answers cannot be compared without asking again."""
 
 
-def _state_name(url: str) -> str:
+def _question(url: str) -> str:
+    """Under what the store knows how far the answers to a question were read; each answer has its own URL."""
     return f"import {url}"
 
 

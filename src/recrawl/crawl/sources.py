@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from recrawl.crawl.importing import Importer
+from recrawl.crawl.importing_listed import rows_met
 from recrawl.errors import InputError, require
 from recrawl.formats.arc import index_arc, read_arc_capture
 from recrawl.formats.arrow import read_located_visits
@@ -30,13 +31,14 @@ from recrawl.formats.timemap import read_timemap, to_batches
 from recrawl.formats.wacz import WaczReader
 from recrawl.formats.warc_reader import index_warc, read_capture
 from recrawl.formats.zipnum import read_zipnum
-from recrawl.model import Capture, ChangeKind
+from recrawl.model import Capture, ChangeKind, Visits
 from recrawl.store.base import Store
 from recrawl.store.values import Claims, ImportMark
 from recrawl.time import Clock
 
 _ENDS = 65_536
 """Bytes at either end of a file that tell whether it is the one we know."""
+_FILES_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,14 @@ class Brought:
     source: str
     """Path or URL."""
     format: Format
-    mark: ImportMark
-    skipped: dict[str, int]
+    accepted: int = 0
+    """Records taken now; those of an earlier import do not count."""
+    new: int = 0
+    """Of these, what was not known before."""
+    visits: int = 0
+    """Visits that the source itself told, and that were not known before. Captures become visits later, together."""
+    broken: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
     """Records that are no captures, by reason."""
 
 
@@ -90,33 +98,33 @@ class Sources:
                     if not entry.name.startswith(".") and not (entry.is_symlink() and entry.is_dir()):
                         yield from self.bring(entry)
                 return
-            mark = self._take(path, what, report)
+            brought = self._take(path, what, report)
         except OSError as error:
             unreadable = InputError(f"it cannot be read ({error})", "Check the file.", source=str(path))
-            mark = self._unreadable(path, unreadable, report)
+            brought = self._unreadable(unreadable, report)
         except InputError as unreadable:
-            mark = self._unreadable(path, unreadable, report)
-        yield Brought(str(path), what, mark, report.skipped)
+            brought = self._unreadable(unreadable, report)
+        yield replace(brought, source=str(path), format=what, broken=report.bad, skipped=report.skipped)
 
-    def _unreadable(self, path: Path, error: InputError, report: Report) -> ImportMark:
+    def _unreadable(self, error: InputError, report: Report) -> Brought:
         if self._strict:
             raise error
         report.bad += 1
         self._on_bad(error)
-        return ImportMark(str(path), "", broken=report.bad)
+        return _NOTHING
 
     # -- by what comes out ----------------------------------------------------------------------
 
-    def _take(self, path: Path, what: Format, report: Report) -> ImportMark:
+    def _take(self, path: Path, what: Format, report: Report) -> Brought:
         if what in _CAPTURES:
-            place = str(path.resolve()) if what in (Format.WARC, Format.ARC) else ""
+            place = self._place(path) if what in (Format.WARC, Format.ARC) else ""
             return self._captures(path, _CAPTURES[what](path, report), report, place)
-        other: dict[Format, Callable[[Path, Report], ImportMark]] = {
+        other: dict[Format, Callable[[Path, Report], Brought]] = {
             Format.SITEMAP: self._claims,
             Format.FEED: self._claims,
             Format.GIT: self._git,
-            Format.SITES: lambda path, _: self._changes(path, read_dataset(path)),
-            Format.SOURCES: lambda path, _: self._changes(path, read_dataset(path)),
+            Format.SITES: self._dataset,
+            Format.SOURCES: self._dataset,
             Format.PARQUET: self._parquet,
             Format.WACZ: self._wacz,
             Format.SEEDS: self._claims,
@@ -124,15 +132,24 @@ class Sources:
         if what in other:
             return other[what](path, report)
         report.skip("not in a format that recrawl reads")
-        return ImportMark(str(path), "")
+        return _NOTHING
 
-    def _captures(self, path: Path, batches: Iterable[Any], report: Report, place: str) -> ImportMark:
-        return self._importer.take(str(path.resolve()), fingerprint(path), batches, report, file=place)
+    def _place(self, path: Path) -> str:
+        """How the store names an archive file: one in our own folder by its name, so that the workspace can move."""
+        full = path.resolve()
+        return full.name if full.parent == self._warc_folder.resolve() else str(full)
 
-    def _claims(self, path: Path, report: Report) -> ImportMark:
+    def _captures(self, path: Path, batches: Iterable[Any], report: Report, place: str) -> Brought:
+        taken = self._importer.take(str(path.resolve()), fingerprint(path), batches, report, file=place)
+        return replace(_NOTHING, accepted=taken.accepted, new=taken.new)
+
+    def _claims(self, path: Path, report: Report) -> Brought:
         """What a sitemap or feed says was said when the file was written; a plain list of URLs says nothing."""
         source, said_at = str(path.resolve()), path.stat().st_mtime
-        mark = ImportMark(source, fingerprint(path))
+        mark = self._importer.begin(source, fingerprint(path))
+        if mark.finished:
+            return self._before(mark, report)
+        mark, new = replace(mark, position=0, accepted=0), 0
         for batch in read_claims(path.read_bytes(), source, said_at, report):
             page = self._store.discover(batch.column("url").to_pylist(), self._clock.now())
             rows = np.flatnonzero(page >= 0)
@@ -148,30 +165,45 @@ class Sources:
                 np.where(np.isnan(priority), -1.0, priority)[said],
             )
             mark = replace(mark, position=mark.position + batch.num_rows, accepted=mark.accepted + len(rows))
-            self._store.add_claims(claims, mark)
-        return self._finished(mark, report)
+            new += self._store.add_claims(claims, mark)
+        self._finish(mark, report)
+        return replace(_NOTHING, accepted=mark.accepted, new=new)
 
-    def _git(self, path: Path, report: Report) -> ImportMark:
+    def _git(self, path: Path, report: Report) -> Brought:
         if not self._base_url:
             raise InputError(
                 "this is a git repository, and nobody said where its pages are published",
                 "Say it with --base-url https://example.org/.",
                 source=str(path),
             )
-        return self._changes(path, [read_git(path, PathRule(self._base_url), report=report).changes()])
+        log = read_git(path, PathRule(self._base_url), report=report).changes()
+        digest = hashlib.blake2b("\n".join(log.urls).encode(), digest_size=16)
+        for column in (log.page, log.time, log.kind):
+            digest.update(np.ascontiguousarray(column).tobytes())
+        return self._changes(path, digest.hexdigest(), [log], report)
 
-    def _changes(self, path: Path, logs: Iterable[ChangeLog]) -> ImportMark:
+    def _dataset(self, path: Path, report: Report) -> Brought:
+        tables = ",".join(fingerprint(file) for file in sorted(path.glob("*.parquet")))
+        return self._changes(
+            path, hashlib.blake2b(tables.encode(), digest_size=16).hexdigest(), read_dataset(path), report
+        )
+
+    def _changes(self, path: Path, version: str, logs: Iterable[ChangeLog], report: Report) -> Brought:
         """Exact change times become visits at the moment of each change, and one more at the end of the log."""
-        mark = ImportMark(str(path.resolve()), "")
+        mark = self._importer.begin(str(path.resolve()), version)
+        if mark.finished:
+            return self._before(mark, report)
+        mark, new = replace(mark, position=0, accepted=0), 0
         for log in logs:
             page = self._store.discover(log.urls, self._clock.now())
             visits = log.visits(until=float(log.time.max()) if len(log) else None)
             exact = np.where(visits.kinds != 0, visits.kinds | np.uint16(ChangeKind.EXACT), visits.kinds)
-            self._store.record(replace(visits, page=page[visits.page], kinds=exact))
+            new += self._record(replace(visits, page=page[visits.page], kinds=exact))
             mark = replace(mark, position=mark.position + 1, accepted=mark.accepted + len(log))
-        return mark
+        self._finish(mark, report)
+        return replace(_NOTHING, accepted=mark.accepted, new=new, visits=new)
 
-    def _parquet(self, path: Path, report: Report) -> ImportMark:
+    def _parquet(self, path: Path, report: Report) -> Brought:
         """Our own export, or the columnar index of Common Crawl."""
         try:
             schema = require("pyarrow.parquet", "columns").read_schema(path)
@@ -179,18 +211,25 @@ class Sources:
             raise InputError(f"it is no Parquet file ({error})", "Get it anew.", source=str(path)) from error
         if b"recrawl.table" not in (schema.metadata or {}):
             return self._captures(path, read_common_crawl(path, report), report, "")
+        mark = self._importer.begin(str(path.resolve()), fingerprint(path))
+        if mark.finished:
+            return self._before(mark, report)
         visits, urls = read_located_visits(path)
         page = self._store.discover(list(urls.url), self._clock.now())
         ours = replace(visits, page=page[np.searchsorted(urls.page, visits.page)])
         pages = ours.take(ours.page >= 0)
         if len(pages) < len(ours):
             report.skip("not an http(s) URL", len(ours) - len(pages))
-        self._store.record(pages)
-        return self._finished(ImportMark(str(path.resolve()), fingerprint(path), accepted=len(pages)), report)
+        new = self._record(pages)
+        self._finish(replace(mark, accepted=len(pages)), report)
+        return replace(_NOTHING, accepted=len(pages), new=new, visits=new)
 
-    def _wacz(self, path: Path, report: Report) -> ImportMark:
+    def _wacz(self, path: Path, report: Report) -> Brought:
         """The WARC files of a package are unpacked beside ours: that is where their bytes are read from."""
-        mark = ImportMark(str(path.resolve()), fingerprint(path))
+        mark = self._importer.begin(str(path.resolve()), fingerprint(path))
+        if mark.finished:
+            return self._before(mark, report)
+        mark, brought = replace(mark, position=0, accepted=0), _NOTHING
         with WaczReader(path, report) as package:
             self._warc_folder.mkdir(parents=True, exist_ok=True)
             for name in package.warcs:
@@ -199,23 +238,60 @@ class Sources:
                 except InputError as damaged:
                     report.broken(damaged.what, source=str(path), position=0, remedy=damaged.remedy)
                     continue
-                part = self._captures(file, index_warc(file, report), report, str(file.resolve()))
+                part = self._captures(file, index_warc(file, report), report, self._place(file))
                 mark = replace(mark, position=mark.position + 1, accepted=mark.accepted + part.accepted)
-        return self._finished(mark, report)
+                brought = replace(brought, accepted=brought.accepted + part.accepted, new=brought.new + part.new)
+        self._finish(mark, report)
+        return brought
 
-    def _finished(self, mark: ImportMark, report: Report) -> ImportMark:
-        done = replace(mark, skipped=sum(report.skipped.values()), broken=report.bad, finished=True)
-        self._store.set_import_mark(done)
-        return done
+    def _record(self, visits: Visits) -> int:
+        """Record visits that a source told; return how many are new."""
+        if not len(visits):
+            return 0
+        known = self._store.looks(np.unique(visits.page))
+        self._store.record(visits)
+        return int((rows_met(visits.page, visits.time, known) < 0).sum())
+
+    def _before(self, mark: ImportMark, report: Report) -> Brought:
+        report.skip("imported before", mark.accepted)
+        return _NOTHING
+
+    def _finish(self, mark: ImportMark, report: Report) -> None:
+        skipped = sum(report.skipped.values())
+        self._store.set_import_mark(replace(mark, skipped=skipped, broken=report.bad, finished=True))
 
 
-def read_archived(file: str, offset: int, warc_folder: Path) -> Capture | None:
-    """The bytes of an archived capture; ``None`` if its file is not there or not what it was."""
-    path = Path(file) if Path(file).is_absolute() else warc_folder / file
-    try:
-        return (read_arc_capture if sniff(path) is Format.ARC else read_capture)(path, offset)
-    except InputError:
+_NOTHING = Brought("", Format.UNKNOWN)
+
+
+class ArchivedBytes:
+    """Reads captures out of archive files again; remembers which files are there and what they are."""
+
+    def __init__(self, warc_folder: Path) -> None:
+        """Files that are named without a folder lie in ``warc_folder``."""
+        self._warc_folder = warc_folder
+        self._reader_of: dict[str, Callable[[Path, int], Capture] | None] = {}
+
+    def read(self, file: str, offset: int) -> Capture | None:
+        """The bytes of a capture; ``None`` if its file is not there or not what it was."""
+        path = self._warc_folder / file
+        if file not in self._reader_of:
+            if len(self._reader_of) >= _FILES_REMEMBERED:
+                self._reader_of.clear()
+            self._reader_of[file] = _reader(path)
+        read = self._reader_of[file]
+        if read is None:
+            return None
+        try:
+            return read(path, offset)
+        except InputError:
+            return None
+
+
+def _reader(path: Path) -> Callable[[Path, int], Capture] | None:
+    if not path.is_file():
         return None
+    return read_arc_capture if sniff(path) is Format.ARC else read_capture
 
 
 def fingerprint(path: Path) -> str:
