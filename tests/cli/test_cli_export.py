@@ -101,7 +101,7 @@ def test_samples_in_package_out_package_in_is_the_identity(run, imported, tmp_pa
     assert len(rows(first)) >= 4
     with zipfile.ZipFile(tmp_path / "all.wacz") as parts:
         packed = [name.removeprefix("archive/") for name in parts.namelist() if name.startswith("archive/")]
-        for name in packed:
+        for name in {*packed} - {"example-bad-non-chunked.warc.gz"}:  # which is packed anew
             assert parts.read(f"archive/{name}") == (SAMPLES / name).read_bytes()
     assert 3 <= len(packed) <= len(files)  # a file whose captures all lie in another one, too, may be left out
 

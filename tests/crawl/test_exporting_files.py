@@ -29,7 +29,7 @@ def write(path, data):
         ("a.warc.gz", gzip.compress(RECORD), Whereabouts.HERE),
         ("no-ending", RECORD, Whereabouts.HERE),
         ("a.warc.gz", gzip.compress(RECORD)[:-9], Whereabouts.HERE),
-        ("a.warc.zst", b"\x28\xb5\x2f\xfd1234", Whereabouts.OTHER_PACKING),
+        ("a.warc.zst", b"\x28\xb5\x2f\xfd1234", Whereabouts.HERE),
         ("a.arc", ARC, Whereabouts.ARC),
         ("passwords", b"root:secret\n", Whereabouts.OTHER),
     ],
@@ -96,6 +96,7 @@ def test_a_name_that_leads_out_of_the_workspace_is_only_a_name(tmp_path):
         ("a.warc", gzip.compress(RECORD), "a.warc.gz"),
         ("a.warc.gz.bad", gzip.compress(RECORD), "a.warc.gz.bad.warc.gz"),
         (".hidden", RECORD, "hidden.warc"),
+        ("a.warc.zst", b"\x28\xb5\x2f\xfd1234", "a.warc.gz"),
     ],
     ids=lambda value: value if isinstance(value, str) else len(value),
 )

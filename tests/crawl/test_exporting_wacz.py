@@ -15,6 +15,8 @@ from recrawl.crawl.exporting_wacz import pack, pages_of, sentences
 from recrawl.errors import InputError
 from recrawl.formats.wacz_write import WaczInfo
 from recrawl.formats.warc import WarcInfo, WarcWriter
+from recrawl.formats.warc_reader import read_capture
+from recrawl.formats.warc_stream import fastwarc
 from recrawl.model import Capture
 from recrawl.store.open import open_store
 from recrawl.store.values import Captures
@@ -82,16 +84,29 @@ def test_files_of_the_workspace_are_packed_though_no_page_lies_in_them(store, tm
         assert parts.read(f"archive/{ours.name}") == ours.read_bytes()
 
 
-def test_records_that_cannot_be_read_alone_are_packed_and_not_indexed(store, tmp_path):
-    whole = archive(tmp_path / "out", ["http://a.org/", "http://a.org/b"])
-    stream = tmp_path / "one-stream.warc.gz"
-    stream.write_bytes(gzip.compress(gzip.decompress(whole.read_bytes())))
-    note(store, ["http://a.org/"], stream)
-    told = []
-    packed = pack(store, tmp_path / "warc", tmp_path / "a.wacz", INFO, on_bad=told.append)
-    assert (packed.warcs, packed.records, packed.not_alone) == (1, 0, 2)
-    assert "one compressed stream" in str(told[0])
-    assert any("warcio recompress" in said for said in sentences(packed))
+@pytest.mark.parametrize("ending", ["gz", "lz4", "zst"])
+def test_a_file_in_an_odd_packing_is_packed_so_that_all_can_replay_it(ending, store, tmp_path):
+    """One long stream of gzip, LZ4 or zstd; the records stay as they are."""
+    urls = ["http://a.org/", "http://a.org/b"]
+    text = gzip.decompress(archive(tmp_path / "out", urls).read_bytes())
+    odd = tmp_path / f"odd.warc.{ending}"
+    writer = {"gz": "GzipWriter", "lz4": "Lz4Writer", "zst": "ZstdWriter"}[ending]
+    with odd.open("wb") as file:
+        packing = getattr(fastwarc(), writer)(file)
+        packing.write(text)
+        packing.close()
+    note(store, urls, odd)
+    packed = pack(store, tmp_path / "warc", tmp_path / "a.wacz", INFO)
+    assert (packed.warcs, packed.records, packed.repacked, packed.not_alone, packed.elsewhere) == (1, 2, 1, 0, {})
+    assert any("record by record" in said for said in sentences(packed))
+    with zipfile.ZipFile(tmp_path / "a.wacz") as parts:
+        parts.extract("archive/odd.warc.gz", tmp_path)
+        index = gzip.decompress(parts.read("indexes/index.cdx.gz")).splitlines()
+    assert gzip.decompress((tmp_path / "archive" / "odd.warc.gz").read_bytes()) == text
+    for line, url in zip(index, urls, strict=True):
+        place = json.loads(line.split(b" ", 2)[2])
+        assert read_capture(tmp_path / "archive" / "odd.warc.gz", int(place["offset"])).url == url == place["url"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
 def test_nothing_at_hand_is_said_with_the_reason(store, tmp_path):

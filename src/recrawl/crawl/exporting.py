@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from recrawl.crawl.importing_chunks import captures_in_pieces, chunks_of
 from recrawl.errors import require
 from recrawl.formats.captures import NO_SIZE, RecordKind, schema
 from recrawl.formats.cdx_columns import REVISIT
@@ -17,7 +18,7 @@ from recrawl.store.base import Store
 from recrawl.store.values import Captures
 from recrawl.urls import surt
 
-_PAGES_AT_ONCE = 5_000
+_PAGES_AT_ONCE, _CAPTURES_AT_ONCE = 5_000, 50_000
 _SHA1_BYTES = 20
 _NOT_MODIFIED = 304
 
@@ -31,8 +32,8 @@ def capture_batches(
 ) -> Iterator[Any]:
     """All captures (of these pages) as record batches of :func:`recrawl.formats.captures.schema`.
 
-    ``name_of`` says what to call a file that the store names; ``progress`` is told pages done and all pages. Memory:
-    the captures of some thousand pages.
+    ``name_of`` says what to call a file that the store names; ``progress`` is told pages done and all pages. Memory
+    does not grow with the captures of the store, nor with those of one page.
     """
     pa = require("pyarrow", "columns")
     for some, captures in _columns(store, pages, progress):
@@ -69,14 +70,15 @@ def capture_files(store: Store, progress: Callable[[int, int], None] = lambda _d
 def _columns(
     store: Store, pages: IntArray | None, progress: Callable[[int, int], None]
 ) -> Iterator[tuple[IntArray, Captures]]:
-    """Captures of some thousand pages at a time, with those pages."""
+    """Captures some ten thousand at a time, with the pages they are of: a page may have one or a million."""
     chosen = store.pages().id if pages is None else pages
-    for start in range(0, len(chosen), _PAGES_AT_ONCE):
-        some = chosen[start : start + _PAGES_AT_ONCE]
-        captures = store.capture_columns(some)
-        if len(captures):
-            yield some, captures
-        progress(start + len(some), len(chosen))
+    done = 0
+    for some in chunks_of(store, chosen, _CAPTURES_AT_ONCE, _PAGES_AT_ONCE):
+        for captures in captures_in_pieces(store, some, _CAPTURES_AT_ONCE):
+            if len(captures):
+                yield some, captures
+        done += len(some)
+        progress(done, len(chosen))
 
 
 def digest_text(digest: bytes) -> str:

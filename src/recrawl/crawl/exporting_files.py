@@ -16,11 +16,10 @@ from pathlib import Path
 
 from recrawl.errors import InputError
 from recrawl.formats.sniff import Format, sniff
-from recrawl.formats.warc_members import GZIP
 from recrawl.formats.warc_repair import OPEN
 from recrawl.formats.warc_stream import PLAIN, magic_of
 
-_ENDINGS = (".warc.gz", ".warc", ".arc.gz", ".arc")
+_ENDINGS = (".warc.gz", ".warc.zst", ".warc.lz4", ".warc", ".arc.gz", ".arc")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~+=@-]+")
 _DIGITS = 12
 
@@ -31,7 +30,6 @@ class Whereabouts(enum.StrEnum):
     HERE = "in WARC files at hand"
     OPEN = "in a WARC file that is still being written"
     ARC = "in ARC files"
-    OTHER_PACKING = "in WARC files packed by zstd or LZ4"
     OTHER = "in files that are no WARC"
     UNREADABLE = "in files that cannot be read"
     MISSING = "in files that are not here"
@@ -136,30 +134,25 @@ def plain_name(path: Path) -> str:
 
 
 def packed_name(path: Path) -> str:
-    """The same, with the ending that packages want, which is told by what is in the file.
+    """The same, with the ending that packages want: ``.warc`` if nothing in the file is packed, else ``.warc.gz``.
 
     The file is :attr:`Whereabouts.HERE`.
     """
-    name = plain_name(path)
     with path.open("rb") as file:
-        ending = ".warc.gz" if magic_of(file) == GZIP else ".warc"
-    return _stem(name) + ending
+        ending = ".warc" if magic_of(file) == PLAIN else ".warc.gz"
+    return _stem(plain_name(path)) + ending
 
 
 def whereabouts(path: Path) -> Whereabouts:
-    """Whether a WARC file that packages may hold lies at a path."""
+    """Whether a WARC file lies at a path."""
     if not path.is_file():
         is_open = path.with_name(path.name + OPEN).is_file()
         return Whereabouts.OPEN if is_open else Whereabouts.MISSING
     try:
         what = sniff(path)
-        with path.open("rb") as file:
-            magic = magic_of(file)
-    except (InputError, OSError):
+    except InputError:
         return Whereabouts.UNREADABLE
-    if what is not Format.WARC:
-        return Whereabouts.ARC if what is Format.ARC else Whereabouts.OTHER
-    return Whereabouts.HERE if magic in (GZIP, PLAIN) else Whereabouts.OTHER_PACKING
+    return {Format.WARC: Whereabouts.HERE, Format.ARC: Whereabouts.ARC}.get(what, Whereabouts.OTHER)
 
 
 def _ending(name: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, BinaryIO
 
 from recrawl.crawl.exporting import capture_files
@@ -25,6 +25,7 @@ from recrawl.formats.disk import told
 from recrawl.formats.wacz_pages import WaczPage
 from recrawl.formats.wacz_write import WaczInfo, write_wacz
 from recrawl.formats.warc_reader import index_warc
+from recrawl.formats.warc_repack import is_common, repack
 from recrawl.store.base import Store
 
 Progress = Callable[[str, int, int], None]
@@ -45,8 +46,10 @@ class Packed:
     pages: int = 0
     elsewhere: dict[Whereabouts, int] = field(default_factory=dict)
     """Captures of the store whose bytes are not in the package, by where they lie."""
+    repacked: int = 0
+    """Files whose records were put into gzip members of their own, since nobody could replay them otherwise."""
     not_alone: int = 0
-    """Records that are packed but not indexed: their file cannot be read from the middle."""
+    """Records that are packed but not indexed, since they cannot be read from the middle of their file."""
     broken: int = 0
     """Places in the files that make no sense; they are packed as they are."""
 
@@ -62,8 +65,9 @@ def pack(  # noqa: PLR0913 - from where, into what, and who is told
 ) -> Packed:
     """Write all WARC files that the store's captures lie in, and all of the workspace, into one package.
 
-    Files outside the workspace are packed under their last name, or one made from it where two have the same. Memory
-    does not grow with captures; the sorted index waits in a temporary file beside the target.
+    Files outside the workspace are packed under their last name, or one made from it where two have the same. Files
+    in a packing that few tools read are packed anew. Memory does not grow with captures; what has to wait does so in
+    temporary files beside the target.
 
     Raises:
         InputError: there is no WARC file at hand, or one cannot be read.
@@ -83,9 +87,14 @@ def pack(  # noqa: PLR0913 - from where, into what, and who is told
             "There is no WARC file at hand to pack." + "".join(f" {said}." for said in sentences(packed)),
             "Crawl something, or import WARC files.",
         )
-    size = sum(path.stat().st_size for path in warcs.values())
-    with told(target), TemporaryFile(dir=target.parent) as index:
+    with (
+        told(target),
+        TemporaryDirectory(dir=target.parent, prefix=".recrawl-") as shelf,
+        TemporaryFile(dir=target.parent) as index,
+    ):
         report = Report(on_bad=on_bad)
+        packed.repacked = _repack_odd(warcs, Path(shelf), report, progress)
+        size = sum(path.stat().st_size for path in warcs.values())
         batches = _indexed(warcs, report, packed, lambda done: progress("bytes indexed", done, size))
         packed.records = write_cdxj(batches, index, scratch=target.parent)
         packed.broken = report.bad
@@ -98,11 +107,10 @@ def sentences(packed: Packed) -> Iterator[str]:
     """What a user should know about what is not in the package, without full stops."""
     for where, count in packed.elsewhere.items():
         yield f"{count} captures lie {where} and are left out"
+    if packed.repacked:
+        yield f"{packed.repacked} WARC files were not gzipped record by record; in the package they are"
     if packed.not_alone:
-        yield (
-            f"{packed.not_alone} records are packed but cannot be replayed, since their file is one stream of gzip: "
-            "mend it with warcio recompress"
-        )
+        yield f"{packed.not_alone} records are packed but cannot be replayed; mend their files with warcio recompress"
     if packed.broken:
         yield f"{packed.broken} places in the WARC files are broken; they are packed as they are"
 
@@ -117,6 +125,18 @@ class _Running:
     def add(self, more: int) -> None:
         self.total += more
         self.tell(self.total)
+
+
+def _repack_odd(warcs: dict[str, Path], shelf: Path, report: Report, progress: Progress) -> int:
+    """Put copies that every tool reads in the place of files that few do; how many."""
+    odd = {name: path for name, path in warcs.items() if not is_common(path)}
+    for number, (name, path) in enumerate(odd.items()):
+        progress("files repacked", number, len(odd))
+        warcs[name] = shelf / name
+        with warcs[name].open("wb") as copy:
+            repack(path, copy, report)
+        progress("files repacked", number + 1, len(odd))
+    return len(odd)
 
 
 def _indexed(warcs: dict[str, Path], report: Report, packed: Packed, progress: Callable[[int], None]) -> Iterator[Any]:
