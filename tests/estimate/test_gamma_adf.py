@@ -139,3 +139,35 @@ def test_no_pages_and_no_looks():
 def test_digamma_of_a_belief_is_its_mean_log():
     belief = GammaBelief(np.array([0.7]), np.array([3.0]))
     assert belief.expect(np.log)[0] == pytest.approx(special.digamma(0.7) - np.log(3.0), rel=1e-6)
+
+
+@given(st.lists(looks, min_size=1, max_size=30))
+@settings(deadline=None)
+def test_machine_code_and_numpy_agree(rows):
+    histories = histories_of(rows)
+    fast = gamma.fit(histories, same_prior(len(rows)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gamma, "can_compile", lambda: False)
+        slow = gamma.fit(histories, same_prior(len(rows)))
+        stream = same_prior(len(rows))
+        gamma.update(stream, histories.row_of_gap(), histories.gaps, histories.changed)
+    np.testing.assert_allclose(slow.a, fast.a, rtol=1e-9)
+    np.testing.assert_allclose(slow.b, fast.b, rtol=1e-9)
+    np.testing.assert_allclose(stream.a, fast.a, rtol=1e-9)
+
+
+@pytest.mark.parametrize("compiler", [True, False])
+def test_a_hundred_thousand_looks_at_one_page_among_many(compiler, monkeypatch):
+    if not compiler:
+        monkeypatch.setattr(gamma, "can_compile", lambda: False)
+        monkeypatch.setattr(gamma, "_fold_looks", gamma._fold_looks.__wrapped__)
+    rng = np.random.default_rng(0)
+    counts = np.array([100_000, *[5] * 20])
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    changed = rng.random(offsets[-1]) < 0.2
+    unknown = np.full(21, np.nan)
+    histories = Histories(np.arange(21), offsets, np.full(offsets[-1], 3_600.0), changed, unknown, unknown, unknown)
+    after = gamma.fit(histories, same_prior(21, b=15.0 * 86_400))
+    assert after.mean()[0] * 3_600.0 == pytest.approx(-np.log(0.8), rel=0.02)
+    alone = gamma.fit(histories.take(np.array([7])), same_prior(1, b=15.0 * 86_400))
+    assert after.a[7] == pytest.approx(alone.a[0], rel=1e-12)

@@ -10,7 +10,7 @@ So the parent counts as ``strength`` more pages: a group of few pages says what 
 it. The population is shrunk in the same way, by one page, towards a log-normal around its pooled rate; with no look at
 all that is one change in 30 days, give or take a factor of 7. So every case is defined, and no rate is excluded.
 
-A prior needs no more than a sample: 20,000 pages of the population, 400 of a group, the latest 256 looks at each. The
+A prior needs no more than a sample: 20,000 pages of the population, 200 of a group, the latest 256 looks at each. The
 likelihoods are computed once, without jump filter; a round of EM then is a sum over them.
 """
 
@@ -33,11 +33,11 @@ STRENGTH = 20.0
 _VAGUE_SPREAD = 2.0
 """Standard deviation of ln λ assumed of a population of which nothing was seen."""
 _SAMPLE = 20_000
-_GROUP_SAMPLE = 400
+_GROUP_SAMPLE = 200
 _LOOKS = 256
 _MOST_ROUNDS = 50
-_SETTLED = 1e-3
-"""EM stops when no prior moves more than this share of its mass in a round."""
+_SETTLED = 3e-3
+"""EM stops when a prior moves less than this share of its mass in a round."""
 _BLOCK = 131_072
 """Pages whose likelihoods are held at a time."""
 _OUTLIERS = 10_000
@@ -159,19 +159,27 @@ def _whole_groups(group: IntArray) -> Iterator[slice]:
 
 
 def _em(likelihood: WeightArray, group: IntArray, parent: FloatArray, *, strength: float) -> FloatArray:
-    """EM from the parents; ``group`` ascends and has every number below ``len(parent)``, or there are no pages."""
+    """EM from the parents; ``group`` ascends and has every number below ``len(parent)``, or there are no pages.
+
+    Each group stops when it has settled, whatever the others do; so it does not matter which are fitted together.
+    """
     if not len(likelihood):
         return parent
+    out, live, above = parent.copy(), np.arange(len(parent)), parent
     pages = np.bincount(group, minlength=len(parent))[:, None]
-    prior = parent
+    moving = np.ones(len(parent), dtype=np.bool_)
     for _ in range(_MOST_ROUNDS):
-        own = _smooth(sum_beliefs(likelihood, prior, group))
-        new = (own + strength * parent) / (pages + strength)
-        moved = 0.5 * np.abs(new - prior).sum(axis=1).max()
-        prior = new
-        if moved < _SETTLED:
+        old = out[live]
+        new = (_smooth(sum_beliefs(likelihood, old, group)) + strength * above) / (pages + strength)
+        out[live[moving]] = new[moving]
+        moving &= 0.5 * np.abs(new - old).sum(axis=1) >= _SETTLED
+        if not moving.any():
             break
-    return prior
+        if moving.mean() < 0.7:  # noqa: PLR2004 - dropping what has settled pays from about 30 % on
+            kept = moving[group]
+            likelihood, group = likelihood[kept], (np.cumsum(moving) - 1)[group[kept]]
+            live, above, pages, moving = live[moving], above[moving], pages[moving], moving[moving]
+    return out
 
 
 def _smooth(weights: FloatArray) -> FloatArray:
