@@ -20,6 +20,7 @@ from recrawl.formats.arrow import (
     PageUrls,
     histories_from_table,
     histories_to_table,
+    located_visits,
     read_histories,
     read_located_visits,
     read_visits,
@@ -245,3 +246,24 @@ def test_visits_travel_with_their_urls(tmp_path):
     write_visits(tmp_path / "numbers.parquet", visits)
     with pytest.raises(InputError, match="no column 'url'"):
         read_located_visits(tmp_path / "numbers.parquet")
+
+
+def test_located_visits_come_group_by_group(tmp_path):
+    path, count = tmp_path / "visits.parquet", 50
+    page = np.repeat(np.arange(count), 2)
+    original = Visits.of(page, np.arange(2.0 * count))
+    write_visits(path, original, PageUrls(np.arange(count), [f"http://a/{n}" for n in range(count)]))
+    table = pq.read_table(path)
+    pq.write_table(table, path, row_group_size=15)
+    groups = list(located_visits(path))
+    assert [len(visits) for visits, _ in groups] == [15] * 6 + [10]
+    assert np.concatenate([visits.time for visits, _ in groups]).tolist() == original.time.tolist()
+    for visits, urls in groups:
+        found = [urls.url[place] for place in np.searchsorted(urls.page, visits.page)]
+        assert found == [f"http://a/{n}" for n in visits.page]
+    pq.write_table(table.slice(0, 7), path)
+    with pytest.raises(InputError, match="not how many were written"):
+        next(located_visits(path))
+    write_visits(path, original)
+    with pytest.raises(InputError, match="no column 'url'"):
+        next(located_visits(path))

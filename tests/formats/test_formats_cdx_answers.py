@@ -87,6 +87,25 @@ def test_bad_rows_are_told_with_their_place():
     assert {data[error.position :].split(b'","')[1] for error in told} == {b"20200103030405", b"2020"}
 
 
+@pytest.mark.parametrize("line_end", ["\n", ""])
+def test_short_rows_are_told_with_their_place_and_the_rest_goes_on(line_end):
+    told: list[InputError] = []
+    data = as_archive([ROWS[0], [], ROWS[1], ["alone"], ROWS[2], ROWS[2][:2]], "key", line_end)
+    found, resume = read(data, Report(on_bad=told.append))
+    assert (len(found), resume) == (3, "key")
+    assert [error.what.rpartition(": ")[2] for error in told] == [
+        "the row is empty",
+        "the row has 1 values, not 7",
+        "the row has 2 values, not 7",
+    ]
+    if line_end:
+        assert [data[error.position :].split(b",\n")[0] for error in told] == [
+            b"[]",
+            b'["alone"]',
+            b'["org,a)/b","20200103030405"]',
+        ]
+
+
 def test_recorded_answers():
     for name, count in (("test_basics", 10), ("test_multi_ia", 10)):
         report = Report()

@@ -12,8 +12,13 @@ import pytest
 from recrawl.errors import InputError
 from recrawl.formats.changes import Change, ChangeLog
 from recrawl.formats.dataset import is_dataset, read_dataset, sites
+from recrawl.model import Outcome
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
+
+
+REPEATED = [("documents", 473_155, 1_287), ("scholarly", 54_939, 106), ("data-sources", 476_574, 394)]
+"""Events of each set, as its README counts them, and how many of those share page and time with another."""
 
 
 def promised(readme: Path, key: str) -> list[dict[str, str]]:
@@ -77,6 +82,32 @@ def test_a_small_one():
     assert sites(RECORDED)[site] == len(log.urls)
     assert set(log.kind.tolist()) <= set(Change)
     assert sum(batch.num_rows for batch in log.batches(rows=100)) == len(log)
+
+
+def test_events_of_a_page_at_one_time_are_one_visit(tmp_path):
+    events = {
+        "site": ["a"] * 7,
+        "page_id": [0, 0, 0, 0, 0, 1, 1],
+        "t": [5, 5, 6, 6, 7, 5, 6],
+        "kind": ["add", "mod", "del", "add", "mod", "add", "mod"],
+        "bulk": [False, False, False, False, True, False, True],
+    }
+    log, _ = read_dataset(write(tmp_path, events))
+    assert (len(log), log.repeated) == (7, 2)
+    visits = log.visits(until=9.0)
+    assert len(visits) == len(log) - log.repeated + 2
+    assert visits.time.tolist() == [5, 6, 7, 9, 5, 6, 9]
+    assert visits.verdict.tolist() == [0, 2, 2, 1, 0, 2, 1]
+    assert visits.outcome.tolist() == [Outcome.FETCHED] * 7
+    assert log.visits(bulk=False).verdict.tolist() == [0, 2, 0, 0, 0]
+
+
+@pytest.mark.big
+@pytest.mark.parametrize(("name", "events", "repeated"), REPEATED)
+def test_all_events_of_the_public_sets_are_visits_or_repeat_one(data_folder, name, events, repeated):
+    logs = list(read_dataset(data_folder / name))
+    assert (sum(map(len, logs)), sum(log.repeated for log in logs)) == (events, repeated)
+    assert sum(len(log.visits()) for log in logs) == events - repeated
 
 
 def test_what_is_missing_is_named(tmp_path):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats import captures
+from recrawl.formats import captures, timemap_stream
 from recrawl.formats.captures import Report
 from recrawl.formats.timemap import MapPage, Memento, TimeMap, read_timemap, to_batches
+from recrawl.formats.timemap_stream import read_timemap_file
 from recrawl.formats.timemap_write import ArchiveUris, mementos_of, paged, to_cdxj, to_json, to_link
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "formats"
@@ -189,6 +193,94 @@ def test_cdxj_lines():
     assert found.mementos == (Memento("http://m", "http://a/", TIME),)
 
 
+def test_cdxj_as_pywb_gives_it():
+    row = '{"url": "http://a/", "mime": "text/html", "status": "200", "digest": "ABC"}'
+    found = read(f"a)/ 20130202100000 {row}\na)/ 20130202100001 {{}}\na)/ 20130202100002 {{broken}}\n", bad=1)
+    assert found.mementos == (Memento("", "http://a/", TIME), Memento("", "http://a/", TIME + 1))
+
+
+def test_pages_are_found_in_every_form():
+    index = [{"uri": "http://t/2", "from": DATE}]
+    pages = {"prev": {"uri": "http://t/0"}, "next": {"uri": "http://t/2"}}
+    assert read(json.dumps({"original_uri": "http://a/", "timemap_index": index})).pages[0].start == TIME
+    assert [page.uri for page in read(json.dumps({"pages": pages})).pages] == ["http://t/0", "http://t/2"]
+    assert [page.uri for page in read(f"!meta {json.dumps({'timemap_index': index})}\n").pages] == ["http://t/2"]
+    linked = read('<http://t/1>; rel="self",<http://t/2>; rel="next",<http://t/0>; rel="prev timemap"')
+    assert [page.uri for page in linked.pages] == ["http://t/2", "http://t/0"]
+
+
+fragments = st.sampled_from(
+    ["<http://a/>", "; rel=", '"memento"', '; datetime="', DATE, '"', ",", "\\", "!meta {", "}", " "]
+)
+
+
+# -- files of any length --------------------------------------------------------------------------
+
+
+class Trickle(io.BytesIO):
+    """A file that gives what it wants."""
+
+    def __init__(self, data: bytes, size: int) -> None:
+        super().__init__(data)
+        self._at_most = size
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(self._at_most if size is None or size < 0 else min(size, self._at_most))
+
+
+def streamed(data: bytes, size: int = 1 << 20) -> tuple[list[tuple[str, float]], list[tuple[str, int]]]:
+    told: list[InputError] = []
+    batches = read_timemap_file(Trickle(data, size), "x", Report(on_bad=told.append))
+    rows = [(row["url"], row["time"]) for batch in batches for row in batch.to_pylist()]
+    return rows, sorted((error.what, error.position) for error in told)
+
+
+def at_once(data: bytes) -> tuple[list[tuple[str, float]], list[tuple[str, int]]]:
+    told: list[InputError] = []
+    found = read_timemap(data, "x", Report(on_bad=told.append))
+    return [(one.original, one.time) for one in found.mementos], sorted((e.what, e.position) for e in told)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(timemap=timemaps(), size=st.integers(3, 50))
+def test_a_file_read_in_pieces_says_what_the_whole_says(form, timemap, size):
+    data = FORMS[form](timemap)
+    assert streamed(data, size) == at_once(data)
+    assert streamed(gzip.compress(data)) == at_once(data)
+
+
+@given(
+    st.lists(fragments | st.just(f'<http://m/1>; rel="memento"; datetime="{DATE}",\n'), max_size=12), st.integers(3, 40)
+)
+def test_damage_is_told_alike_in_pieces_and_at_once(parts, size):
+    data = ('<http://a/>; rel="original",\n' + "".join(parts)).encode()
+    assert streamed(data, size)[0] == at_once(data)[0]
+
+
+@pytest.mark.parametrize("form", ["link", "cdxj"])
+def test_memory_is_that_of_a_piece_however_long_the_map_is(form):
+    line = {
+        "link": f'<http://m/20130202100000/http://a/>; rel="memento"; datetime="{DATE}",\n',
+        "cdxj": '20130202100000 {"uri": "http://m/20130202100000/http://a/"}\n',
+    }[form].encode()
+    head = {"link": b'<http://a/>; rel="original",\n', "cdxj": b'!meta {"original_uri": "http://a/"}\n'}[form]
+    count = 100_000
+    file = io.BytesIO(head + line * count)
+    tracemalloc.start()
+    rows = sum(batch.num_rows for batch in read_timemap_file(file, "x", Report(strict=True)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert rows == count
+    assert peak < 24 << 20  # a piece and what is found in it, as objects
+
+
+def test_json_that_is_too_long_gets_its_sentence(monkeypatch):
+    monkeypatch.setattr(timemap_stream, "MAX_JSON", 1 << 20)
+    data = b'{"original_uri": "http://a/", "x": "' + b"x" * (2 << 20) + b'"}'
+    with pytest.raises(InputError, match="link-format or as CDXJ"):
+        streamed(data)
+
+
 @pytest.mark.parametrize("data", [b"hello", b"\x00", b"HTTP/1.1 200"])
 def test_what_is_no_map_gets_its_sentence(data):
     with pytest.raises(InputError, match="not a TimeMap"):
@@ -204,11 +296,6 @@ def test_nothing_is_a_map_of_nothing():
 )
 def test_absurd_json_does_no_harm(data):
     assert read_timemap(data, "x", Report()).mementos == ()
-
-
-fragments = st.sampled_from(
-    ["<http://a/>", "; rel=", '"memento"', '; datetime="', DATE, '"', ",", "\\", "!meta {", "}", " "]
-)
 
 
 @given(st.binary(max_size=200) | st.lists(fragments, max_size=12).map(lambda parts: "".join(parts).encode()))

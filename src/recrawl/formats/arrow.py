@@ -115,13 +115,29 @@ def read_located_visits(path: Path) -> tuple[Visits, PageUrls]:
     Raises:
         InputError: the file has no URLs; its page numbers mean nothing outside the store it came from.
     """
-    table, source = _read(path, "visits"), str(path)
+    return _located(_read(path, "visits"), str(path))
+
+
+def _located(table: Any, source: str) -> tuple[Visits, PageUrls]:  # noqa: ANN401 - a pyarrow.Table
     if "url" not in table.column_names:
         raise InputError("it has no column 'url'", "Export it again with this version of recrawl.", source=source)
     visits = visits_from_table(table, source)
     column = table.column("url").combine_chunks()
     pages, first = np.unique(visits.page, return_index=True)
     return visits, PageUrls(pages, column.take(require("pyarrow", "columns").array(first)).to_pylist())
+
+
+def located_visits(path: Path) -> Iterator[tuple[Visits, PageUrls]]:
+    """The same as :func:`read_located_visits`, a row group at a time: memory does not grow with the file.
+
+    Raises:
+        InputError: as above; what was given before stands.
+    """
+    source = str(path)
+    with _opened(path, "visits") as file:
+        _check_rows(file.schema_arrow.metadata or {}, file.metadata.num_rows, path)
+        for group in range(file.num_row_groups):
+            yield _located(file.read_row_group(group), source)
 
 
 def write_histories(path: Path, histories: Histories) -> None:
@@ -226,19 +242,28 @@ def _write(path: Path, table: Any) -> None:  # noqa: ANN401 - a pyarrow.Table
             part.unlink(missing_ok=True)
 
 
-def _read(path: Path, kind: str) -> Any:  # noqa: ANN401 - a pyarrow.Table
+@contextmanager
+def _opened(path: Path, kind: str) -> Iterator[Any]:
+    """The Parquet file, if it holds what is wanted."""
     parquet = require("pyarrow.parquet", "columns")
     if not path.is_file():
         raise InputError("there is no such file", "Check the path.", source=str(path))
     with _told(path), parquet.ParquetFile(path, page_checksum_verification=True) as file:
         label = file.schema_arrow.metadata or {}
         _check_label(label.get(b"recrawl.table", b""), label.get(b"recrawl.version", b""), kind, path)
-        table = file.read()
-    if label.get(b"recrawl.rows", str(table.num_rows).encode()) != str(table.num_rows).encode():
-        raise InputError(
-            f"it has {table.num_rows} rows, which is not how many were written", "Write it again.", source=str(path)
-        )
+        yield file
+
+
+def _read(path: Path, kind: str) -> Any:  # noqa: ANN401 - a pyarrow.Table
+    with _opened(path, kind) as file:
+        table, label = file.read(), file.schema_arrow.metadata or {}
+    _check_rows(label, table.num_rows, path)
     return table
+
+
+def _check_rows(label: dict[bytes, bytes], rows: int, path: Path) -> None:
+    if label.get(b"recrawl.rows", str(rows).encode()) != str(rows).encode():
+        raise InputError(f"it has {rows} rows, which is not how many were written", "Write it again.", source=str(path))
 
 
 def _check_label(table: bytes, version: bytes, kind: str, path: Path) -> None:

@@ -42,6 +42,8 @@ class Answer:
         self._stream = stream
         self._source = source
         self._report = report
+        self._empty: int | None = None
+        """Where the row before was empty."""
 
     def __iter__(self) -> Iterator[Any]:
         blocks = read_blocks(self._stream, self._source, self._report, longest=LONGEST_ROW)
@@ -77,6 +79,8 @@ class Answer:
                 batch = self._captures(names, rows, lines, block)
                 if batch.num_rows:
                     yield batch
+        if names is not None:
+            self._tell_empty()
 
     def _rows_of(self, block: Block) -> tuple[list[list[Any]], list[int]]:
         rows: list[list[Any]] = []
@@ -86,14 +90,25 @@ class Answer:
             if not text or text in (b"[", b"]"):
                 continue
             for row in self._decoded(text, number, block):
-                if isinstance(row, list) and len(row) > 1:
+                place = block.place(number)
+                if not isinstance(row, list):
+                    self._report.broken("a row is not an array", source=self._source, position=place)
+                elif not row:
+                    self._tell_empty()
+                    self._empty = place
+                elif len(row) == 1 and isinstance(row[0], str) and self._empty is not None:
+                    self.resume_key, self._empty = row[0], None  # an empty row announces it
+                else:
+                    self._tell_empty()
                     rows.append(row)
                     lines.append(number)
-                elif isinstance(row, list) and row and isinstance(row[0], str):
-                    self.resume_key = row[0]
-                elif not isinstance(row, list):
-                    self._report.broken("a row is not an array", source=self._source, position=block.place(number))
         return rows, lines
+
+    def _tell_empty(self) -> None:
+        """An empty row that no resume key followed is a row without its values."""
+        if self._empty is not None:
+            self._report.broken("the row is empty", source=self._source, position=self._empty)
+            self._empty = None
 
     def _decoded(self, text: bytes, number: int, block: Block) -> list[Any]:
         """The rows of a line: one, or all of them if the answer is written without line ends."""
@@ -102,7 +117,7 @@ class Answer:
                 value = json.loads(form)
             except (ValueError, RecursionError):
                 continue
-            whole = isinstance(value, list) and (not value or isinstance(value[0], list))
+            whole = isinstance(value, list) and bool(value) and isinstance(value[0], list)
             return value if whole else [value]
         self._report.broken("the JSON cannot be read", source=self._source, position=block.place(number))
         return []

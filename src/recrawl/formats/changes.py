@@ -63,6 +63,11 @@ class ChangeLog:
     def __len__(self) -> int:
         return len(self.page)
 
+    @property
+    def repeated(self) -> int:
+        """Events that share page and time with a later one: together they are one visit."""
+        return len(self) - int(starts_of_runs(self.page, self.time).sum())
+
     def batches(self, rows: int = BATCH) -> Iterator[Any]:
         """The log as Arrow record batches of :func:`schema`."""
         pa = require("pyarrow", "columns")
@@ -83,22 +88,29 @@ class ChangeLog:
         """Visits that came whenever something happened. The page of a visit is its row in ``urls``.
 
         The first appearance opens a history and says nothing about change; every later event is a change, and a
-        deletion finds the page gone. Without ``bulk``, bulk edits say nothing (they still open and close lives).
-        Such visits stop at the last change, which makes any page look livelier than it is: ``until`` adds a last,
-        unchanged look at that time to every page that is still there and was seen before it.
+        deletion finds the page gone. Several events of a page at one time are one visit, which finds what the last of
+        them left: nobody can look twice in one instant, and a history knows no gap of length zero. Without ``bulk``,
+        bulk edits say nothing (they still open and close lives). Such visits stop at the last change, which makes any
+        page look livelier than it is: ``until`` adds a last, unchanged look at that time to every page that is still
+        there and was seen before it.
         """
-        first = starts_of_runs(self.page)
-        silent = first | ((self.kind == Change.MOD) & self.bulk) if not bulk else first
+        if not len(self):
+            return Visits.of(self.page, self.time)
+        instants = np.flatnonzero(starts_of_runs(self.page, self.time))
+        latest = np.append(instants[1:], len(self)) - 1
+        page, time, kind = self.page[latest], self.time[latest], self.kind[latest]
+        first, quiet = starts_of_runs(page), (self.kind == Change.MOD) & self.bulk
+        silent = first if bulk else first | np.logical_and.reduceat(quiet, instants)
         verdict = np.where(silent, Verdict.UNKNOWN, Verdict.CHANGED)
-        gone = self.kind == Change.DEL
+        gone = kind == Change.DEL
         outcome = np.where(gone, Outcome.GONE, Outcome.FETCHED)
-        kinds = np.where(self.kind == Change.MOD, ChangeKind.CONTENT, ChangeKind.EXISTENCE)
+        kinds = np.where(kind == Change.MOD, ChangeKind.CONTENT, ChangeKind.EXISTENCE)
         kinds = np.where(silent, ChangeKind.NONE, kinds)
-        events = Visits.of(self.page, self.time, outcome=outcome, verdict=verdict, kinds=kinds)
-        if until is None or not len(self):
+        events = Visits.of(page, time, outcome=outcome, verdict=verdict, kinds=kinds)
+        if until is None:
             return events
         last = np.append(first[1:], np.True_)
-        watched = self.page[last & ~gone & (self.time < until)]
+        watched = page[last & ~gone & (time < until)]
         closing = Visits.of(watched, np.full(len(watched), until), verdict=Verdict.UNCHANGED)
         return Visits.concatenate([events, closing]).sorted()
 

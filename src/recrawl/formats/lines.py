@@ -60,7 +60,7 @@ def read_blocks(
     """
     position, rest, first = 0, b"", True
     passing = -1  # where a line began that is too long to hold
-    for data in _gathered(_pieces(stream, source, report, size), size):
+    for data in _gathered(pieces_of(stream, source, report, size), size):
         text = data
         if first:
             first = False
@@ -147,7 +147,7 @@ def _gathered(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def _pieces(stream: BinaryIO, source: str, report: Report, size: int) -> Iterator[bytes]:
+def pieces_of(stream: BinaryIO, source: str, report: Report, size: int) -> Iterator[bytes]:
     """The bytes of the file, gunzipped, in pieces of at most ``size``."""
     data = stream.read(max(size, len(_GZIP)))
     if data.startswith(_GZIP):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, BinaryIO
 
 from recrawl.detect import decoded
 from recrawl.errors import InputError
@@ -58,10 +58,13 @@ def read_sitemap(capture: Capture) -> Sitemap:
     return parse_sitemap(decoded(capture, MAX_BYTES), capture.url)
 
 
-def read_claims(data: bytes, source: str, fetched: float, report: Report) -> Iterator[Any]:
-    """The claims of a sitemap file, as Arrow record batches of ``claims.schema()``. Children are not followed."""
+def read_claims(data: bytes | BinaryIO, source: str, fetched: float, report: Report) -> Iterator[Any]:
+    """The claims of a sitemap file, as Arrow record batches of ``claims.schema()``. Children are not followed.
+
+    Of an open file no more is read than the protocol allows.
+    """
     try:
-        found = parse_sitemap(data, source)
+        found = parse_sitemap(data if isinstance(data, bytes) else data.read(MAX_BYTES + 1), source)
     except InputError as error:
         if report.strict:
             raise

@@ -1,7 +1,8 @@
 """TimeMaps: which captures an archive holds of one URL (Memento, RFC 7089; conventions M3 and M4).
 
-Three forms are read and told apart by their first character: link-format (RFC 6690), JSON as MemGator writes it
-(and the lines and tables that pywb and the Wayback Machine give as JSON), and CDXJ. Long maps come in pages: a map
+Three forms are read and told apart by how they begin: link-format (RFC 6690), JSON as MemGator writes it (and the
+lines and tables that pywb and the Wayback Machine give as JSON), and CDXJ (also pywb's, whose lines begin with a key
+as in an index). Long maps come in pages: a map
 names further ones, and whoever follows them keeps track of where it has been, since they may form a circle.
 """
 
@@ -18,6 +19,7 @@ from recrawl.errors import InputError, require
 from recrawl.formats import captures
 from recrawl.formats.captures import Report
 from recrawl.formats.dates import w3c_time
+from recrawl.urls import url_of_key
 
 BATCH = 20_000
 """Rows of a batch."""
@@ -26,12 +28,16 @@ _EARLIEST = datetime(1990, 1, 1, tzinfo=UTC).timestamp()
 """There was no web before."""
 _LATEST = datetime(2101, 1, 1, tzinfo=UTC).timestamp()
 _LINK_TYPE = "application/link-format"
+_PAGES = frozenset({"timemap", "next", "prev"})
+"""Relations of further maps; some archives leave out the first where they name the others."""
 _LINK = re.compile(rb"\s*<([^<>\r\n]*)>")
 _PARAMETER = re.compile(rb'\s*;\s*([^\s;,="<>]+)(?:\s*=\s*(?:"((?:[^"\\\r\n]|\\.)*)"|([^\s;,"]*)))?', re.DOTALL)
 _END = re.compile(rb"\s*(?:;\s*)*(?:,\s*)*(?=<|\Z)")
 _NEXT = re.compile(rb",\s*<")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _TIMESTAMP = re.compile(r"\d{14}(?:\d{3})?")
+_CDXJ = re.compile(rb"[!@\d]|\S+ \d{4,17} \{")
+_INDEXED = re.compile(rb"(\d{4,17}) (?=\{)")
 _IN_MEMENTO = re.compile(r"/\d{14}(?:[a-z]{2}_)?/(https?:/.*)", re.DOTALL | re.IGNORECASE)
 
 
@@ -80,13 +86,13 @@ def read_timemap(data: bytes, source: str, report: Report) -> TimeMap:
     """
     text = data.removeprefix(b"\xef\xbb\xbf")
     first = text.lstrip()[:1]
-    found = _Findings(source, report, offset=len(data) - len(text))
+    found = Findings(source, report, offset=len(data) - len(text))
     if first == b"<":
-        _read_link(text, found)
+        read_links(text, found)
     elif first in (b"{", b"["):
         _read_json(text, found)
-    elif first in (b"!", b"@") or first.isdigit():
-        _read_cdxj(text, found)
+    elif is_cdxj(text.lstrip()):
+        read_lines(text, found)
     elif text.strip():
         raise InputError(
             "this is not a TimeMap", "It begins with '<' (link-format), '{' (JSON) or '!' (CDXJ).", source=source
@@ -126,7 +132,7 @@ def _batch(pa: Any, part: list[Memento]) -> Any:  # noqa: ANN401 - the pyarrow m
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-class _Findings:
+class Findings:
     """What has been read so far, and where complaints go."""
 
     def __init__(self, source: str, report: Report, offset: int) -> None:
@@ -135,38 +141,49 @@ class _Findings:
         self._pages: dict[str, MapPage] = {}
         self._source = source
         self._report = report
-        self._offset = offset
+        self.offset = offset
+        """Where the bytes begin that are read now; positions count from there."""
 
     def broken(self, what: str, position: int) -> None:
-        self._report.broken(what, source=self._source, position=position + self._offset)
+        """Tell what is wrong, and at which byte of the file."""
+        self._report.broken(what, source=self._source, position=position)
 
     def memento(self, uri: str, when: object, position: int, original: str = "") -> None:
         """One capture; its time is an HTTP date, a W3C date or 14 digits."""
         time = _time(when)
         if time is None:
-            self.broken(f"the datetime {when!r} of a memento is no date", position)
+            self.broken(f"the datetime {when!r} of a memento is no date", self.offset + position)
         elif time < _EARLIEST:
             self._report.skip("dated before 1990")
         elif time >= _LATEST:
             self._report.skip("dated after 2100")
         else:
-            self._found.append((uri, original, time, position))
+            self._found.append((uri, original, time, self.offset + position))
 
     def page(self, uri: str, start: object = None, end: object = None) -> None:
+        """A further map, each once."""
         times = (_time(start), _time(end))
         self._pages.setdefault(uri, MapPage(uri, *(NAN if time is None else time for time in times)))
 
     def timemap(self) -> TimeMap:
         """Everything, now that the whole map is known: a map may name its original last, or not at all."""
-        mementos = []
-        for uri, given, time, position in self._found:
+        mementos = tuple(self.mementos())
+        pages = tuple(page for page in self._pages.values() if page.uri != self.self_uri)
+        return TimeMap(mementos, pages, self.original, self.timegate, self.self_uri)
+
+    def __len__(self) -> int:
+        """How many mementos wait to be taken."""
+        return len(self._found)
+
+    def mementos(self) -> Iterator[Memento]:
+        """Take those found so far, with what is known by now of what they are mementos of."""
+        waiting, self._found = self._found, []
+        for uri, given, time, position in waiting:
             original = given or self.original or _original_in(uri)
             if original:
-                mementos.append(Memento(uri, original, time))
+                yield Memento(uri, original, time)
             else:
                 self.broken("nothing says what this is a memento of", position)
-        pages = tuple(page for page in self._pages.values() if page.uri != self.self_uri)
-        return TimeMap(tuple(mementos), pages, self.original, self.timegate, self.self_uri)
 
 
 def _time(when: object) -> float | None:
@@ -184,26 +201,32 @@ def _original_in(uri: str) -> str:
 # -- link-format ----------------------------------------------------------------------------------
 
 
-def _read_link(data: bytes, found: _Findings) -> None:
+def read_links(data: bytes, found: Findings, *, final: bool = True) -> int:
+    """Take the links of a piece of a map; returns where the rest begins, which only more bytes can make sense of.
+
+    With ``final`` there are no more, and all is taken.
+    """
     position = 0
     while position < len(data):
-        link = _LINK.match(data, position)
-        if link is None:
-            found.broken("a link begins with '<' and goes on to '>' on the same line", position)
-            position = _skip(data, position)
-            continue
+        begin, link = position, _LINK.match(data, position)
         parameters: dict[str, str] = {}
-        end = link.end()
-        while parameter := _PARAMETER.match(data, end):
+        end = link.end() if link else position
+        while link and (parameter := _PARAMETER.match(data, end)):
             name, quoted, plain = parameter.groups()
             value = _ESCAPED.sub(r"\1", _text(quoted)) if quoted is not None else _text(plain or b"")
             parameters.setdefault(_text(name).lower(), value)
             end = parameter.end()
-        _take_link(_text(link[1]).strip(), parameters, link.start(1) - 1, found)
-        after = _END.match(data, end)
-        if after is None:
-            found.broken("a link ends in something that is no parameter", end)
+        after = _END.match(data, end) if link else None
         position = after.end() if after else _skip(data, end)
+        if position == len(data) and not final:
+            return begin
+        if link is None:
+            found.broken("a link begins with '<' and goes on to '>' on the same line", found.offset + begin)
+            continue
+        _take_link(_text(link[1]).strip(), parameters, link.start(1) - 1, found)
+        if after is None:
+            found.broken("a link ends in something that is no parameter", found.offset + end)
+    return position
 
 
 def _skip(data: bytes, position: int) -> int:
@@ -216,7 +239,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _take_link(uri: str, parameters: dict[str, str], position: int, found: _Findings) -> None:
+def _take_link(uri: str, parameters: dict[str, str], position: int, found: Findings) -> None:
     relations = parameters.get("rel", "").lower().split()
     if "memento" in relations:
         found.memento(uri, parameters.get("datetime"), position)
@@ -226,19 +249,19 @@ def _take_link(uri: str, parameters: dict[str, str], position: int, found: _Find
         found.timegate = found.timegate or uri
     elif "self" in relations:
         found.self_uri = found.self_uri or uri
-    elif "timemap" in relations and parameters.get("type", _LINK_TYPE).lower() == _LINK_TYPE:
+    elif not _PAGES.isdisjoint(relations) and parameters.get("type", _LINK_TYPE).lower() == _LINK_TYPE:
         found.page(uri, parameters.get("from"), parameters.get("until"))
 
 
 # -- JSON -----------------------------------------------------------------------------------------
 
 
-def _read_json(data: bytes, found: _Findings) -> None:
+def _read_json(data: bytes, found: Findings) -> None:
     try:
         whole = json.loads(data)
     except (ValueError, RecursionError) as error:
         if not _read_lines(data, found):
-            found.broken(f"the JSON is broken ({error})", getattr(error, "pos", 0))
+            found.broken(f"the JSON is broken ({error})", found.offset + getattr(error, "pos", 0))
         return
     if isinstance(whole, list):
         _take_rows(whole, found)
@@ -248,7 +271,7 @@ def _read_json(data: bytes, found: _Findings) -> None:
         _take_map(whole, found)
 
 
-def _read_lines(data: bytes, found: _Findings) -> bool:
+def _read_lines(data: bytes, found: Findings) -> bool:
     """One JSON object a line, as pywb answers; false if this is not what it is."""
     position = read = 0
     for line in data.splitlines(keepends=True):
@@ -259,7 +282,7 @@ def _read_lines(data: bytes, found: _Findings) -> bool:
         elif not read:
             return False
         elif line.strip():
-            found.broken("this line is no JSON object of a capture", position)
+            found.broken("this line is no JSON object of a capture", found.offset + position)
         position += len(line)
     return bool(read)
 
@@ -271,12 +294,12 @@ def _loaded(text: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
         return None
 
 
-def _take_capture(row: dict[str, Any], position: int, found: _Findings) -> None:
+def _take_capture(row: dict[str, Any], position: int, found: Findings) -> None:
     uri = row.get("uri") or row.get("load_url") or ""
     found.memento(str(uri), str(row["timestamp"]), position, str(row.get("url") or row.get("original") or ""))
 
 
-def _take_rows(rows: list[Any], found: _Findings) -> None:
+def _take_rows(rows: list[Any], found: Findings) -> None:
     """A table with its header in the first row, as the Wayback Machine answers, or a list of objects."""
     header = rows[0] if rows and isinstance(rows[0], list) else None
     for number, row in enumerate(rows[1:] if header else rows):
@@ -289,7 +312,7 @@ def _take_rows(rows: list[Any], found: _Findings) -> None:
             found.memento(str(fields.get("uri", "")), fields["datetime"], 0)
 
 
-def _take_map(whole: dict[str, Any], found: _Findings) -> None:
+def _take_map(whole: dict[str, Any], found: Findings) -> None:
     """MemGator's form; a list of pages is under ``timemap_index``."""
     found.original = _string(whole.get("original_uri"))
     found.timegate = _string(whole.get("timegate_uri"))
@@ -302,9 +325,11 @@ def _take_map(whole: dict[str, Any], found: _Findings) -> None:
         else:
             found.broken(f"memento {number} is no object", 0)
     _take_pages(whole.get("timemap_index"), found)
+    pages = whole.get("pages")
+    _take_pages([pages[name] for name in ("prev", "next") if name in pages] if isinstance(pages, dict) else None, found)
 
 
-def _take_pages(index: object, found: _Findings) -> None:
+def _take_pages(index: object, found: Findings) -> None:
     for page in index if isinstance(index, list) else []:
         if isinstance(page, dict) and isinstance(page.get("uri"), str):
             found.page(page["uri"], page.get("from"), page.get("until"))
@@ -317,16 +342,34 @@ def _string(value: object) -> str:
 # -- CDXJ -----------------------------------------------------------------------------------------
 
 
-def _read_cdxj(data: bytes, found: _Findings) -> None:
+def is_cdxj(text: bytes) -> bool:
+    """Whether a map that begins so is one of lines: about the map, of 14 digits, or of a key and digits."""
+    return _CDXJ.match(text) is not None
+
+
+def read_lines(data: bytes, found: Findings) -> None:
+    """Take whole lines of a map in CDXJ."""
     position = 0
     for line in data.splitlines(keepends=True):
         key, _, value = line.strip().partition(b" ")
-        if key:
+        indexed = _INDEXED.match(value) if key[:1] not in (b"!", b"@") else None
+        if indexed:
+            _take_indexed(_text(key), _text(indexed[1]), _loaded(value[indexed.end() :]), position, found)
+        elif key:
             _take_line(_text(key), _loaded(value), position, found)
         position += len(line)
 
 
-def _take_line(key: str, value: Any, position: int, found: _Findings) -> None:  # noqa: ANN401 - whatever JSON holds
+def _take_indexed(key: str, timestamp: str, value: Any, position: int, found: Findings) -> None:  # noqa: ANN401
+    """A line as in an index, which is what pywb gives as its map."""
+    if isinstance(value, dict):
+        url = value.get("url") or url_of_key(key) or ""
+        _take_capture({**value, "url": url, "timestamp": timestamp}, position, found)
+    else:
+        found.broken("the JSON of this line cannot be read", found.offset + position)
+
+
+def _take_line(key: str, value: Any, position: int, found: Findings) -> None:  # noqa: ANN401 - whatever JSON holds
     if key in ("!id", "@id") and isinstance(value, dict):
         found.self_uri = _string(value.get("uri"))
     elif key in ("!meta", "@meta") and isinstance(value, dict):
@@ -339,4 +382,4 @@ def _take_line(key: str, value: Any, position: int, found: _Findings) -> None:  
         if "memento" in _string(value.get("rel", "memento")).lower().split():
             found.memento(_string(value.get("uri")), _string(value.get("datetime")) or key, position)
     else:
-        found.broken("this line is no 14 digits with a JSON object behind them", position)
+        found.broken("this line is no 14 digits with a JSON object behind them", found.offset + position)

@@ -90,7 +90,7 @@ def magic_of(file: BinaryIO | Window) -> bytes:
     return next((magic for magic in (GZIP, _ZSTD, _LZ4) if start.startswith(magic)), PLAIN)
 
 
-def records(file: Window, source: str, report: Report) -> Iterator[tuple[Any, int]]:
+def records(file: BinaryIO | Window, source: str, report: Report) -> Iterator[tuple[Any, int]]:
     """Each record, as fastwarc gives it, with the position of its frame. A record is only good until the next.
 
     Positions are those of fastwarc: right where each record is a frame of its own, and else anything.
@@ -104,7 +104,7 @@ def records(file: Window, source: str, report: Report) -> Iterator[tuple[Any, in
         start = yield from walk.run(start)
 
 
-def record_at(file: Window, offset: int) -> Any:  # noqa: ANN401 - fastwarc's record
+def record_at(file: BinaryIO | Window, offset: int) -> Any:  # noqa: ANN401 - fastwarc's record
     """The record at an offset, nothing if none begins there. It is good as long as the file is open."""
     walk = _Walk(file, "", Report())
     if os.pread(file.fileno(), len(walk.magic), offset) != walk.magic:
@@ -121,7 +121,7 @@ def record_at(file: Window, offset: int) -> Any:  # noqa: ANN401 - fastwarc's re
 class _Walk:
     """One pass over a file."""
 
-    def __init__(self, file: Window, source: str, report: Report) -> None:
+    def __init__(self, file: BinaryIO | Window, source: str, report: Report) -> None:
         self.file, self.source, self.report = file, source, report
         self.size = os.fstat(file.fileno()).st_size
         self.magic = magic_of(file)
