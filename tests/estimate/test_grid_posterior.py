@@ -290,6 +290,19 @@ def test_priors_that_do_not_fit_are_refused():
         grid.update(FLAT.take(np.array([0])), *one_look)
 
 
+def test_rows_that_are_not_there_are_refused():
+    belief, gap, changed = FLAT.take(np.zeros(3, int)), np.array([1.0, 1.0]), np.array([True, False])
+    for rows in ([0, 3], [-1, 0]):
+        with pytest.raises(ValueError, match="of a belief of 3 pages"):
+            grid.update(belief, np.array(rows), gap, changed, FLAT)
+        with pytest.raises(ValueError, match="of a belief of 3 pages"):
+            gamma.update(GammaBelief(np.ones(3), np.ones(3)), np.array(rows), gap, changed)
+    with pytest.raises(ValueError, match="2 rows, 1 gaps and 2 flags"):
+        grid.update(belief, np.array([0, 1]), gap[:1], changed, FLAT)
+    with pytest.raises(ValueError, match="0 to 2 of a prior of 2 rows"):
+        grid.fit(histories_of([[], [], []]), TWO, of=np.array([0, 1, 2]))
+
+
 def test_the_prior_is_not_modified():
     before = FLAT.weights.copy()
     grid.fit(histories_of([[(DAY, True)] * 3]), FLAT)

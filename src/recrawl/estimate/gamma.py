@@ -58,9 +58,9 @@ def update(belief: GammaBelief, rows: IntArray, gap: FloatArray, changed: BoolAr
     times; its looks are folded in the order given. The result is the same as that of :func:`fit` over all looks.
 
     Raises:
-        ValueError: a gap is not positive and finite.
+        ValueError: a gap is not positive and finite, or a row is not one of the belief.
     """
-    refuse_bad_looks(rows, gap)
+    refuse_bad_looks(rows, gap, changed, len(belief))
     _fold(belief, Looks.each(rows, gap, changed) if can_compile() else Looks.of(rows, gap, changed))
 
 

@@ -56,12 +56,16 @@ def refuse_bad_gaps(histories: Histories) -> None:
         raise ValueError(_complaint(f"page {int(histories.page[row])}", float(histories.gaps[bad])))
 
 
-def refuse_bad_looks(rows: IntArray, gap: FloatArray) -> None:
-    """The same for looks that are told one by one; the message names the row of the page.
+def refuse_bad_looks(rows: IntArray, gap: FloatArray, changed: BoolArray, pages: int) -> None:
+    """The same for looks that are told one by one; the message names the row of the page. O(looks).
 
     Raises:
-        ValueError: a gap is not positive and finite.
+        ValueError: a gap is not positive and finite, a row is not one of the ``pages``, or a column is shorter.
     """
+    if not len(rows) == len(gap) == len(changed):
+        raise ValueError(f"{len(rows)} rows, {len(gap)} gaps and {len(changed)} flags do not make looks")
+    if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < pages:
+        raise ValueError(f"looks at rows {int(rows.min())} to {int(rows.max())} of a belief of {pages} pages")
     bad = _first_bad(gap)
     if bad is not None:
         raise ValueError(_complaint(f"row {int(rows[bad])}", float(gap[bad])))

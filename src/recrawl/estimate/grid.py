@@ -83,11 +83,11 @@ def update(  # noqa: PLR0913 - a look is three columns, a prior two
     filter they are not needed.
 
     Raises:
-        ValueError: a gap is not positive and finite, or the prior has rows for other pages.
+        ValueError: a gap is not positive and finite, a row is not one of the belief, or the prior does not fit.
     """
     if prior is None and jump is not None:
         raise ValueError("the jump filter needs the prior of the pages; pass it, or jump=None")
-    refuse_bad_looks(rows, gap)
+    refuse_bad_looks(rows, gap, changed, len(belief))
     looks = Looks.each(rows, gap, changed) if can_compile() else Looks.of(rows, gap, changed)
     source = belief.take(slice(1)) if prior is None else prior
     own = np.zeros_like(looks.row) if prior is None else _rows_of_prior(prior, of, len(belief))[looks.row]
@@ -116,6 +116,8 @@ def at(
 def _rows_of_prior(prior: GridBelief, of: IntArray | None, pages: int) -> IntArray:
     """The row of the prior that belongs to each page."""
     if of is not None and len(of) == pages:
+        if pages and not 0 <= int(of.min()) <= int(of.max()) < len(prior):
+            raise ValueError(f"rows {int(of.min())} to {int(of.max())} of a prior of {len(prior)} rows")
         return of
     if of is None and len(prior) == pages:
         return np.arange(pages)
