@@ -265,6 +265,17 @@ def test_a_timemap_in_json_names_its_other_forms(run, imported, tmp_path):
     assert found["mementos"]["first"] == found["mementos"]["last"] == found["mementos"]["list"][0]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [("a.cdxj",), ("a.cdx",), ("i.parquet", "--what", "index"), ("s.txt",), ("g.graphml",), ("v.parquet",)],
+    ids=lambda options: options[0],
+)
+def test_of_nothing_comes_a_file_with_nothing_in_it(options, run, workspace, tmp_path):
+    assert run("export", *options, "-w", workspace).returncode == 0
+    assert (tmp_path / options[0]).is_file()
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
+
+
 # -- what cannot be ---------------------------------------------------------------------------------
 
 

@@ -108,11 +108,9 @@ def _lines(job: Job, write: Callable[..., int]) -> list[str]:
 def write_columnar_index(job: Job) -> list[str]:
     """The index as Parquet with Common Crawl's columns."""
     from recrawl.formats.common_crawl import write_common_crawl
-    from recrawl.formats.disk import told
 
     files, batches = _named_captures(job)
-    with told(job.file):
-        count = write_common_crawl(batches, job.file, job.name)
+    count = write_common_crawl(batches, job.file, job.name)
     return [f"Wrote {count} captures to {job.file}.", *_about_files(job, files)]
 
 

@@ -20,6 +20,7 @@ from recrawl.errors import InputError, require
 from recrawl.formats.captures import NO_SIZE, NO_STATUS, RecordKind, Report, schema
 from recrawl.formats.cdx_columns import EARLIEST, LATEST, REVISIT
 from recrawl.formats.cdx_text import capture_texts
+from recrawl.formats.disk import told
 from recrawl.formats.lines import clean
 
 ROWS = 32_768
@@ -192,14 +193,20 @@ def write_common_crawl(batches: Iterable[Any], target: Path, crawl: str, *, part
     ``target`` is a file, or with ``partitioned`` a folder that gets ``crawl=…/subset=…/part-00000.parquet``. Answers
     with 200 are the subset ``warc``, robots.txt is ``robotstxt``, everything else ``crawldiagnostics``, as Common
     Crawl files them. A file appears under its name complete or not at all.
+
+    Raises:
+        DiskFullError: there is no room.
+        InputError: it cannot be written there.
     """
     pc = require("pyarrow.compute", "columns")
-    with _Files(target, crawl, index_schema(partitioned=partitioned)) as files:
+    with told(target), _Files(target, crawl, index_schema(partitioned=partitioned)) as files:
         for batch in batches:
             table = _to_index(batch, crawl)
             for subset in table.column("subset").unique().to_pylist() if partitioned else [""]:
                 rows = table.filter(pc.equal(table.column("subset"), subset)) if subset else table
                 files.write(subset, rows)
+        if not partitioned and not files.rows:
+            files.write("", index_schema().empty_table())
         return files.rows
 
 
@@ -233,6 +240,8 @@ class _Files:
                 writer.close()
             if kind is None:
                 for file, part in self._parts.items():
+                    with part.open("rb") as written:
+                        os.fsync(written.fileno())
                     part.replace(file)
         finally:
             for part in self._parts.values():

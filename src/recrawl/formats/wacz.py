@@ -153,6 +153,8 @@ class WaczReader:
         try:
             with self.open(name) as stream, part.open("wb") as file:
                 wrong = _compared(stream, listed, file)
+                file.flush()
+                os.fsync(file.fileno())
             if wrong:
                 raise InputError(wrong, "Get the file anew from its owner.", source=self._source)
             target = _free_name(part, target)
