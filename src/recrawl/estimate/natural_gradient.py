@@ -73,9 +73,9 @@ def update(state: OnlineRates, rows: IntArray, gap: FloatArray, changed: BoolArr
     are folded in the order given.
 
     Raises:
-        ValueError: a gap is not positive and finite; the message names the row.
+        ValueError: a gap is not positive and finite (the message names the row), or a row is none of the state.
     """
-    refuse_bad_looks(rows, gap)
+    refuse_bad_looks(rows, gap, changed, len(state))
     if len(gap) >= _WORTH_COMPILING and can_compile():
         # a view with steps would be compiled for anew
         rows, gap, changed = np.ascontiguousarray(rows), np.ascontiguousarray(gap), np.ascontiguousarray(changed)
