@@ -55,7 +55,7 @@ class Dated(NamedTuple):
 
 
 def date(histories: Histories, statements: Statements, group: IntArray, told: Trust | None = None) -> Dated:
-    """Date changes by what a source says, as far as it is trusted. O((m + s) log(m + s)).
+    """Date changes by what a source says, as far as it is trusted. O(m + s log s).
 
     ``group[i]`` is the group of row i whose trust is counted together, usually its host. ``told`` are counters from
     elsewhere; without them they are counted here, from the same statements.
@@ -63,13 +63,17 @@ def date(histories: Histories, statements: Statements, group: IntArray, told: Tr
     histories = sound(histories)
     checked = trust.check(histories, statements)
     weight = (trust.count(checked, group) if told is None else told).of(group)
-    # of the statements that date the same gap (or first look) the one with the latest change, then the last said
     usable = np.flatnonzero(checked.true & (checked.gap != trust.AFTER_ALL_LOOKS) & (weight[checked.row] > 0.0))
-    place = np.where(checked.gap[usable] >= 0, checked.gap[usable], -1 - checked.row[usable])
-    usable = usable[np.lexsort((checked.time[usable], checked.changed_at[usable], place))]
-    place = np.where(checked.gap[usable] >= 0, checked.gap[usable], -1 - checked.row[usable])
-    best = usable[np.append(place[1:] != place[:-1], np.True_)] if len(usable) else usable
-    return _weigh(histories, checked, best, weight)
+    gap, row = checked.gap[usable], checked.row[usable]
+    slot = np.where(gap >= 0, gap, len(histories.gaps) + row)
+    # of the statements that date the same gap (or first look) the one with the latest change, then the last said
+    for column in (checked.changed_at, checked.time):
+        best = np.full(len(histories.gaps) + len(histories), -np.inf)
+        np.maximum.at(best, slot, column[usable])
+        stays = column[usable] == best[slot]
+        usable, slot = usable[stays], slot[stays]
+    one = np.unique(slot, return_index=True)[1]
+    return _weigh(histories, checked, usable[one], weight)
 
 
 def _weigh(histories: Histories, checked: trust.Checked, best: IntArray, weight: FloatArray) -> Dated:

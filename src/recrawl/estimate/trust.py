@@ -62,16 +62,16 @@ class Checked(NamedTuple):
 
 
 def check(histories: Histories, statements: Statements) -> Checked:
-    """Hold each statement against the looks at its page. O((m + s) log(m + s)) for m gaps and s statements."""
-    known = np.isin(statements.page, histories.page) & np.isfinite(statements.time)
-    known &= np.isfinite(statements.changed_at) & (statements.changed_at > 0.0)
-    row = np.searchsorted(histories.page, statements.page[known])
-    said, claimed = statements.time[known], statements.changed_at[known]
+    """Hold each statement against the looks at its page. O(m + s log looks) for m gaps and s statements."""
+    row, known = _rows(histories, statements.page)
+    known &= np.isfinite(statements.time) & np.isfinite(statements.changed_at) & (statements.changed_at > 0.0)
+    row, said, claimed = row[known], statements.time[known], statements.changed_at[known]
     ahead = claimed > said + INSTANT
     claimed = np.where(ahead, claimed, np.minimum(claimed, said))
-    looks = np.where(np.isnan(histories.first_visit), 0, histories.counts() + 1)[row]
-    seen = _looks_before(histories, row, said, including=True)  # looks 0 … seen − 1 came before the statement
-    place = _looks_before(histories, row, claimed, including=False)  # the look that closes the gap of L
+    all_looks = _Looks.of(histories)
+    looks = np.diff(all_looks.offsets)[row]
+    seen = all_looks.before(row, said, including=True)  # looks 0 … seen − 1 came before the statement
+    place = all_looks.before(row, claimed, including=False)  # the look that closes the gap of L
     closed = np.maximum(place, seen - 1)  # the last look that can tell
     inside = place < looks
     # changes found by looks 1 … i of a row; looks 0 … i of row r close the gaps offsets[r] … offsets[r] + i − 1
@@ -149,15 +149,37 @@ def count(checked: Checked, group: IntArray) -> Trust:
     return Trust(ids.astype(np.int64), *columns)
 
 
-def _looks_before(histories: Histories, row: IntArray, time: FloatArray, *, including: bool) -> IntArray:
-    """How many looks at each row came before each time, or at it if ``including``: one merge by sorting."""
-    opened = np.flatnonzero(~np.isnan(histories.first_visit))
-    rows = np.concatenate([opened, histories.row_of_gap(), row])
-    times = np.concatenate([histories.first_visit[opened], histories.look_times(), time])
-    is_look = np.arange(len(rows)) < len(rows) - len(row)
-    order = np.lexsort((is_look != including, times, rows))
-    looks = np.cumsum(is_look[order])
-    before = np.empty(len(rows), dtype=np.int64)
-    before[order] = looks
-    per_row = np.bincount(rows[is_look], minlength=len(histories))
-    return before[~is_look] - (np.cumsum(per_row) - per_row)[row]
+def _rows(histories: Histories, page: IntArray) -> tuple[IntArray, BoolArray]:
+    """The row of each page, and whether it has one."""
+    if not len(histories):
+        return np.zeros(len(page), dtype=np.int64), np.zeros(len(page), dtype=np.bool_)
+    row = np.minimum(np.searchsorted(histories.page, page), len(histories) - 1)
+    return row, np.asarray(histories.page[row] == page)
+
+
+class _Looks(NamedTuple):
+    """The times of all looks, the opening ones included; row i has ``times[offsets[i]:offsets[i+1]]``."""
+
+    offsets: IntArray
+    times: FloatArray
+
+    @classmethod
+    def of(cls, histories: Histories) -> _Looks:
+        opened = ~np.isnan(histories.first_visit)
+        offsets = histories.offsets + np.append(0, np.cumsum(opened))
+        times = np.empty(offsets[-1])
+        opens = np.zeros(len(times), dtype=np.bool_)
+        opens[offsets[:-1][opened]] = True
+        times[opens], times[~opens] = histories.first_visit[opened], histories.look_times()
+        return cls(offsets, times)
+
+    def before(self, row: IntArray, time: FloatArray, *, including: bool) -> IntArray:
+        """How many looks at each row came before each time, or at it if ``including``: bisection, all at once."""
+        low, high = self.offsets[row], self.offsets[row + 1]
+        first = low
+        while bool((low < high).any()):
+            middle = (low + high) // 2
+            look = self.times[np.minimum(middle, len(self.times) - 1)]
+            later = (low < high) & ((look <= time) if including else (look < time))
+            low, high = np.where(later, middle + 1, low), np.where(later, high, np.minimum(high, middle))
+        return np.asarray(low - first)
