@@ -237,7 +237,8 @@ def test_never_anything_but_a_proper_belief(jump):
         [(1e9, False)] * 40,
         [(1e-6, True), (1e9, False)] * 20,
         [(1e-300, True), (5e-324, True)] * 10,
-        [(1e300, False), (1e300, True)] * 10,
+        [(1.7e308, False), (1.7e308, True)] * 10,
+        [(1e-20, True)] * 7 + [(5e-324, True)],
         [(1e15, False)] * 500 + [(1e-3, True)] * 500,
     ]
     belief = grid.fit(histories_of(rows), FLAT, jump=jump)
@@ -245,7 +246,12 @@ def test_never_anything_but_a_proper_belief(jump):
     assert (belief.weights > 0).all()
     np.testing.assert_allclose(belief.weights.sum(axis=1), 1.0, rtol=1e-5)
     np.testing.assert_array_equal(belief.weights[0], FLAT.weights[0])
-    for answer in (belief.mean(), belief.quantile(0.05), belief.quantile(0.95), belief.survival(np.full(11, DAY))):
+    for answer in (
+        belief.mean(),
+        belief.quantile(0.05),
+        belief.quantile(0.95),
+        belief.survival(np.full(len(rows), DAY)),
+    ):
         assert np.isfinite(answer).all()
 
 

@@ -20,12 +20,12 @@ from recrawl.model.grid_belief import WeightArray, doubling
 
 SMALLEST = 1e-37
 """Close to the least that float32 holds in full precision."""
-_SHORTEST = 1e-200
-"""Gaps below count as this long, so that likelihoods stay above 0. Seconds, or any unit."""
+_SHORTEST, _LONGEST = 1e-200, 1e200
+"""Gaps beyond count as this long, so that likelihoods stay above 0 and sums finite. Seconds, or any unit."""
 _FAR = 300.0
 """λτ of the slowest rate above which e^{−λτ} is taken relative to it, so that it does not vanish for all rates."""
-_PRODUCT = 8
-"""Likelihoods multiplied before a logarithm is taken: each may be as small as 1e-30."""
+_VANISHING = 1e-280
+"""A product of likelihoods that would be less is kept as a logarithm, and a new one begins."""
 _BLOCK = 16_384
 
 
@@ -50,7 +50,7 @@ def fold(belief: GridBelief, looks: Looks, prior: GridBelief, of: IntArray, jump
 
 
 @compiled
-def _pool_compiled(  # noqa: C901, PLR0913, PLR0917 - a kernel is one loop over plain arrays
+def _pool_compiled(  # noqa: C901, PLR0912, PLR0913, PLR0917 - a kernel is one loop over plain arrays
     weights: WeightArray,
     rates: FloatArray,
     step: int,
@@ -63,27 +63,26 @@ def _pool_compiled(  # noqa: C901, PLR0913, PLR0917 - a kernel is one loop over 
     size = len(rates)
     change, product, logs = np.empty(size), np.empty(size), np.empty(size)
     for i in range(len(row)):
-        page, quiet, factors = weights[row[i]], 0.0, 0
+        page, quiet = weights[row[i]], 0.0
         for k in range(size):
             logs[k] = math.log(max(float(page[k]), SMALLEST))
             product[k] = 1.0
         for g in range(first[i], last[i]):
+            gap = min(max(gaps[g], _SHORTEST), _LONGEST)
             if not changed[g]:
-                quiet += gaps[g]
+                quiet += gap
                 continue
-            gap = max(gaps[g], _SHORTEST)
             for k in range(size):
                 if k < step:
                     change[k] = -math.expm1(-rates[k] * gap)
                 else:
                     change[k] = change[k - step] * (2.0 - change[k - step])
-                product[k] *= change[k]
-            factors += 1
-            if factors == _PRODUCT or change[0] < 1e-30:  # noqa: PLR2004 - below it products may vanish
-                factors = 0
+            if product[0] * change[0] < _VANISHING:  # the slowest rate has the smallest
                 for k in range(size):
                     logs[k] += math.log(product[k])
                     product[k] = 1.0
+            for k in range(size):
+                product[k] *= change[k]
         top = -np.inf
         for k in range(size):
             logs[k] += math.log(product[k]) - rates[k] * quiet
@@ -100,9 +99,9 @@ def _pool_numpy(weights: WeightArray, rates: FloatArray, looks: Looks) -> None:
     counts = looks.last - looks.first
     page = np.repeat(np.arange(len(counts)), counts)
     place = np.arange(len(page)) + np.repeat(looks.first - (np.cumsum(counts) - counts), counts)
-    gaps, changed = looks.gaps[place], looks.changed[place]
+    gaps, changed = np.clip(looks.gaps[place], _SHORTEST, _LONGEST), looks.changed[place]
     quiet = np.bincount(page[~changed], gaps[~changed], len(counts))
-    loud_page, loud_gap = page[changed], np.maximum(gaps[changed], _SHORTEST)
+    loud_page, loud_gap = page[changed], gaps[changed]
     ends = np.searchsorted(loud_page, np.arange(len(counts) + 1))
     for start in range(0, len(counts), _BLOCK):
         stop = min(start + _BLOCK, len(counts))
@@ -138,7 +137,7 @@ def _fold_compiled(  # noqa: C901, PLR0913, PLR0917 - a kernel is one loop over 
         for k in range(size):
             held[k] = page[k]
         for g in range(first[i], last[i]):
-            gap = max(gaps[g], _SHORTEST)
+            gap = min(max(gaps[g], _SHORTEST), _LONGEST)
             stay, leave = math.exp(-gap / jump), -math.expm1(-gap / jump)
             far = rates[0] * gap > _FAR
             total = 0.0
@@ -174,7 +173,7 @@ def _fold_numpy(belief: GridBelief, looks: Looks, prior: GridBelief, of: IntArra
         live = np.searchsorted(falling, -np.arange(1, -int(falling.min(initial=0)) + 1), side="right")
         for k, n in enumerate(live.tolist()):
             where = looks.first[pages[:n]] + k
-            gap = np.maximum(looks.gaps[where], _SHORTEST)[:, None]
+            gap = np.clip(looks.gaps[where], _SHORTEST, _LONGEST)[:, None]
             stay = np.exp(-gap / jump)
             moved = stay * held[:n] - np.expm1(-gap / jump) * own[:n]
             moved *= _likelihood(gap * belief.rates, looks.changed[where])
