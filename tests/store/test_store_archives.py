@@ -190,3 +190,12 @@ def test_very_many_captures_of_a_page_come_in_pieces(store):
         times += piece.time.tolist()
         after = times[-1]
     assert times == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_which_files_have_what_is_to_be_read(store):
+    pages = store.discover(["http://a.example/", "http://b.example/", "http://c.example/"], 0.0)
+    store.add_captures(some_captures(pages, [1.0, 1.0, 1.0]))
+    store.set_read(pages[2:])
+    assert sorted(store.unread_files()) == ["0.warc.gz", "1.warc.gz"]
+    assert store.unread(["1.warc.gz", "2.warc.gz", "other"]).tolist() == pages[1:2].tolist()
+    assert len(store.unread([])) == 0

@@ -173,15 +173,20 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
 
 def _judge(place: Workspace, store: Store, importer: Importer, choices: _Choices, bar: Progress) -> _Outcome:
     """Turn captures into visits; what an earlier import left undone is done now."""
+    import numpy as np
+
     from recrawl.crawl.payloads import PayloadJudge
     from recrawl.crawl.sources import ArchivedBytes
 
     judging = bar.add_task("pages judged by digest", total=len(store.unjudged()))
     judged = importer.judge(lambda done, _all: bar.update(judging, completed=done))
     read = 0
-    if not choices.digests_only and len(pages := store.unread()):
+    if not choices.digests_only and len(waiting := store.unread()):
+        archived = ArchivedBytes(place.warc)
+        pages = store.unread([file for file in store.unread_files() if archived.has(file)])
+        store.set_read(np.setdiff1d(waiting, pages))
         reading = bar.add_task("pages judged by content", total=len(pages))
-        judge = PayloadJudge(store, ArchivedBytes(place.warc).read, choices.cleaning.merge_within)
+        judge = PayloadJudge(store, archived.read, choices.cleaning.merge_within)
         read = judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))
     return _Outcome(judged.new, judged.anew, judged.withdrawn, read)
 

@@ -272,18 +272,21 @@ class ArchivedBytes:
         self._warc_folder = warc_folder
         self._reader_of: dict[str, Callable[[Path, int], Capture] | None] = {}
 
+    def has(self, file: str) -> bool:
+        """Whether the file is there."""
+        return (self._warc_folder / file).is_file()
+
     def read(self, file: str, offset: int) -> Capture | None:
         """The bytes of a capture; ``None`` if its file is not there or not what it was."""
-        path = self._warc_folder / file
         if file not in self._reader_of:
             if len(self._reader_of) >= _FILES_REMEMBERED:
                 self._reader_of.clear()
-            self._reader_of[file] = _reader(path)
+            self._reader_of[file] = _reader(self._warc_folder / file)
         read = self._reader_of[file]
         if read is None:
             return None
         try:
-            return read(path, offset)
+            return read(self._warc_folder / file, offset)
         except InputError:
             return None
 

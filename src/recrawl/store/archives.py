@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from recrawl.model import IntArray
 from recrawl.model.arrays import order_by, starts_of_runs
-from recrawl.store.database import Session
+from recrawl.store import segments
+from recrawl.store.database import Column, Session
 from recrawl.store.recording import check_known
-from recrawl.store.statements import LISTED, LOCATED, NO_STATUS, OURS, RANKS, REVISIT, SHA1_BYTES
-from recrawl.store.values import Captures, Claims, ImportMark
+from recrawl.store.statements import LISTED, LOCATED, NO_STATUS, OURS, RANKS, SHA1_BYTES
+from recrawl.store.values import REVISIT, Captures, Claims, ImportMark
 
 _PAGE = np.dtype([("page", np.int64)])
+_CAPTURE = np.dtype([("page", np.int64), ("time", np.float64)])
 
 
 def add_captures(
@@ -21,32 +24,64 @@ def add_captures(
 ) -> tuple[int, int]:
     """Add captures that are not there yet, better the others; return how many were added and bettered."""
     check_known(session, captures.page)
-    added = bettered = np.empty(0, np.int64)
+    added = bettered = 0
     if len(captures):
         some = distinct(captures)
-        columns = (
-            some.page,
-            some.time,
-            some.status,
-            some.mime,
-            some.digest,
-            some.size,
-            some.warc_file,
-            some.warc_offset,
-            some.warc_length,
-            np.full(len(some), LOCATED if located else LISTED),
-        )
-        statements = session.statements
-        added = session.touched(statements.import_captures, *columns)
-        if len(added) < len(some):
-            bettered = session.touched(statements.merge_located if located else statements.merge_captures, *columns)
-        pages = np.unique(some.page if anew else np.concatenate([added, bettered]))
-        if len(pages):
-            session.apply(statements.add_unjudged, pages)
-            session.apply(statements.add_unread, pages)
+        pages = np.unique(some.page)
+        met = session.table(_PAGE, session.statements.captured_pages, pages)["page"]
+        known = np.isin(some.page, met)
+        # Pages without any capture are most of a first import: nothing can be there, so nobody has to say what was.
+        added, waiting = _add(session, some.take(np.flatnonzero(~known)) if len(met) else some, located=located)
+        if len(met):
+            more, bettered, again = _merge(session, some.take(np.flatnonzero(known)), located=located)
+            added, waiting = added + more, np.concatenate([waiting, again])
+        waiting = pages if anew else np.unique(waiting)
+        if len(waiting):
+            session.apply(session.statements.add_unjudged, waiting)
+            session.apply(session.statements.add_unread, waiting)
     if mark is not None:
         set_mark(session, mark)
-    return len(added), len(bettered)
+    return added, bettered
+
+
+def _add(session: Session, captures: Captures, *, located: bool) -> tuple[int, IntArray]:
+    """Add captures of pages that have none; return how many, and which pages have some now."""
+    if not len(captures):
+        return 0, captures.page
+    return session.apply(session.statements.add_listed, *_rows(captures, located=located)), captures.page
+
+
+def _merge(session: Session, captures: Captures, *, located: bool) -> tuple[int, int, IntArray]:
+    """Add what is not there, better the rest; return how many of each, and the pages of both."""
+    columns = _rows(captures, located=located)
+    statements = session.statements
+    added, bettered, placed = (
+        np.array(session.touched(statement, *columns), _CAPTURE)
+        for statement in (
+            statements.import_captures,
+            statements.better_captures[located],
+            statements.place_captures[located],
+        )
+    )
+    # What followed from the worse record stands no more.
+    segments.withdraw(session, *(np.ascontiguousarray(bettered[name]) for name in ("page", "time")))
+    touched = np.concatenate([part["page"] for part in (added, bettered, placed)])
+    return len(added), len(bettered) + len(placed), touched
+
+
+def _rows(captures: Captures, *, located: bool) -> tuple[Column, ...]:
+    return (
+        captures.page,
+        captures.time,
+        captures.status,
+        captures.mime,
+        captures.digest,
+        captures.size,
+        captures.warc_file,
+        captures.warc_offset,
+        captures.warc_length,
+        np.full(len(captures), LOCATED if located else LISTED),
+    )
 
 
 def distinct(captures: Captures) -> Captures:
@@ -112,6 +147,13 @@ def capture_counts(session: Session, pages: IntArray) -> IntArray:
     """How many captures each of these pages has."""
     found = dict(session.rows(session.statements.capture_counts, np.unique(pages))) if len(pages) else {}
     return np.array([found.get(page, 0) for page in pages.tolist()], np.int64)
+
+
+def unread_in(session: Session, files: Sequence[str]) -> IntArray:
+    """Pages whose archived bytes wait to be read, and that have a capture in one of these files."""
+    if not files:
+        return np.empty(0, np.int64)
+    return np.ascontiguousarray(session.table(_PAGE, session.statements.unread_in, list(files))["page"])
 
 
 def waiting(session: Session, statement: str) -> IntArray:

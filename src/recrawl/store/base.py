@@ -102,6 +102,10 @@ class Store(Protocol):
         """
         ...
 
+    def looks(self, pages: IntArray) -> Visits:
+        """Visits of these pages by page and time, quickly: page, time, outcome, verdict and kinds; all else is 0."""
+        ...
+
     def latest_visits(self, limit: int, *, host: int | None = None) -> Visits:
         """The latest ``limit`` visits (of a host), latest first, each once. Memory: about so many visits."""
         ...
@@ -136,7 +140,8 @@ class Store(Protocol):
 
         Of several records of one capture (same page, same time) the best stands, whichever came first: an answer before
         a failure, one with a digest before one without. With ``located`` the bytes lie where the captures say, and
-        known captures are found there from now on. What a visit of our own recorded stays as it is.
+        known captures are found there from now on. The visit of a capture that is told otherwise now is withdrawn.
+        What a visit of our own recorded stays as it is.
 
         Nothing is judged. The pages of captures that are new or bettered, or all of them if ``anew``, are noted in the
         same transaction as waiting to be judged and to be read.
@@ -163,8 +168,15 @@ class Store(Protocol):
         """Note that the visits of these pages follow from the digests of their captures."""
         ...
 
-    def unread(self) -> IntArray:
-        """Pages that got captures and whose visits do not follow from their bytes yet, ascending."""
+    def unread(self, files: Sequence[str] | None = None) -> IntArray:
+        """Pages that got captures and whose visits do not follow from their bytes yet, ascending.
+
+        All of them, or those with a capture in one of these archive files.
+        """
+        ...
+
+    def unread_files(self) -> list[str]:
+        """Archive files that, as far as is told, hold captures of pages that are unread."""
         ...
 
     def set_read(self, pages: IntArray) -> None:

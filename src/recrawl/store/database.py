@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from recrawl.model import AnyArray, IntArray
+from recrawl.model import AnyArray
 from recrawl.store.statements import Statements
 
 T = TypeVar("T")
@@ -40,8 +40,8 @@ class Session(Protocol):
         """Run a statement made by ``Dialect.insert`` or ``Dialect.update`` for every row of equally long columns."""
         ...
 
-    def touched(self, statement: str, *columns: Column) -> IntArray:
-        """The same for a statement that ends with RETURNING a number; return those of the rows that it changed."""
+    def touched(self, statement: str, *columns: Column) -> list[tuple[Any, ...]]:
+        """The same for a statement that ends with RETURNING; return what that says of the rows it changed."""
         ...
 
 

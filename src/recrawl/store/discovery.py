@@ -50,30 +50,31 @@ def known(session: Session, names: Sequence[bytes]) -> dict[bytes, int]:
     return dict(session.rows(session.statements.known_pages, list(names))) if names else {}
 
 
-def add(session: Session, pages: dict[bytes, Address], now: float, importance: float) -> dict[bytes, int]:
-    """Add the pages that are not there yet, due now if they matter at all, and their hosts; return the ids of all.
+def add(session: Session, new: dict[bytes, Address], now: float, importance: float) -> dict[bytes, int]:
+    """Add pages that were not there a moment ago, due now if they matter at all, and their hosts; return their ids.
 
     Ids follow the order in which pages were heard of, so pages due at once are visited in that order.
     """
-    ids = known(session, list(pages))
-    new = [name for name in pages if name not in ids]
-    if not new:
-        return ids
-    hosts = _add_hosts(session, list(dict.fromkeys(pages[name].host for name in new)))
+    pages = list(new.values())
+    hosts = _add_hosts(session, list(dict.fromkeys(page.host for page in pages)))
+    [(last,)] = session.rows(session.statements.last_page)
     session.apply(
         session.statements.add_pages,
-        np.array([hosts[pages[name].host] for name in new]),
-        [pages[name].url for name in new],
-        [pages[name].key for name in new],
-        new,
-        *(np.full(len(new), value, np.float64) for value in (importance, 1.0, now)),
-        *to_columns([Validators()] * len(new)),
+        np.array([hosts[page.host] for page in pages]),
+        [page.url for page in pages],
+        [page.key for page in pages],
+        list(new),
+        *(np.full(len(pages), value, np.float64) for value in (importance, 1.0, now)),
+        *to_columns([Validators()] * len(pages)),
     )
-    added = known(session, new)
-    session.run(session.statements.schedule_pages, np.inf, np.fromiter(added.values(), np.int64))
-    if importance > 0:
-        session.run(session.statements.wake_hosts, float(now), np.unique(np.fromiter(hosts.values(), np.int64)))
-    return ids | added
+    # Ids only grow: what is new here lies behind what was there, perhaps among pages that others add at this moment.
+    added = {name: page for name, page in session.rows(session.statements.pages_after, last) if name in new}
+    if added:
+        session.run(session.statements.schedule_pages, np.inf, np.fromiter(added.values(), np.int64))
+        if importance > 0:
+            session.run(session.statements.wake_hosts, float(now), np.unique(np.fromiter(hosts.values(), np.int64)))
+    missing = [name for name in new if name not in added]  # somebody else added them before us
+    return added | known(session, missing)
 
 
 def _add_hosts(session: Session, names: list[str]) -> dict[str, int]:

@@ -50,11 +50,16 @@ def select(
 
 def load_histories(session: Session, selection: Selection, kind: ChangeKind | None) -> Histories:
     """Histories of the selected visits. One pass; O(n) and a merge of sorted runs."""
+    return Histories.from_visits(load_looks(session, selection), kind)
+
+
+def load_looks(session: Session, selection: Selection) -> Visits:
+    """The selected visits, by page and time, each once; columns that histories do not need may be 0."""
     if _worth_seeking(session, selection):
-        return Histories.from_visits(standing(_seek(session, selection)), kind)
+        return standing(_seek(session, selection))
     looks = standing_looks(session, selection)
     unused = {name: np.broadcast_to(np.zeros(1, dtype), len(looks["page"])) for name, dtype in VISIT_COLUMNS.items()}
-    return Histories.from_visits(Visits(**(unused | looks)), kind)
+    return Visits(**(unused | looks))
 
 
 def standing_looks(session: Session, selection: Selection) -> dict[str, AnyArray]:

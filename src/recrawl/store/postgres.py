@@ -17,7 +17,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from recrawl.errors import DiskFullError, StoreError
-from recrawl.model import AnyArray, IntArray
+from recrawl.model import AnyArray
 from recrawl.store.database import Column, Parameter, Session
 from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_postgres
 from recrawl.store.postgres_arrays import register_arrays
@@ -84,10 +84,9 @@ class PostgresSession:
         """Run a statement for every row of equally long columns."""
         return self.run(statement, *columns)
 
-    def touched(self, statement: str, *columns: Column) -> IntArray:
-        """Run a statement for every row; return the numbers of those that it changed."""
-        rows = self._cursor.execute(statement.encode(), columns, binary=True).fetchall()
-        return np.fromiter((number for (number,) in rows), np.int64, len(rows))
+    def touched(self, statement: str, *columns: Column) -> list[tuple[Any, ...]]:
+        """Run a statement for every row; return what it says of those that it changed."""
+        return self._cursor.execute(statement.encode(), columns, binary=True).fetchall()
 
 
 class PostgresDatabase:

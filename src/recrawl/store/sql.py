@@ -100,6 +100,12 @@ class SqlStore:
             lambda session: history.load_visits(session, history.select(session, host, pages, since, until))
         )
 
+    def looks(self, pages: IntArray) -> Visits:
+        """Visits of these pages, as far as histories need them."""
+        return self._database.read(
+            lambda session: history.load_looks(session, history.select(session, None, pages, None, None))
+        )
+
     def latest_visits(self, limit: int, *, host: int | None = None) -> Visits:
         """The latest visits, latest first."""
         return self._database.read(lambda session: latest.latest_visits(session, limit, host))
@@ -155,9 +161,15 @@ class SqlStore:
         """The captures of these pages have been judged."""
         self._database.write(lambda session: archives.wait_no_more(session, session.statements.drop_unjudged, pages))
 
-    def unread(self) -> IntArray:
+    def unread(self, files: Sequence[str] | None = None) -> IntArray:
         """Pages whose archived bytes wait to be read."""
+        if files is not None:
+            return self._database.read(lambda session: archives.unread_in(session, files))
         return self._database.read(lambda session: archives.waiting(session, session.statements.unread))
+
+    def unread_files(self) -> list[str]:
+        """Archive files with captures of unread pages."""
+        return [file for (file,) in self._database.read(lambda session: session.rows(session.statements.unread_files))]
 
     def set_read(self, pages: IntArray) -> None:
         """The archived bytes of these pages have been read."""

@@ -15,7 +15,7 @@ import apsw
 import numpy as np
 
 from recrawl.errors import DiskFullError, StoreError
-from recrawl.model import AnyArray, IntArray
+from recrawl.model import AnyArray
 from recrawl.store.database import Column, Parameter, Session, as_list
 from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_sqlite
 from recrawl.store.statements import Statements, Types
@@ -88,10 +88,9 @@ class SqliteSession:
         self._connection.executemany(statement, zip(*map(as_list, columns), strict=True))
         return self._connection.total_changes() - before
 
-    def touched(self, statement: str, *columns: Column) -> IntArray:
-        """Run a statement for every row; return the numbers of those that it changed."""
-        rows = self._connection.executemany(statement, zip(*map(as_list, columns), strict=True))
-        return np.fromiter((number for (number,) in rows), np.int64)
+    def touched(self, statement: str, *columns: Column) -> list[tuple[Any, ...]]:
+        """Run a statement for every row; return what it says of those that it changed."""
+        return self._connection.executemany(statement, zip(*map(as_list, columns), strict=True)).fetchall()
 
 
 class SqliteDatabase:

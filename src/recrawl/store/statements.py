@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Protocol, TypeAlias
 
 from recrawl.model import VISIT_COLUMNS
+from recrawl.store.values import REVISIT
 
 Types: TypeAlias = Mapping[str, str]
 """Columns and their types, as PostgreSQL calls them."""
@@ -58,8 +59,7 @@ _CAPTURE_TYPES = {
     "warc_length": "bigint",
 }
 _CAPTURE = ", ".join(_CAPTURE_TYPES)
-REVISIT = "warc/revisit"
-"""The media type under which indexes list a revisit (conventions X1)."""
+_PLACE = ("warc_file", "warc_offset", "warc_length", "imported")
 RANKS = ((200, 299), (304, 304), (300, 399), (404, 404), (410, 410), (400, 599))
 """Statuses from the best answer to the worst; after them what is no HTTP, and last where no status is known."""
 NO_STATUS = 0
@@ -114,26 +114,33 @@ class Dialect(Protocol):
         ...
 
 
-def _merge(*, located: bool) -> str:
-    """When a capture is there already: the better record stands, and a place where its bytes are replaces any other.
+def _better(*, located: bool) -> str:
+    """When a capture is there already, the better record stands.
 
-    Which record is better does not depend on which came first, so sources may come in any order. ``located`` says that
-    the new records lie where they say. A capture that a visit of our own made stays as it is.
+    Which one that is does not depend on which came first, so sources may come in any order. It brings its place, unless
+    it is only listed and the bytes were seen elsewhere. A capture that a visit of our own made stays as it is.
     """
     better = f"({_rank('excluded')}) < ({_rank('capture')})"
-    alike = "excluded.status = capture.status"
-    if located:
-        moved = "excluded.warc_file <> capture.warc_file OR excluded.warc_offset <> capture.warc_offset"
-        known = f"capture.imported = {LISTED} OR (excluded.digest = capture.digest AND ({moved}))"
-        place = f"({better} OR ({alike} AND ({known})))"
-    else:
-        found = "capture.warc_file = '' AND excluded.warc_file <> ''"
-        place = f"(({better} AND NOT ({alike} AND capture.imported = {LOCATED})) OR ({alike} AND {found}))"
-    told = [f"{name} = {_either(better, name)}" for name in ("status", "mime", "digest", "size")]
-    placed = [f"{name} = {_either(place, name)}" for name in ("warc_file", "warc_offset", "warc_length", "imported")]
+    told = [f"{name} = excluded.{name}" for name in ("status", "mime", "digest", "size")]
+    seen = f"excluded.status <> capture.status OR capture.imported <> {LOCATED}"
+    placed = [f"{name} = {f'excluded.{name}' if located else _either(seen, name)}" for name in _PLACE]
     return (
         f"ON CONFLICT (page, time) DO UPDATE SET {', '.join(told + placed)} "
-        f"WHERE capture.imported <> {OURS} AND ({better} OR {place})"
+        f"WHERE capture.imported <> {OURS} AND {better}"
+    )
+
+
+def _placed(*, located: bool) -> str:
+    """When a capture is there already, a place where its bytes were seen replaces any other."""
+    moved = "excluded.warc_file <> capture.warc_file OR excluded.warc_offset <> capture.warc_offset"
+    news = (
+        f"capture.imported = {LISTED} OR (excluded.digest = capture.digest AND ({moved}))"
+        if located
+        else "capture.warc_file = '' AND excluded.warc_file <> ''"
+    )
+    return (
+        f"ON CONFLICT (page, time) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _PLACE)} "
+        f"WHERE capture.imported <> {OURS} AND excluded.status = capture.status AND ({news})"
     )
 
 
@@ -187,6 +194,7 @@ class Statements:
             },
             "ON CONFLICT (key_hash) DO NOTHING",
         )
+        self.pages_after = "SELECT key_hash, id FROM page WHERE id > $1"
         self.schedule_pages = (
             "INSERT INTO schedule (page, host, due) "
             "SELECT id, host, CASE WHEN importance > 0 THEN discovered ELSE CAST($1 AS DOUBLE PRECISION) END "
@@ -273,9 +281,16 @@ class Statements:
         )
         self.add_captures = dialect.insert("capture", _CAPTURE_TYPES, "ON CONFLICT DO NOTHING")
         imported = {**_CAPTURE_TYPES, "imported": "smallint"}
-        self.import_captures = dialect.insert("capture", imported, "ON CONFLICT DO NOTHING RETURNING page")
-        self.merge_captures = dialect.insert("capture", imported, f"{_merge(located=False)} RETURNING page")
-        self.merge_located = dialect.insert("capture", imported, f"{_merge(located=True)} RETURNING page")
+        self.add_listed = dialect.insert("capture", imported, "ON CONFLICT DO NOTHING")
+        self.captured_pages = f"SELECT DISTINCT page FROM capture WHERE page {among(1)}"
+        self.import_captures = dialect.insert("capture", imported, "ON CONFLICT DO NOTHING RETURNING page, time")
+        self.better_captures, self.place_captures = (
+            {
+                located: dialect.insert("capture", imported, f"{conflict(located=located)} RETURNING page, time")
+                for located in (False, True)
+            }
+            for conflict in (_better, _placed)
+        )
         self.captures_of = f"SELECT {_CAPTURE} FROM capture WHERE page {among(1)} ORDER BY page, time"
         self.capture_columns = f"SELECT {_CAPTURE}, imported FROM capture WHERE page {among(1)} ORDER BY page, time"
         self.captures_of_page = (
@@ -287,6 +302,13 @@ class Statements:
         self.drop_unjudged = f"DELETE FROM unjudged WHERE page {among(1)}"
         self.add_unread = dialect.insert("unread", {"page": "bigint"}, "ON CONFLICT DO NOTHING")
         self.unread = "SELECT page FROM unread ORDER BY page"
+        self.unread_files = (
+            "SELECT DISTINCT warc_file FROM unread JOIN capture ON capture.page = unread.page WHERE warc_file <> ''"
+        )
+        self.unread_in = (
+            "SELECT DISTINCT unread.page FROM unread JOIN capture ON capture.page = unread.page "
+            f"WHERE warc_file {among(1, 'text')} ORDER BY unread.page"
+        )
         self.drop_unread = f"DELETE FROM unread WHERE page {among(1)}"
         self.add_claims = dialect.insert("claim", _CLAIM_TYPES, "ON CONFLICT DO NOTHING")
         self.claims_of = (

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from recrawl.model import BoolArray, FloatArray, IntArray, Validators
 
+REVISIT = "warc/revisit"
+"""The media type under which indexes list a revisit (conventions X1)."""
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureRecord:
