@@ -34,6 +34,8 @@ def rates(offsets: IntArray, gaps: FloatArray, changed: BoolArray, *, compress: 
     """
     pages = len(offsets) - 1
     out, quiet = np.empty(pages), np.empty(pages)
+    # a view with steps would be compiled for anew
+    offsets, gaps, changed = np.ascontiguousarray(offsets), np.ascontiguousarray(gaps), np.ascontiguousarray(changed)
     # blocks of pages with about so many gaps; a longer page is a block of its own
     whole_blocks = np.arange(0, offsets[-1] + _GAPS_AT_A_TIME, _GAPS_AT_A_TIME)
     cuts = np.unique(np.append(np.searchsorted(offsets, whole_blocks), pages).clip(0, pages)).tolist()
