@@ -54,7 +54,7 @@ _BY_HEAD: tuple[tuple[re.Pattern[bytes], Format], ...] = tuple(
         (rb"\s*\[\s*\]\s*$", Format.CDX_ANSWER),
         (rb"\s*\{[^\n]*\"(mementos|timemap_uri|original_uri)\"", Format.TIMEMAP),
         (rb"\s*\{\s*\"(original_uri|self|mementos|timemap_uri|timegate_uri)\"", Format.TIMEMAP),
-        (rb"\s*\{[^\n]*\"(urlkey|timestamp)\"", Format.CDX_ANSWER),
+        (rb"\s*\{[^\n]*\"(urlkey|timestamp|response_text)\"", Format.CDX_ANSWER),
         (
             rb"(?s)\s*(<\?xml.*?\?>\s*)?(<!--.*?-->\s*|<\?.*?\?>\s*|<!DOCTYPE.*?>\s*)*<([\w.-]+:)?(urlset|sitemapindex)\b",
             Format.SITEMAP,

@@ -356,7 +356,8 @@ def read_lines(data: bytes, found: Findings) -> None:
         if indexed:
             _take_indexed(_text(key), _text(indexed[1]), _loaded(value[indexed.end() :]), position, found)
         elif key:
-            _take_line(_text(key), _loaded(value), position, found)
+            # InterPlanetary Wayback writes "datetime"="…", which is nearly JSON.
+            _take_line(_text(key), _loaded(value.replace(b'"datetime"=', b'"datetime":')), position, found)
         position += len(line)
 
 
