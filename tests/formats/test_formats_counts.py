@@ -40,7 +40,7 @@ BY_HAND = {
     "warc/chatnoir-eu__chatnoir-resiliparse/block-sized-records.warc.lz4": "as its .gz",
     "warc/chatnoir-eu__chatnoir-resiliparse/warcfile.warc.lz4": "as its .gz",
     "warc_malformed/richardlehane__webarchive/valid-warcfile-upper-lower-case.warc": "fastwarc wants capitals",
-    "warc/iipc__webarchive-commons/link-extraction-test.warc": "a length is wrong; warcio gives up there. Six are pages",
+    "warc/iipc__webarchive-commons/link-extraction-test.warc": "a length is wrong; warcio gives up. Six are pages",
 }
 
 
