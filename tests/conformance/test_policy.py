@@ -266,3 +266,30 @@ def test_more_budget_is_never_later(name):
         due = policy.due(pages.id, now)
         assert before is None or (due <= before + 1e-3).all()
         before = due
+
+
+def test_urgency_reaches_one_when_a_page_is_due(make):
+    pages = some_pages()
+    visits = some_visits(pages)
+    policy = taught(make, pages, [visits])
+    now = end_of(visits)
+    due = due_of(policy, pages, now)
+    for at in (now, now + 10 * DAY, now + 200 * DAY):
+        urgency = policy.urgency(pages.id, at)
+        assert (urgency >= 0).all()
+        clear = np.abs(due - at) > 1.0
+        np.testing.assert_array_equal((urgency >= 1)[clear], (due <= at)[clear])
+
+
+def test_urgency_never_falls_while_a_page_waits_and_is_without_limit_for_the_unseen(make):
+    pages = some_pages()
+    visits = some_visits(pages)
+    seen = np.isin(pages.id, visits.page[::3])
+    policy = taught(make, pages, [visits.take(np.isin(visits.page, pages.id[seen]))])
+    policy.fit(budget_of(pages), end_of(visits))
+    times = end_of(visits) + np.array([0.0, HOUR, DAY, 30 * DAY, 400 * DAY])
+    urgency = np.stack([policy.urgency(pages.id, float(at)) for at in times])
+    assert np.isinf(urgency[:, ~seen]).all()
+    assert (np.diff(urgency[:, seen], axis=0) >= -1e-9).all()
+    policy.urgency(pages.id, times[0])[:] = -1.0
+    np.testing.assert_array_equal(policy.urgency(pages.id, float(times[0])), urgency[0])

@@ -53,9 +53,9 @@ class Demand:
         """The last moment at which a value may reach the price, seconds."""
         return min(self.longest, _FOREVER)
 
-    def worth(self, elapsed: float) -> FloatArray:
+    def worth(self, elapsed: FloatArray) -> FloatArray:
         """w·U/c of each page ``elapsed`` seconds after a look: the price up to which it is worth a visit."""
-        return self.importance * self.objective.value(self.belief, np.full(len(self), elapsed)) / self.cost
+        return self.importance * self.objective.value(self.belief, elapsed) / self.cost
 
     def intervals(self, price: float, low: FloatArray | None = None, high: FloatArray | None = None) -> FloatArray:
         """Seconds after a look at which w·U/c reaches ``price``, at least ``shortest``; O(pages · steps).

@@ -100,6 +100,11 @@ class Ledger:
         last = self.last_look[rows]
         return np.where(np.isnan(last), self.pages.discovered[rows], last + interval)
 
+    def urgency(self, page: IntArray, interval: FloatArray | float, now: float) -> FloatArray:
+        """Time since the last look in units of ``interval`` (seconds, > 0); inf for a page that was never seen."""
+        last = self.last_look[self.rows(page)]
+        return np.where(np.isnan(last), np.inf, np.maximum(now - last, 0.0) / interval)
+
     def _find(self, page: IntArray) -> tuple[IntArray, BoolArray]:
         """Row of each id, and whether it is known; the row means nothing where it is not."""
         ids, rows = self._by_id or (self._table["id"], None)

@@ -64,3 +64,11 @@ class Policy(Protocol):
         be overdue, i.e. due before ``now``. ``inf`` means never.
         """
         ...
+
+    def urgency(self, page: IntArray, now: float) -> FloatArray:
+        """How much each of these pages wants a visit at ``now``, ≥ 0: at least 1 once it is due, below 1 before.
+
+        Who goes first where not all that is due can be visited: the higher, the sooner. A page that was never seen
+        wants it without limit (inf). A fresh array.
+        """
+        ...

@@ -60,7 +60,7 @@ def allocate(demand: Demand, budget: float) -> Allocation:
     """
     if not budget >= 0:
         raise ConfigError(f"A budget of {budget} visits per second is not possible.", "Give a number of 0 or more.")
-    worth = demand.worth(demand.horizon)
+    worth = demand.worth(np.full(len(demand), demand.horizon))
     wanted = worth > 0
     floor = np.full(len(demand), np.inf)
     ceiling = np.where(wanted, demand.shortest, np.inf)

@@ -47,3 +47,7 @@ class Uniform:
     def due(self, page: IntArray, now: float) -> FloatArray:  # noqa: ARG002 - due times are absolute
         """One interval after the last look; at discovery if there was none."""
         return self._ledger.due_after(page, self._interval)
+
+    def urgency(self, page: IntArray, now: float) -> FloatArray:
+        """Intervals since the last look."""
+        return self._ledger.urgency(page, self._interval, now)

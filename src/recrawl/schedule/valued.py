@@ -113,6 +113,18 @@ class Valued:
         interval = self._demand(self._ledger.rows(page)).intervals(self.price)
         return self._ledger.due_after(page, np.minimum(interval, self._longest))
 
+    def urgency(self, page: IntArray, now: float) -> FloatArray:
+        """Value of a visit now in units of the price, within the shortest and the longest interval. O(m)."""
+        longest = self._ledger.urgency(page, self._longest, now)
+        if self.price is None:
+            return longest
+        rows = self._ledger.rows(page)
+        elapsed = np.maximum(np.nan_to_num(now - self._ledger.last_look[rows]), 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            worth = np.nan_to_num(self._demand(rows).worth(elapsed) / self.price, nan=0.0, posinf=np.inf)
+        worth = np.where(elapsed < self._shortest, np.minimum(worth, elapsed / self._shortest), worth)
+        return np.where(np.isinf(longest), np.inf, np.maximum(worth, longest))
+
     # -- inside -------------------------------------------------------------------------------
 
     @property
