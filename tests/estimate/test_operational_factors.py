@@ -47,16 +47,18 @@ def test_a_planted_cluster_factor_is_recovered():
     rate = np.full(pages, 1 / (25 * DAY))
     raw = Poisson().times(rate * 8.0, START, end, rng)
     row = raw.row_of_event()
-    busy = (cluster[row] == 2) & (raw.times >= START + 90 * DAY) & (raw.times < START + 96 * DAY)
+    busy = (cluster[row] == 2) & (raw.times >= START + 90 * DAY) & (raw.times < START + 120 * DAY)
     changes = raw.where(busy | (rng.random(len(row)) < 1 / 8))
     histories = seen(changes, np.full(pages, START), end, Regular(5 * DAY), rng)
-    tempo = fit(histories, one_place(pages, clusters=4), [Factor.CLUSTERS])
+    tempo = fit(histories, one_place(pages, clusters=4), [Factor.CLUSTERS], rounds=15)
     time = tempo.time()
-    middle = np.full(4, START + 93 * DAY)
-    assert time.speed(np.arange(4), middle)[2] == pytest.approx(8.0, rel=0.35)
-    assert (time.speed(np.array([0, 1, 3]), middle[:3]) < 2.0).all()
-    busy_time = time.elapsed(np.arange(4), middle - 3 * DAY, middle + 3 * DAY)
-    assert busy_time[2] > 4 * busy_time[[0, 1, 3]].max()
+    middle = np.full(4, START + 105 * DAY)
+    every, month = np.arange(4), 30 * DAY
+    busy_time = time.elapsed(every, middle - month / 4, middle + month / 4) / (month / 2)
+    usual = time.elapsed(every, np.full(4, START + month), np.full(4, START + 80 * DAY)) / (50 * DAY)
+    # What a busy month adds to the mean rate of the cluster is in the rates; so only proportions can be recovered.
+    assert (busy_time / usual)[2] == pytest.approx(8.0, rel=0.25)
+    np.testing.assert_allclose((busy_time / usual)[[0, 1, 3]], 1.0, atol=0.35)
 
 
 def test_a_planted_age_effect_is_recovered():
@@ -67,7 +69,7 @@ def test_a_planted_age_effect_is_recovered():
     rate = rng.gamma(2.0, 0.5, pages) / (60 * DAY)
     changes = stepped(rate, factor, born, end, rng)
     histories = seen(changes, born, end, Irregular(4 * DAY, 0.7), rng)
-    learned = fit(histories, one_place(pages, born), [Factor.AGE]).time().age.factor
+    learned = fit(histories, one_place(pages, born), [Factor.AGE], rounds=15).time().age.factor
     assert learned[3] == pytest.approx(1.0)
     relative = learned / learned[2]
     assert relative[0] == pytest.approx(10.0, rel=0.3)
@@ -83,8 +85,8 @@ def test_planted_bursts_are_found_and_their_absence_too():
     found = {}
     for name, law in (("bursts", Bursts(4.0, 2 * DAY)), ("none", Poisson())):
         histories = seen(law.times(rate, START, end, rng), born, end, Regular(2 * DAY), rng)
-        found[name] = fit(histories, one_place(pages), [Factor.BURSTS]).time().bursts.factor
-        assert found[name][-1] == pytest.approx(1.0)
+        found[name] = fit(histories, one_place(pages), [Factor.BURSTS], rounds=15).time().bursts.factor
+        assert found[name][-2] == pytest.approx(1.0)
     assert (found["bursts"][:2] > 4.0).all()
     np.testing.assert_allclose(found["none"], 1.0, rtol=0.2)
 
@@ -96,7 +98,7 @@ def test_a_planted_week_is_recovered():
     truth = np.array(law.hourly) / np.mean(law.hourly)
     changes = law.times(np.full(pages, 1 / (1.5 * DAY)), START, end, rng)
     histories = seen(changes, np.full(pages, START), end, Irregular(10 * HOUR, 0.8), rng)
-    hourly = fit(histories, one_place(pages), [Factor.WEEK], rounds=12).time().week.hourly[0]
+    hourly = fit(histories, one_place(pages), [Factor.WEEK], rounds=15).time().week.hourly[0]
     assert np.corrcoef(hourly, truth)[0, 1] > 0.85
     weekend = hourly[120:].mean() / hourly[:120].mean()
     assert weekend == pytest.approx(truth[120:].mean() / truth[:120].mean(), abs=0.12)
@@ -121,8 +123,8 @@ def test_one_detected_edit_makes_time_run_faster_for_its_siblings():
     every, start = np.arange(3), np.full(3, START)
     passed = tempo.time().elapsed(every, start, start + 3 * DAY)
     assert passed[1] == passed[0] > passed[2] > 3 * DAY
-    after = tempo.time().elapsed(every, start + 30 * DAY, start + 33 * DAY)
-    np.testing.assert_allclose(after, 3 * DAY, rtol=1e-9)
+    later = [tempo.time().elapsed(every, start + day * DAY, start + (day + 3) * DAY)[1] for day in (3, 9, 18, 600)]
+    assert passed[1] > later[0] > later[1] > later[2] > later[3] == 3 * DAY
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -147,6 +149,7 @@ def test_the_sums_over_bins_are_those_of_adding_bin_by_bin(seed):
     intensity = ClusterIntensity.of(host, START, START + 24 * DAY, width=3 * DAY)
     intensity.add(time, expected)
     exposure, changes = np.zeros((3, 8)), np.zeros((3, 8))
+    assert (intensity.exposure[:, 8:] < 1e-9).all()
     for b in range(8):
         low = np.clip(start, START + 3 * b * DAY, START + 3 * (b + 1) * DAY)
         high = np.clip(end, START + 3 * b * DAY, START + 3 * (b + 1) * DAY)
@@ -154,8 +157,8 @@ def test_the_sums_over_bins_are_those_of_adding_bin_by_bin(seed):
         cluster = time.cluster[looks.row]
         exposure[:, b] = np.bincount(cluster, x / factor[cluster, b], 3)
         changes[:, b] = np.bincount(cluster, x * expected.found, 3)
-    np.testing.assert_allclose(intensity.exposure, exposure, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(intensity.changes, changes, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(intensity.exposure[:, :8], exposure, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(intensity.changes[:, :8], changes, rtol=1e-6, atol=1e-9)
 
 
 def _mean_one(values):
@@ -168,7 +171,7 @@ def test_bins_are_made_as_time_goes_on_and_keep_what_they_know():
     before = intensity.factor()
     intensity.reach(START + 100 * DAY)
     assert intensity.end >= START + 100 * DAY
-    np.testing.assert_allclose(intensity.factor()[:, :3], before)
+    np.testing.assert_allclose(intensity.factor()[:, : before.shape[1]], before)
 
 
 def test_imports_and_the_beginning_have_unknown_age():

@@ -24,9 +24,9 @@ def clocks(rng: np.random.Generator, *, parts: str = "camb") -> OperationalTime:
         host=host,
         born=np.array([BEGIN - 5 * DAY, BEGIN, BEGIN + 11 * DAY, np.nan, -np.inf, BEGIN + 3.3 * DAY]),
         calendar=CalendarTable.of(BEGIN, 3 * DAY, factor, host, week) if "c" in parts else None,
-        age=StepTable(np.array([2.0, 5.0, 30.0]) * DAY, rng.uniform(0.1, 30.0, 4)) if "a" in parts else None,
+        age=StepTable(np.array([2.0, 5.0, 30.0]) * DAY, rng.uniform(0.1, 30.0, 5)) if "a" in parts else None,
         week=week,
-        bursts=StepTable(np.array([0.5, 4.0]) * DAY, rng.uniform(0.1, 30.0, 3)) if "b" in parts else None,
+        bursts=StepTable(np.array([0.5, 4.0]) * DAY, rng.uniform(0.1, 30.0, 4)) if "b" in parts else None,
     )
 
 
@@ -94,7 +94,7 @@ def test_neutral_factors_are_wall_time(gap_list):
     host = np.array([0, 1, 0])
     week = WeekTable(np.ones((2, 168)))
     time = clocks(np.random.default_rng(0))
-    ones = StepTable(np.array([2.0, 9.0]) * DAY, np.ones(3))
+    ones = StepTable(np.array([2.0, 9.0]) * DAY, np.ones(4))
     neutral = OperationalTime(
         time.cluster, host, time.born, CalendarTable.of(BEGIN, 3 * DAY, np.ones((3, 7)), host, week), ones, week, ones
     )
@@ -123,7 +123,7 @@ def test_outside_the_calendar_time_has_its_usual_pace():
     assert after.tolist() == [5 * DAY] * 2
 
 
-def test_unknown_age_is_the_last_step():
+def test_unknown_age_is_a_step_of_its_own():
     time = clocks(np.random.default_rng(5), parts="a")
     at = np.array([BEGIN, BEGIN])
     assert time.speed(np.array([3, 4]), at).tolist() == [time.age.factor[-1]] * 2

@@ -1,14 +1,19 @@
 r"""Shared intensity of a cluster: one bulk edit raises the belief in all siblings (a Cox process, algorithms §5).
 
 Pages of a cluster (a directory of a site) tend to be edited together. With s_c(b) the factor of cluster c in bin b of
-the calendar, A the expected changes and E the exposure there,
+the calendar, A the expected changes and E the exposure there, both smoothed over neighbouring bins with weights φ^|k|,
 
     site      g(b)   = (a_s + Σ_c A_c(b)) / (a_s + Σ_c E_c(b)),
     cluster   s_c(b) = (a_c·g(b) + A_c(b)) / (a_c + E_c(b)),
 
-so a cluster nobody looked at follows its site, a site nobody looked at goes at the usual pace, and the future does too
-(algorithms §7, "R"). A change found at one page raises s for the bins of its gap, and with it the operational time
-of every sibling that was not looked at since.
+so a cluster nobody looked at follows its site, a site nobody looked at goes at the usual pace (algorithms §7, "R"). A
+change found at one page raises s for the bins of its gap, and with it the operational time of every sibling that was
+not looked at since. Busy times last: what was found in one bin says something about the next, also about the next to
+come. The smoothing makes use of it (EM with a smoothing step, after Silverman, Jones, Wilson and Nychka 1990).
+
+The strengths and φ were set on five real sites (freebooks, uvarc, wcag, digitalgov, llvm): mean share of the log loss
+taken off 4 to 7 % with a_c = 1, a_s = 10 and bins on their own, 10.5 to 13 % with the best strengths and widths of such
+bins, 16 % with these. Strong priors lose because a bin of a slow cluster holds little exposure.
 
 Over whole bins a gap adds a constant, so it is entered as a difference at its two ends and summed once: O(looks +
 clusters · bins) a round, however long the gaps are.
@@ -32,8 +37,12 @@ BIN = 3 * DAY
 """Width of a bin of the calendar."""
 OWN_STRENGTH = 1.0
 """a_c: changes' worth of what the site says about a cluster."""
-SITE_STRENGTH = 10.0
+SITE_STRENGTH = 1.0
 """a_s: changes' worth of the usual pace, in what all clusters of a site say together."""
+PERSISTENCE = 0.5
+"""φ: how much of what a bin says holds for the next."""
+_AHEAD = 15
+"""Bins kept beyond the last look, over which what was found last fades."""
 _CELLS = 1 << 22
 """Clusters times bins that are summed at a time: bounds the memory beside the tables."""
 
@@ -51,12 +60,13 @@ class ClusterIntensity:
     exposure: FloatArray
     own_strength: float = OWN_STRENGTH
     site_strength: float = SITE_STRENGTH
+    persistence: float = PERSISTENCE
 
     @classmethod
     def of(cls, host: IntArray, begin: float, end: float, *, width: float = BIN) -> ClusterIntensity:
-        """Nothing known, with bins from ``begin`` (rounded down to a whole bin) to ``end``."""
+        """Nothing known, with bins from ``begin`` (rounded down to a whole bin) to some way past ``end``."""
         first = math.floor(begin / width) * width
-        shape = (len(host), max(math.ceil((end - first) / width), 1))
+        shape = (len(host), max(math.ceil((end - first) / width), 0) + _AHEAD)
         return cls(first, width, host, np.zeros(shape), np.zeros(shape))
 
     @property
@@ -65,22 +75,22 @@ class ClusterIntensity:
         return self.begin + self.width * int(self.changes.shape[1])
 
     def reach(self, end: float) -> None:
-        """Make sure there are bins up to ``end``; a quarter more are made, so that growing stays cheap."""
-        if end > self.end:
-            missing = int(np.ceil((end - self.end) / self.width))
+        """Make sure there are bins past ``end``; a quarter more are made, so that growing stays cheap."""
+        missing = math.ceil((end - self.end) / self.width) + _AHEAD
+        if missing > 0:
             more = np.zeros((len(self.host), missing + self.changes.shape[1] // 4))
             self.changes = np.concatenate([self.changes, more], axis=1)
             self.exposure = np.concatenate([self.exposure, more], axis=1)
 
     def factor(self) -> FloatArray:
         """The factor s of each cluster and bin. O(clusters · bins)."""
+        changes, exposure = self._smooth(self.changes), self._smooth(self.exposure)
         order = np.argsort(self.host, kind="stable")
         hosts, heads = np.unique(self.host[order], return_index=True)
-        changes = np.add.reduceat(self.changes[order], heads, axis=0)
-        exposure = np.add.reduceat(self.exposure[order], heads, axis=0)
-        site = (self.site_strength + changes) / (self.site_strength + exposure)
-        site = site[np.searchsorted(hosts, self.host)]
-        return np.asarray((self.own_strength * site + self.changes) / (self.own_strength + self.exposure))
+        everywhere = (np.add.reduceat(part[order], heads, axis=0) for part in (changes, exposure))
+        found, exposed = everywhere if len(hosts) else (changes, exposure)
+        site = ((self.site_strength + found) / (self.site_strength + exposed))[np.searchsorted(hosts, self.host)]
+        return np.asarray((self.own_strength * site + changes) / (self.own_strength + exposure))
 
     def table(self, week: WeekTable | None = None) -> CalendarTable:
         """The factors as they are known now, ready to measure time with. O(clusters · bins)."""
@@ -117,6 +127,15 @@ class ClusterIntensity:
         """Forget all looks: a new round of EM begins."""
         self.changes[:] = 0.0
         self.exposure[:] = 0.0
+
+    def _smooth(self, counts: FloatArray) -> FloatArray:
+        """Σ_k φ^|k| · counts(b + k), by one recursion forwards and one backwards. O(clusters · bins)."""
+        from scipy.signal import lfilter  # takes a third of a second to import
+
+        recursion = ([1.0], [1.0, -self.persistence])
+        after = lfilter(*recursion, counts, axis=1)
+        before = lfilter(*recursion, counts[:, ::-1], axis=1)[:, ::-1]
+        return np.asarray(after + before - counts)
 
     def _blocks(self, cluster: IntArray) -> list[slice]:
         """Cut sorted cluster numbers where a cluster begins, such that each block has few enough cells."""

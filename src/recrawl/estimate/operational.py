@@ -22,6 +22,8 @@ from recrawl.estimate.operational_pieces import Pieces, Steps, cut
 from recrawl.estimate.operational_tables import CalendarTable, StepTable, WeekTable
 from recrawl.model import AnyArray, FloatArray, Histories, IntArray
 
+_LONG_AGO = -1e15
+"""When a page changed last that was never found changed: so long ago that it makes no difference."""
 _BLOCK = 1 << 20
 """Gaps stretched at a time: bounds the memory of the steps between."""
 
@@ -35,7 +37,7 @@ class OperationalTime:
     host: IntArray
     """Host of each *cluster*, 0 … hosts − 1. Shape (clusters,)."""
     born: FloatArray
-    """When each page appeared; NaN where nobody knows. Such a page is as old as pages get. Shape (n,)."""
+    """When each page appeared; NaN where nobody knows. Shape (n,)."""
     calendar: CalendarTable | None = None
     """Shared intensity of each cluster."""
     age: StepTable | None = None
@@ -117,7 +119,8 @@ class OperationalTime:
         if self.age is not None:
             found.append(Steps(self.age, self.born[row]))
         if self.bursts is not None:
-            found.append(Steps(self.bursts, np.full(len(row), np.nan) if last_change is None else last_change))
+            known = np.full(len(row), np.nan) if last_change is None else last_change
+            found.append(Steps(self.bursts, np.nan_to_num(known, nan=_LONG_AGO)))
         return found
 
     def passed(self, row: IntArray, pieces: Pieces) -> FloatArray:

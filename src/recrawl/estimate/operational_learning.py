@@ -5,9 +5,10 @@ x/(1 − e^{−x}) changes are to be expected in the gap, spread over it in prop
 (algorithms §5). Dividing the expected changes by the exposure, piece by piece, is the EM step for any factor of a
 product of piecewise constant ones:
 
-    factor ← (a·prior + Σ expected changes) / (a + Σ λ·Λ/factor),
+    factor ← (a + Σ expected changes) / (a/prior + Σ λ·Λ/factor),
 
-with a the changes' worth of what the prior says. Over all looks it is one round of EM; look by look it is online EM.
+with a the changes that what was held before is worth. Over all looks this is one round of EM; look by look it is
+online EM.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class StepCounts:
     prior: FloatArray
     """The factors before any look."""
     strength: float
-    """How many expected changes the prior is worth, on each step."""
+    """How many changes the prior is worth, on each step."""
     changes: FloatArray
     exposure: FloatArray
     """Changes to be expected if the factor were 1."""
@@ -105,7 +106,7 @@ class StepCounts:
 
     def table(self) -> StepTable:
         """The factors as they are known now."""
-        raw = (self.strength * self.prior + self.changes) / (self.strength + self.exposure)
+        raw = (self.strength + self.changes) / (self.strength / self.prior + self.exposure)
         return StepTable(self.edges, raw / self.unit)
 
     def settle(self) -> None:

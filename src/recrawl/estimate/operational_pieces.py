@@ -37,7 +37,7 @@ class Pieces:
 def cut(start: FloatArray, end: FloatArray, steps: Sequence[Steps]) -> Pieces:
     """Cut gaps at the edges of all tables: O(pieces), in at most one round more than there are edges.
 
-    >>> week = StepTable(np.array([7.0]), np.array([2.0, 1.0]))
+    >>> week = StepTable(np.array([7.0]), np.array([2.0, 1.0, 1.0]))
     >>> pieces = cut(np.array([5.0, 8.0]), np.array([9.0, 9.0]), [Steps(week, np.array([0.0, 0.0]))])
     >>> pieces.gap.tolist(), pieces.start.tolist(), pieces.step[0].tolist()
     ([0, 1, 0], [5.0, 8.0, 7.0], [0, 1, 1])

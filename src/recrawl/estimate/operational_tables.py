@@ -27,18 +27,21 @@ class StepTable:
     edges: FloatArray
     """Ascending seconds since the event. Shape (k,)."""
     factor: FloatArray
-    """Before the first edge, between edges, after the last. Shape (k + 1,)."""
+    """Before the first edge, between edges, after the last; then that of pages whose event is not known.
+
+    Shape (k + 2,).
+    """
 
     def __post_init__(self) -> None:
-        if len(self.factor) != len(self.edges) + 1 or not bool((np.diff(self.edges) > 0).all()):
-            msg = "steps need ascending edges and one factor more than edges"
+        if len(self.factor) != len(self.edges) + 2 or not bool((np.diff(self.edges) > 0).all()):
+            msg = "steps need ascending edges and two factors more than edges"
             raise ValueError(msg)
 
     def step(self, origin: FloatArray, at: FloatArray) -> IntArray:
-        """The step each page is on at ``at``; the last one where the origin is not known (NaN, infinite)."""
+        """The step each page is on at ``at``; the last one, for good, where the origin is NaN or infinite."""
         known = np.isfinite(origin)
-        since = np.where(known, at - np.where(known, origin, 0.0), np.inf)
-        return np.asarray(np.searchsorted(self.edges, since, side="right"))
+        since = at - np.where(known, origin, at)
+        return np.where(known, np.searchsorted(self.edges, since, side="right"), len(self.edges) + 1)
 
     def next_edge(self, origin: FloatArray, step: IntArray) -> FloatArray:
         """When each page leaves its step; infinity on the last one."""

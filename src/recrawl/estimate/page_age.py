@@ -15,8 +15,8 @@ from recrawl.time import DAY
 
 EDGES = np.array([7.0, 30.0, 90.0, 365.0, 3 * 365.0]) * DAY
 """Up to a week, a month, three months, a year, three years, and older."""
-PRIOR = np.array([32.0, 4.3, 2.1, 1.0, 0.58, 0.36])
-"""Rates relative to that of a page in the rest of its first year."""
+PRIOR = np.array([32.0, 4.3, 2.1, 1.0, 0.58, 0.36, 0.36])
+"""Rates relative to that of a page in the rest of its first year; at last that of pages of unknown age."""
 STRENGTH = 10.0
 """Changes on a step that outweigh the prior."""
 _MANY = 20

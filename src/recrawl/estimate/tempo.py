@@ -194,8 +194,7 @@ def _sample(histories: Histories, places: Places) -> IntArray:
     share = min(_MOST_LOOKS / max(float(looks.sum()), 1.0), 1.0)
     number = np.arange(len(looks))
     keep = np.floor((number + 1) * share) > np.floor(number * share)
-    if not keep.any():
-        keep[int(looks.argmax())] = True
+    keep |= (looks == looks.max(initial=0.0)) & ~keep.any()
     return np.flatnonzero(keep[places.cluster])
 
 

@@ -22,7 +22,7 @@ from recrawl.estimate.operational_learning import Looks, StepCounts, expect
 from recrawl.estimate.operational_tables import WeekTable
 from recrawl.model import FloatArray, Histories, IntArray
 
-ROUNDS = 4
+ROUNDS = 3
 """Rounds of EM over all looks; each factor is learned in turn, given the others."""
 _FIRST_SHAPE = 0.5
 """Of the prior of a page's rate, before the pages say how alike they are (algorithms §5)."""
