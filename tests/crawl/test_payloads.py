@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from recrawl.crawl import payloads
 from recrawl.crawl.importing import Cleaning, Importer
 from recrawl.crawl.payloads import PayloadJudge
 from recrawl.crawl.trial import TrialSettings, run_trial
@@ -106,3 +107,53 @@ def test_a_version_without_bytes_is_not_forgotten(tmp_path):
         visits = store.visits()
         assert visits.verdict.tolist() == [Verdict.UNKNOWN, Verdict.CHANGED, Verdict.CHANGED, Verdict.CHANGED]
         assert visits.kinds[3] & ChangeKind.TEXT
+
+
+def test_a_page_with_very_many_captures_is_read_piece_by_piece(tmp_path, monkeypatch):
+    """The same visits, and never more captures at once than the bound, whatever the pages have."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    count, largest = 90, []
+
+    def read(_file, at):
+        return Capture("http://a.example/", 0.0, 200, head, f"<p>{at // 3}</p><a href=/{at // 5}>x</a>".encode())
+
+    def visits(name, bound):
+        monkeypatch.setattr(payloads, "_CAPTURES_AT_ONCE", bound)
+        with open_store(str(tmp_path / name), create=True) as store:
+            pages = store.discover(["http://a.example/", "http://a.example/b", "http://a.example/c"], 0.0)
+            page = np.repeat(pages, [count, 3, 4])
+            number = np.concatenate([np.arange(count), np.arange(3), np.arange(4)])
+            revisit = number % 7 == 6
+            store.add_captures(
+                Captures(
+                    page,
+                    number * DAY / 2 + np.where(number % 10 == 9, DAY / 2 - 30, 0),
+                    np.full(len(page), 200),
+                    ["warc/revisit" if again else "text/html" for again in revisit.tolist()],
+                    [bytes([at // 3]) * 20 for at in number.tolist()],
+                    np.full(len(page), 9),
+                    ["x.warc"] * len(page),
+                    number,
+                    np.full(len(page), 9),
+                )
+            )
+            Importer(store, VirtualClock(0.0)).judge()
+            in_pieces = payloads.captures_in_pieces
+
+            def watched(*arguments):
+                for piece in in_pieces(*arguments):
+                    largest.append(len(piece))
+                    yield piece
+
+            with monkeypatch.context() as patch:
+                patch.setattr(payloads, "captures_in_pieces", watched)
+                PayloadJudge(store, read, 60.0).judge(store.unread())
+            assert len(store.unread()) == 0
+            return rows(store)
+
+    whole = visits("whole.db", 10_000)
+    largest.clear()
+    assert visits("pieces.db", 8) == whole
+    assert max(largest) <= 8
+    assert sum(largest) == count + 7
+    assert len(whole) == count + 7 - (count - 1) // 10
