@@ -10,16 +10,15 @@ A file says in its schema what it holds (``recrawl.table``) and in which version
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from recrawl.errors import DiskFullError, InputError, require
-from recrawl.formats.disk import FULL
+from recrawl.errors import InputError, require
+from recrawl.formats.disk import complete_file
 from recrawl.model import VISIT_COLUMNS, AnyArray, ChangeKind, Histories, IntArray, Outcome, Verdict, Visits
 
 VERSION = 1
@@ -220,26 +219,10 @@ def _refuse(wrong: AnyArray, what: str, source: str) -> None:
 
 def _write(path: Path, table: Any) -> None:  # noqa: ANN401 - a pyarrow.Table
     parquet = require("pyarrow.parquet", "columns")
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     # Parquet guards its pages by checksums but not its footer: a damaged row count would go unnoticed.
     table = table.replace_schema_metadata({**table.schema.metadata, b"recrawl.rows": str(table.num_rows)})
-    try:
-        with part.open("wb") as file:
-            parquet.write_table(table, file, compression="zstd", write_page_checksum=True)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        if error.errno in FULL:
-            raise DiskFullError(f"{path}: the disk is full.", "Free some space and write it again.") from error
-        raise InputError(
-            f"it cannot be written ({error.strerror or error})",
-            "Check the folder and its permissions.",
-            source=str(path),
-        ) from error
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
+    with complete_file(path) as file:
+        parquet.write_table(table, file, compression="zstd", write_page_checksum=True)
 
 
 @contextmanager
