@@ -43,6 +43,7 @@ PERSISTENCE = 0.5
 """φ: how much of what a bin says holds for the next."""
 _AHEAD = 15
 """Bins kept beyond the last look, over which what was found last fades."""
+_NOTHING = 1e-17
 _CELLS = 1 << 22
 """Clusters times bins that are summed at a time: bounds the memory beside the tables."""
 
@@ -129,13 +130,10 @@ class ClusterIntensity:
         self.exposure[:] = 0.0
 
     def _smooth(self, counts: FloatArray) -> FloatArray:
-        """Σ_k φ^|k| · counts(b + k), by one recursion forwards and one backwards. O(clusters · bins)."""
-        from scipy.signal import lfilter  # takes a third of a second to import
-
-        recursion = ([1.0], [1.0, -self.persistence])
-        after = lfilter(*recursion, counts, axis=1)
-        before = lfilter(*recursion, counts[:, ::-1], axis=1)[:, ::-1]
-        return np.asarray(after + before - counts)
+        """Σ_k φ^|k| · counts(b + k). O(clusters · bins)."""
+        after = _fading(counts, self.persistence)
+        before = _fading(counts[:, ::-1], self.persistence)[:, ::-1]
+        return after + before - counts
 
     def _blocks(self, cluster: IntArray) -> list[slice]:
         """Cut sorted cluster numbers where a cluster begins, such that each block has few enough cells."""
@@ -170,6 +168,20 @@ class ClusterIntensity:
         level = np.cumsum(rises.reshape(clusters, bins), axis=1)
         # Sums of differences leave a rounding error where nothing is; it must not turn a count negative.
         return np.asarray(single.reshape(clusters, bins) + np.maximum(level, 0.0) * lengths)
+
+
+def _fading(counts: FloatArray, persistence: float) -> FloatArray:
+    """Σ_{k≥0} φᵏ · counts(b − k): as Π_j (1 + φ^(2ʲ)·shift by 2ʲ), in a few steps over whole arrays.
+
+    >>> _fading(np.array([[8.0, 0.0, 0.0, 8.0]]), 0.5).tolist()
+    [[8.0, 4.0, 2.0, 9.0]]
+    """
+    out = counts.copy()
+    shift, share = 1, persistence
+    while shift < out.shape[1] and share > _NOTHING:
+        out[:, shift:] += share * out[:, :-shift].copy()
+        shift, share = 2 * shift, share * share
+    return out
 
 
 def _length(host: IntArray, start: FloatArray, end: FloatArray, week: WeekTable | None) -> FloatArray:
