@@ -36,6 +36,14 @@ def test_it_says_what_was_done_and_what_was_so(made):
         assert words in out
 
 
+def test_it_prints_true_and_estimated_rates_side_by_side(made):
+    _, out = made
+    table = out.partition("Time between changes of some pages")[2].partition("Picture:")[0]
+    assert table.count("about every ") == 8
+    for host in ("data", "office", "news"):
+        assert f"\n   {host} " in out
+
+
 def test_it_leaves_a_workspace_with_a_picture_and_archive_files(made):
     place, _ = made
     folder = place / "recrawl-demo"

@@ -131,6 +131,13 @@ def test_every_estimator_answers(rates, name):
     assert all(row["low"] <= row["high"] for row in rows if row["high"] is not None)
 
 
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name not in ("posterior", "gamma")])
+def test_of_a_log_every_point_estimator_says_changes_over_time(rates, name):
+    for row in rates(*AT_END, "--estimator", name, "--host", "log.org"):
+        assert np.isclose(row["changes_per_day"], row["changes"] / row["observed"] * DAY)
+        assert row["low"] < row["changes_per_day"] < row["high"]
+
+
 def test_point_estimators_come_with_likelihood_intervals(rates):
     rows = rates(*AT_END, "--estimator", "mle", "--limit", "100", "--sort", "unsure")
     widths = [row["high"] / row["low"] if row["high"] and row["low"] else np.inf for row in rows]
@@ -158,8 +165,13 @@ def test_hosts_and_sections_change_when_any_page_does(rates):
         "log.org": LOGGED,
     }
     pages = rates(*AT_END, "--limit", "100")
-    fastest = max(row["changes_per_day"] for row in pages if "news.org" in row["url"])
-    assert hosts["news.org"]["changes_per_day"] > fastest
+    for host, row in hosts.items():
+        own = [page for page in pages if host in page["url"]]
+        found, looks, days = sum(page["changes"] for page in own), row["looks"], row["observed"] / DAY
+        assert (row["changes"], looks) == (found, sum(page["looks"] for page in own))
+        # Looks hide some changes, so there are more than were found; they were every two days, so not many times more.
+        assert found / days < row["changes_per_day"] < 2.5 * found / days
+        assert row["low"] < row["changes_per_day"] < row["high"] < 2 * row["low"]
     of_host = [row["p_changed"] for row in pages if "docs.org" in row["url"]]
     assert np.isclose(hosts["docs.org"]["p_changed"], np.mean(of_host))
     assert hosts["log.org"]["exact"]
@@ -170,6 +182,15 @@ def test_hosts_and_sections_change_when_any_page_does(rates):
         "http://news.org/back/",
         "http://news.org/front/",
     ]
+
+
+@pytest.mark.parametrize("name", ["naive", "mle", "moment", "gamma"])
+def test_every_estimator_knows_groups(rates, name):
+    for row in rates(*AT_END, "--by", "host", "--estimator", name):
+        assert row["low"] <= row["changes_per_day"] <= row["high"] < 2 * row["low"]
+    [quiet] = rates("--kind", "existence", "--by", "host", "--estimator", "naive", "--host", "docs.org")
+    assert (quiet["changes"], quiet["changes_per_day"], quiet["low"]) == (0, 0.0, 0.0)
+    assert quiet["in_words"].startswith("not seen to change; less often than every ")
 
 
 def test_at_knows_nothing_of_what_came_later(rates):

@@ -29,6 +29,13 @@ A_MONDAY = 1_789_948_800.0
 """Demos begin on a Monday, so that a web with the same seed has the same weeks."""
 MEDIAN_CHANGES_PER_DAY, SPREAD = 0.05, 2.2
 """The median page changes every three weeks; one in six pages nine times as often, or as seldom."""
+LAWS = {
+    "data": "where changes come by pure chance",
+    "office": "where they come in working hours",
+    "news": "where one visit sees one change of a burst",
+}
+"""How the hosts of the living web change."""
+PAGES_SHOWN = 8
 EXAMPLES = """
 recrawl demo                               four virtual weeks in under a minute
 recrawl demo --pages 300 --visits-per-day 600
@@ -45,6 +52,8 @@ class Demo:
     """The same web crawled with as many visits, but every page equally often."""
     page: IntArray
     """Pages of ``ours`` that were seen: robots.txt forbids some."""
+    url: list[str]
+    """Of these pages."""
     rate: FloatArray
     """Their true rates, changes per second."""
     belief: Belief
@@ -81,6 +90,7 @@ def demo(
     title = f"{len(result.ours.page)} pages, {len(result.ours.visits):,} visits in {days:g} days"
     draw(_picture(result), picture, title)
     _print_table(result, console)
+    _print_rates(result, console)
     typer.echo(f"\nPicture: {picture}\nWorkspace: {folder}\n\nLook further:")
     for command in ("status", "rates", "list visits"):
         typer.echo(f"  {command_name()} {command} -w {folder}")
@@ -151,10 +161,11 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
         even, _ = crawl("every page equally often", make_workspace(Path(scratch) / "even", as_many))
     with workspace.open_store() as store:
         known = learn(store)
-    seen = np.isin(ours.page, known.histories.page)
-    page = ours.page[seen]
+        seen = np.isin(ours.page, known.histories.page)
+        page = ours.page[seen]
+        urls = store.urls(page)
     belief = known.belief.take(np.searchsorted(known.histories.page, page))
-    return Demo(ours, even, page, ours.rate[seen], belief, policy.price)
+    return Demo(ours, even, page, urls, ours.rate[seen], belief, policy.price)
 
 
 def _picture(result: Demo) -> TrialPicture:
@@ -227,8 +238,47 @@ def _rows(result: Demo) -> list[tuple[str, str, str]]:
         ),
         ("rates right within", f"× {error.median_factor:.1f}", "for half of the pages"),
         ("true rate in 90 % interval", _percent(covered), "of pages"),
+        *_coverage_by_host(result),
         ("price of a visit", format_duration(result.price or float("nan")), "of freshness it had to bring in the end"),
     ]
+
+
+def _coverage_by_host(result: Demo) -> list[tuple[str, str, str]]:
+    """The same for each host: intervals promise to cover where changes come by chance, and bursts break the promise."""
+    import numpy as np
+
+    from recrawl.assess.rates import coverage
+
+    host = np.array([url.partition("://")[2].partition(".")[0] for url in result.url])
+    rows = []
+    for name, law in LAWS.items():
+        pages = np.flatnonzero(host == name)
+        covered = coverage(result.belief.take(pages), result.rate[pages], np.array([0.9]))[0]
+        rows.append((f"  {name}", _percent(covered), law))
+    return rows
+
+
+def _print_rates(result: Demo, console: Console) -> None:
+    """Some pages, from the one that changes most often to the one that changes least: the truth and the estimate."""
+    import numpy as np
+    from rich.table import Table
+
+    from recrawl.cli.rates_words import in_words
+    from recrawl.time import format_duration
+
+    table = Table(title="\nTime between changes of some pages", title_justify="left", box=None)
+    table.add_column("page", no_wrap=True, overflow="ellipsis", max_width=26)
+    for heading in ("true", "estimated, 90 % interval", ""):
+        table.add_column(heading, no_wrap=True)
+    order = np.argsort(-result.rate, kind="stable")
+    chosen = order[np.linspace(0, len(order) - 1, min(PAGES_SHOWN, len(order))).astype(int)]
+    middle, low, high = (result.belief.take(chosen).quantile(q) for q in (0.5, 0.05, 0.95))
+    for row, times in zip(chosen.tolist(), np.stack([1 / middle, 1 / high, 1 / low]).T.tolist(), strict=True):
+        true = 1 / float(result.rate[row])
+        mark = "" if times[1] <= true <= times[2] else "outside"
+        host, _, path = result.url[row].partition("://")[2].partition("/")
+        table.add_row(f"{host.partition('.')[0]}/{path}", format_duration(true), in_words(*times), mark)
+    console.print(table)
 
 
 def _percent(share: float) -> str:

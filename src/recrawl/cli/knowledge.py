@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from recrawl.errors import InputError
 from recrawl.estimate.estimator import Estimate, Estimator, Evidence, estimate
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
+from recrawl.estimate.point import PointBelief
 from recrawl.model import Belief, BoolArray, ChangeKind, FloatArray, Histories, IntArray
 from recrawl.model.arrays import offsets_of
 from recrawl.predict.clusters import UrlClusters
@@ -67,7 +68,20 @@ class Knowledge:
 def learn(store: Store, span: Span | None = None, estimator: Estimator | None = None) -> Knowledge:
     """Beliefs about all pages that were seen, by the default estimator unless another is given."""
     lesson = lesson_of(store, span or Span())
-    return Knowledge(lesson, estimate(estimator or ESTIMATORS[DEFAULT], lesson.evidence))
+    return Knowledge(lesson, estimate_from(lesson, estimator or ESTIMATORS[DEFAULT]))
+
+
+def estimate_from(lesson: Lesson, estimator: Estimator) -> Estimate:
+    """What an estimator makes of a lesson. Of a log, every formula for a single rate says X/T, its most likely one.
+
+    Formulas for looks at equal gaps, or that compare expected with found changes, make no sense of a log otherwise.
+    """
+    found = estimate(estimator, lesson.evidence)
+    if not isinstance(found.belief, PointBelief) or not bool(lesson.exact.any()):
+        return found
+    histories = lesson.histories
+    logged = histories.changes() / np.where(lesson.exact, histories.observed(), 1.0)
+    return replace(found, belief=PointBelief(np.where(lesson.exact, logged, found.belief.rate)))
 
 
 def lesson_of(store: Store, span: Span) -> Lesson:

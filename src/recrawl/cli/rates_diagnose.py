@@ -13,7 +13,7 @@ from recrawl.assess.poisson_verdict import pattern_of, sentences
 from recrawl.assess.rates_spread import LogNormalFit, fit_lognormal
 from recrawl.cli.knowledge import host_id
 from recrawl.cli.rates_question import By, Question
-from recrawl.cli.rates_table import Rows, rows_for
+from recrawl.cli.rates_rows import Rows, grouped, rows_for
 from recrawl.model import BoolArray, FloatArray
 from recrawl.show.rates import DiagnosisPicture, RateSample, draw_diagnosis
 from recrawl.store.base import Store
@@ -40,19 +40,20 @@ def investigate(store: Store, question: Question) -> Findings:
     """Everything ``--diagnose`` says, from the visits the question is about."""
     rng = np.random.default_rng(SEED)
     rows = rows_for(store, replace(question, by=By.PAGE))
-    kept = rows.looks() >= question.min_looks
+    kept = rows.looks >= question.min_looks
     host = host_id(store, question.host)
     if host is not None:
         kept &= rows.host == host
-    diagnosis = diagnose(rows.histories.take(kept), rng, exact=rows.exact[kept])
-    by_host = rows_for(store, replace(question, by=By.HOST))
+    diagnosis = diagnose(rows.lesson.histories.take(kept), rng, exact=rows.exact[kept])
+    ids, label = np.unique(rows.host, return_inverse=True)
+    by_host = grouped(rows, label.astype(np.int64), [str(one) for one in ids.tolist()])
     pages, hosts = _changed_rates(rows, kept), _changed_rates(by_host, np.ones(len(by_host), np.bool_))
     return Findings(diagnosis, fit_lognormal(pages, rng), fit_lognormal(hosts, rng), 1.0 / pages, 1.0 / hosts)
 
 
 def _changed_rates(rows: Rows, kept: BoolArray) -> FloatArray:
     """Estimated rates of the rows that changed at least once, per second: of the others only bounds are known."""
-    rates = rows.belief.quantile(0.5)[kept & (rows.histories.changes() > 0)]
+    rates = rows.rate[kept & (rows.changes > 0)]
     return rates[(rates > 0) & np.isfinite(rates)]
 
 
