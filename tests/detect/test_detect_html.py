@@ -118,7 +118,9 @@ fragments = st.sampled_from(
 
 @given(st.lists(fragments, max_size=30))
 def test_noisy_elements_nest_in_any_way(parts):
-    read_html("".join(parts), URL)
+    page = read_html("".join(parts), URL)
+    assert page.text == " ".join(page.text.split())
+    assert {link.url for link in page.links} <= {"http://example.org/x"}
 
 
 @pytest.mark.parametrize("selector", [selector for group in ELEMENT_RULES.values() for selector in group])

@@ -238,4 +238,7 @@ def test_mutated_files_never_crash(tmp_path, data, where, put):
     place = int(where * len(data))
     path = tmp_path / "fuzzed"
     path.write_bytes(data[:place] + put + data[place + len(put) :])
-    index(path)
+    rows, report, told = index(path)
+    assert report.bad == len(told)
+    assert rows or told or report.skipped
+    assert all(error.source == str(path) for error in told)

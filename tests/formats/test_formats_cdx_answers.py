@@ -147,5 +147,10 @@ values = st.recursive(
     | st.text(alphabet='[]{}",\n a1', max_size=40).map(str.encode)
 )
 def test_no_bytes_can_stop_it(data):
+    told: list[InputError] = []
+    report = Report(on_bad=told.append)
     with suppress(InputError):  # it is refused as a whole
-        read(data, Report())
+        found, _ = read(data, report)
+        assert all(row["url"] for row in found)
+    assert report.bad == len(told)
+    assert all(0 <= error.position <= len(data) for error in told)

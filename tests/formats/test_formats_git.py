@@ -96,6 +96,9 @@ def test_a_repository_without_commits_has_no_pages(site):
     assert (found.urls, len(found.page), len(found.changes())) == ((), 0, 0)
     assert found.tables()["pages"].num_rows == 0
     assert list(found.changes().batches()) == []
+    report = Report()
+    read_git(site.folder, PathRule(BASE), report=report)
+    assert report.skipped == {"a repository without commits": 1}
 
 
 def test_what_is_no_repository_gets_its_sentence(tmp_path, site):

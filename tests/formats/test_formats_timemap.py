@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 import tracemalloc
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -300,8 +299,17 @@ def test_absurd_json_does_no_harm(data):
 
 @given(st.binary(max_size=200) | st.lists(fragments, max_size=12).map(lambda parts: "".join(parts).encode()))
 def test_any_bytes_end_in_a_map_or_a_sentence(data):
-    with suppress(InputError):
-        read_timemap(data, "x", Report())
+    told: list[InputError] = []
+    report = Report(on_bad=told.append)
+    found, refused = TimeMap(()), "not a TimeMap"
+    try:
+        found = read_timemap(data, "x", report)
+    except InputError as error:
+        refused = str(error)
+    assert all(one.original for one in found.mementos)
+    assert "not a TimeMap" in refused
+    assert report.bad == len(told)
+    assert all(0 <= error.position <= len(data) for error in told)
 
 
 # -- captures -------------------------------------------------------------------------------------

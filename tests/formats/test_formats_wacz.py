@@ -357,7 +357,7 @@ def test_a_damaged_file_is_told_and_nothing_else_happens(tmp_path, data):
         spoilt[data.draw(st.integers(0, len(spoilt) - 1))] = data.draw(st.integers(0, 255))
     path = tmp_path / "spoilt.wacz"
     path.write_bytes(spoilt[: data.draw(st.integers(0, len(spoilt)))] if data.draw(st.booleans()) else spoilt)
-    report = Report()
+    report, told = Report(), str(path)
     try:
         with WaczReader(path, report) as reader:
             reader.check(report)
@@ -365,8 +365,10 @@ def test_a_damaged_file_is_told_and_nothing_else_happens(tmp_path, data):
             for name in reader.names:
                 with reader.open(name) as stream:
                     stream.read()
-    except InputError:
-        pass
+    except InputError as error:
+        told = str(error)
+    assert str(path) in told
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["a.warc.gz", "spoilt.wacz", "whole.wacz"]
 
 
 @pytest.mark.big

@@ -247,10 +247,11 @@ def test_mutated_real_files_never_crash(tmp_path, data, changes):
         data = data[:place] + put + data[place + cut :]
     path = tmp_path / "fuzzed"
     path.write_bytes(data)
-    rows, _, _ = index(path)
+    rows, report, told = index(path)
+    assert report.bad == len(told)
     for row in rows:
         if row["offset"] != NO_SIZE:
-            read_capture(path, row["offset"])
+            assert read_capture(path, row["offset"]).time == row["time"]
 
 
 @in_a_folder
@@ -261,4 +262,7 @@ def test_mutated_real_files_never_crash(tmp_path, data, changes):
 def test_noise_never_crashes(tmp_path, data, start):
     path = tmp_path / "noise"
     path.write_bytes(start + data)
-    index(path)
+    rows, report, told = index(path)
+    assert rows == []
+    assert report.bad == len(told)
+    assert told or report.skipped

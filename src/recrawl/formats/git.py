@@ -44,14 +44,17 @@ def read_git(  # noqa: PLR0913 - a repository, and how to look at it
 ) -> Recording:
     """Read the history of a repository. Memory grows by events and pages, not by the length of the log.
 
-    ``report`` is told how many changes were to files that are no pages.
+    ``report`` is told how many changes were to files that are no pages, and that there are no commits at all.
 
     Raises:
         InputError: see ``read_commits``.
     """
-    replay = _Replay(rule)
+    replay, empty = _Replay(rule), True
     for commit in read_commits(folder, branch=branch, similarity=similarity):
         replay.take(commit)
+        empty = False
+    if report is not None and empty:
+        report.skip("a repository without commits")
     if report is not None and replay.passed_over:
         report.skip("a change to a file that is no page", replay.passed_over)
     return replay.recording(site or folder.resolve().name)

@@ -142,7 +142,7 @@ class _Index:
             self._told = True
             what = "records share one compressed stream and cannot be read alone"
             self._report.broken(
-                what, source=self._source, position=max(at, 0), remedy="Recompress it record by record."
+                what, source=self._source, position=max(self._before, 0), remedy="Recompress it record by record."
             )
         return self.rows.add(row)
 
