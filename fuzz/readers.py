@@ -31,6 +31,7 @@ with atheris.instrument_imports(include=["recrawl"]):
     from recrawl.formats.sitemap import read_claims
     from recrawl.formats.sniff import sniff_bytes
     from recrawl.formats.timemap import read_timemap
+    from recrawl.formats.timemap_stream import read_timemap_file
     from recrawl.formats.warc_reader import index_warc
     from recrawl.model import Capture
     from recrawl.urls import address
@@ -68,6 +69,7 @@ TARGETS: dict[str, Callable[[bytes], object]] = {
     "answer": _streamed(read_answer),
     "crawl-log": _streamed(read_crawl_log),
     "timemap": lambda data: read_timemap(data, "fuzz", Report()),
+    "timemap-file": _streamed(read_timemap_file),
     "sitemap": lambda data: list(read_claims(data, "fuzz", 0.0, Report())),
     "seeds": lambda data: read_seeds(data.decode("utf-8", "replace"), "fuzz"),
     "sniff": lambda data: sniff_bytes(data, "fuzz.gz"),
