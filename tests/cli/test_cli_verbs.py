@@ -189,7 +189,9 @@ def test_list_hosts_with_their_pages(run, lived_in):
 
 def test_the_limit_is_told(run, lived_in):
     result = run("list", "visits", "-w", "ws", "--limit", "5")
-    assert "5 of 43 shown" in result.stdout
+    assert "5 latest shown; --limit shows more" in result.stdout
+    assert "shown" not in run("list", "visits", "-w", "ws", "--limit", "43").stdout
+    assert "1 of " in run("list", "pages", "-w", "ws", "--limit", "1").stdout
     assert len(listed(run, "visits", "-w", "ws", "-n", "5")) == 5
 
 

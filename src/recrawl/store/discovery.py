@@ -11,7 +11,7 @@ from recrawl.model import FloatArray, IntArray, Page, Pages, Validators
 from recrawl.store import frontier
 from recrawl.store.database import Session
 from recrawl.store.statements import NOT_HELD
-from recrawl.store.validators import from_row, to_columns
+from recrawl.store.validators import from_row, no_validators
 from recrawl.store.values import Hosts
 from recrawl.urls import Address, address
 
@@ -65,7 +65,7 @@ def add(session: Session, new: dict[bytes, Address], now: float, importance: flo
         [page.key for page in pages],
         list(new),
         *(np.full(len(pages), value, np.float64) for value in (importance, 1.0, now)),
-        *to_columns([Validators()] * len(pages)),
+        *no_validators(len(pages)),
     )
     # Ids only grow: what is new here lies behind what was there, perhaps among pages that others add at this moment.
     added = {name: page for name, page in session.rows(session.statements.pages_after, last) if name in new}

@@ -24,6 +24,20 @@ def to_columns(values: Sequence[Validators]) -> list[Column]:
     ]
 
 
+def no_validators(count: int) -> list[Column]:
+    """The columns of so many pages that said nothing yet: as ``to_columns`` makes them, without looking at each."""
+    none = Validators()
+    return [
+        [none.etag] * count,
+        [none.last_modified] * count,
+        [none.digest] * count,
+        [none.text_digest] * count,
+        [none.mime] * count,
+        np.full(count, none.gone, np.int16),
+        np.full(count, none.links_read_at, np.float64),
+    ]
+
+
 def from_row(row: Sequence[Any]) -> Validators:
     """The validators in one row of these columns."""
     etag, last_modified, digest, text_digest, mime, gone, links_read_at = row
