@@ -23,6 +23,7 @@ from recrawl.estimate.operational_learning import Looks
 from recrawl.estimate.page_age import known_births
 from recrawl.estimate.tempo import SPLIT, choose, held_out_loss, mean_and_error
 from recrawl.estimate.tempo_state import Factor, Places
+from recrawl.estimate.weekly_profile import LONGEST
 from recrawl.formats.changes import Change, ChangeLog
 from recrawl.formats.dataset import read_dataset
 from recrawl.model import FloatArray, Histories
@@ -47,6 +48,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="collections, with commas between")
     parser.add_argument("--schedule", default="weekly,irregular", help=", ".join(SCHEDULES))
     parser.add_argument("--pages", type=int, default=MOST_PAGES, help="pages of a collection, at most")
+    parser.add_argument("--batch", type=float, default=1.0, help="days after which looks are known to other pages")
     options = parser.parse_args()
     heads = [*(factor.value for factor in Factor), "all", "chosen"]
     print(
@@ -56,7 +58,7 @@ def main() -> None:
     for name, truth, urls in collections(options.data):
         if not only or name in only:
             for schedule in options.schedule.split(","):
-                _line(name, schedule, truth, urls, options.pages)
+                _line(name, schedule, truth, urls, options)
 
 
 def collections(data: Path) -> Iterator[tuple[str, Truth, tuple[str, ...]]]:
@@ -91,11 +93,11 @@ def truth_of(log: ChangeLog) -> tuple[Truth, list[int]]:
     return Truth(born, died, changes, start, end).take(rows).merged(HOUR), rows.tolist()
 
 
-def _line(name: str, schedule: str, truth: Truth, urls: tuple[str, ...], most: int) -> None:
+def _line(name: str, schedule: str, truth: Truth, urls: tuple[str, ...], options: argparse.Namespace) -> None:
     began = time.process_time()
     clusters = UrlClusters()
     cluster = clusters.add(urls)
-    keep = np.flatnonzero(_some_clusters(cluster, most))
+    keep = np.flatnonzero(_some_clusters(cluster, options.pages))
     truth, cluster = truth.take(keep), cluster[keep]
     ids, cluster = np.unique(cluster, return_inverse=True)
     places = Places(cluster.astype(np.int64), clusters.host[ids], known_births(truth.born, truth.start))
@@ -105,12 +107,14 @@ def _line(name: str, schedule: str, truth: Truth, urls: tuple[str, ...], most: i
     split = float(np.sort(looks.end)[int(SPLIT * (len(looks) - 1))])
     later = looks.take(looks.end > split)
     units = places.cluster[later.row] if len(np.unique(places.cluster)) > 9 else later.row
-    chosen, _, _ = choose(histories.window(-np.inf, split), places)
-    sets = [(factor,) for factor in Factor] + [tuple(Factor), chosen]
+    past = histories.window(-np.inf, split)
+    chosen, _, _ = choose(past, places)
+    able = tuple(f for f in Factor if f != Factor.WEEK or np.median(past.gaps) <= LONGEST)
+    sets = [(factor,) if factor in able else () for factor in Factor] + [able, tuple(f for f in able if f in chosen)]
     known: dict[tuple[Factor, ...], FloatArray] = {}
     for one in [(), *sets]:
         if one not in known:
-            known[one] = held_out_loss(histories, places, one, split)
+            known[one] = held_out_loss(histories, places, one, split, batch=options.batch * DAY)
     gains = [mean_and_error(known[()] - known[one], units) for one in sets]
     cells = "".join(f"{f'{1e3 * gain:.2f}±{1e3 * error:.2f}':>14}" for gain, error in gains)
     share = later.changed.mean()

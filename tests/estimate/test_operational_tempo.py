@@ -167,3 +167,14 @@ def test_errors_count_clusters_not_looks():
     assert mean == pytest.approx(0.2)
     assert error == pytest.approx(np.std([1.0, -1.0, 0.5, 0.3], ddof=1) / 2)
     assert mean_and_error(values, np.zeros(400, np.int64))[1] == np.inf
+
+
+def test_blocks_of_looks_give_what_all_looks_at_once_give(monkeypatch):
+    histories, places = steady(7)
+    whole = fit(histories, places, tuple(Factor)).time()
+    monkeypatch.setattr("recrawl.estimate.tempo_state._BLOCK", 1_000)
+    parts = fit(histories, places, tuple(Factor)).time()
+    np.testing.assert_allclose(parts.calendar.factor, whole.calendar.factor, rtol=1e-6)
+    np.testing.assert_allclose(parts.age.factor, whole.age.factor, rtol=1e-6)
+    np.testing.assert_allclose(parts.bursts.factor, whole.bursts.factor, rtol=1e-6)
+    np.testing.assert_allclose(parts.week.hourly, whole.week.hourly, rtol=1e-6)

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from scipy import special
 
-from recrawl.estimate import bursts, page_age, weekly_profile
+from recrawl.estimate import bursts, page_age
 from recrawl.estimate.cluster_intensity import ClusterIntensity
+from recrawl.estimate.empirical_bayes import vague
 from recrawl.estimate.operational import OperationalTime
 from recrawl.estimate.operational_learning import Looks, StepCounts, expect
-from recrawl.estimate.operational_tables import WeekTable
+from recrawl.estimate.weekly_profile import WeekCounts
 from recrawl.model import FloatArray, Histories, IntArray
 
 ROUNDS = 3
 """Rounds of EM over all looks; each factor is learned in turn, given the others."""
+_BLOCK = 1 << 20
+"""Looks that a step of EM works on at a time."""
 _FIRST_SHAPE = 0.5
 """Of the prior of a page's rate, before the pages say how alike they are (algorithms §5)."""
 _SHAPES = (0.05, 1e3)
@@ -68,74 +72,116 @@ class Tempo:
     clusters: ClusterIntensity | None
     age: StepCounts | None
     bursts: StepCounts | None
-    week: WeekTable | None
+    week: WeekCounts | None
 
     def time(self) -> OperationalTime:
         """Operational time as it is known now. O(clusters · bins)."""
+        week = None if self.week is None else self.week.table()
         return OperationalTime(
             self.places.cluster,
             self.places.host,
             self.places.born,
-            calendar=None if self.clusters is None else self.clusters.table(self.week),
+            calendar=None if self.clusters is None else self.clusters.table(week),
             age=None if self.age is None else self.age.table(),
-            week=self.week,
+            week=week,
             bursts=None if self.bursts is None else self.bursts.table(),
         )
 
     def fold(self, looks: Looks, rates: FloatArray) -> None:
         """Learn from new looks by online EM: O(looks + clusters · bins).
 
-        ``rates[k]`` is what was believed, before look k, of the rate of its page per operational second. The rhythm
-        of the week is left as it is: it moves slowly and is found anew by :func:`fit`.
+        ``rates[k]`` is what was believed, before look k, of the rate of its page per operational second.
         """
-        time = self.time()
+        self._add(self.time(), looks, rates, tuple(Factor))
+
+    def _add(self, time: OperationalTime, looks: Looks, rates: FloatArray, factors: Collection[Factor]) -> None:
         expected = expect(time, looks, rates)
-        if self.clusters is not None:
+        if self.clusters is not None and Factor.CLUSTERS in factors:
             self.clusters.add(time, expected)
         steps = iter(expected.pieces.step)
-        for counts, held in ((self.age, time.age), (self.bursts, time.bursts)):
+        for factor, counts, held in ((Factor.AGE, self.age, time.age), (Factor.BURSTS, self.bursts, time.bursts)):
             if counts is not None and held is not None:
-                counts.add(next(steps), held, expected)
+                step = next(steps)
+                if factor in factors:
+                    counts.add(step, held, expected)
+        if self.week is not None and Factor.WEEK in factors:
+            self.week.add(time, looks, expected)
+
+    def learn(self, blocks: Iterable[Looks], rates: FloatArray, factor: Factor) -> None:
+        """One step of EM for one factor over all looks, given the rates of all pages and the other factors."""
+        time = self.time()
+        counts = {
+            Factor.CLUSTERS: self.clusters,
+            Factor.AGE: self.age,
+            Factor.BURSTS: self.bursts,
+            Factor.WEEK: self.week,
+        }[factor]
+        if counts is None:
+            return
+        counts.clear()
+        for looks in blocks:
+            self._add(time, looks, rates[looks.row], (factor,))
+        if isinstance(counts, StepCounts):
+            counts.settle()
 
 
 def fit(histories: Histories, places: Places, factors: Collection[Factor], *, rounds: int = ROUNDS) -> Tempo:
     """Learn the given factors from all looks: rates, then each factor given the others, ``rounds`` times.
 
-    O(looks + clusters · bins) for each of these steps. Row i of the histories is page i of the places.
+    O(looks + clusters · bins) for each of these steps, with memory for a block of looks beside the tables. Row i of
+    the histories is page i of the places.
     """
     if len(histories) != len(places.cluster):
         msg = f"there are {len(places.cluster)} places, the histories have {len(histories)} rows"
         raise ValueError(msg)
-    looks = Looks.of(histories)
-    tempo = _blank(looks, places, factors)
-    if not factors or not len(looks):
+    tempo = _blank(histories, places, factors)
+    if not factors or not len(histories.gaps):
         return tempo
-    rates, shape = np.full(len(histories), _pooled(looks)), _FIRST_SHAPE
+    blocks = _Blocks(histories)
+    rates, shape = np.full(len(histories), float(vague(histories).mean()[0])), _FIRST_SHAPE
     for _ in range(rounds):
-        rates, shape = _learn_rates(tempo, looks, rates, shape)
-        _learn_factors(tempo, looks, rates[looks.row])
+        rates, shape = _learn_rates(tempo, blocks, rates, shape)
+        for factor in factors:
+            tempo.learn(blocks, rates, factor)
     return tempo
 
 
-def _blank(looks: Looks, places: Places, factors: Collection[Factor]) -> Tempo:
-    hosts = int(places.host.max(initial=-1)) + 1
-    begin, end = (float(looks.start.min()), float(looks.end.max())) if len(looks) else (0.0, 1.0)
+class _Blocks:
+    """The looks of some pages at a time, as often as asked for: bounds the memory of a step."""
+
+    def __init__(self, histories: Histories) -> None:
+        self._histories = histories
+        marks = np.arange(0, len(histories.gaps), _BLOCK)
+        cuts = np.unique(np.searchsorted(histories.offsets, marks, side="right") - 1)
+        self._cuts = [*cuts.tolist(), len(histories)]
+        self._only = Looks.of(histories) if len(self._cuts) == 2 else None  # noqa: PLR2004 - one block
+
+    def __iter__(self) -> Iterator[Looks]:
+        if self._only is not None:
+            yield self._only
+            return
+        for first, end in pairwise(self._cuts):
+            looks = Looks.of(self._histories.take(slice(first, end)))
+            yield replace(looks, row=looks.row + first)
+
+
+def _blank(histories: Histories, places: Places, factors: Collection[Factor]) -> Tempo:
+    seen = len(histories.gaps) > 0
+    begin, end = (np.nanmin(histories.first_visit), np.nanmax(histories.last_visit)) if seen else (0.0, 0.0)
+    week = None
+    if Factor.WEEK in factors:
+        host = places.host[places.cluster][histories.row_of_gap()]
+        week = WeekCounts.of(host, histories.gaps, int(places.host.max(initial=-1)) + 1)
     return Tempo(
         places,
-        clusters=ClusterIntensity.of(places.host, begin, end) if Factor.CLUSTERS in factors else None,
+        clusters=ClusterIntensity.of(places.host, float(begin), float(end)) if Factor.CLUSTERS in factors else None,
         age=page_age.nothing_seen() if Factor.AGE in factors else None,
         bursts=bursts.nothing_seen() if Factor.BURSTS in factors else None,
-        week=weekly_profile.neutral(hosts) if Factor.WEEK in factors else None,
+        week=week,
     )
 
 
-def _pooled(looks: Looks) -> float:
-    """One rate for all looks: eq. 4 with half a change added, so that it is never 0."""
-    n, found, observed = len(looks), int(looks.changed.sum()), float((looks.end - looks.start).sum())
-    return float(-np.log((n - found + 0.5) / (n + 1.0)) * n / observed)
-
-
-def _learn_rates(tempo: Tempo, looks: Looks, rates: FloatArray, shape: float) -> tuple[FloatArray, float]:
+def _learn_rates(tempo: Tempo, blocks: Iterable[Looks], rates: FloatArray, shape: float) -> tuple[FloatArray, float]:
     """One step of EM for the rates, given the factors, and for the shape a of their prior Gamma(a, a/λ₀).
 
     λ ← (a + expected changes)/(a/λ₀ + operational time), λ₀ the pooled rate of the cluster, shrunk by one change to
@@ -143,9 +189,12 @@ def _learn_rates(tempo: Tempo, looks: Looks, rates: FloatArray, shape: float) ->
     solved by Minka's formula to 1.5 %.
     """
     cluster = tempo.places.cluster
-    expected = expect(tempo.time(), looks, rates[looks.row])
-    changes = np.bincount(expected.row, expected.changes, len(rates))
-    passed = np.bincount(expected.row, expected.exposure, len(rates)) / rates
+    time = tempo.time()
+    changes, passed = np.zeros(len(rates)), np.zeros(len(rates))
+    for looks in blocks:
+        expected = expect(time, looks, rates[looks.row])
+        changes += np.bincount(expected.row, expected.changes, len(rates))
+        passed += np.bincount(expected.row, expected.exposure, len(rates)) / rates
     overall = (changes.sum() + 0.5) / passed.sum()
     together = np.bincount(cluster, changes) + 1.0
     typical = (together / (np.bincount(cluster, passed) + 1.0 / overall))[cluster]
@@ -155,19 +204,3 @@ def _learn_rates(tempo: Tempo, looks: Looks, rates: FloatArray, shape: float) ->
     spread = max(float(np.log(relative.mean()) - in_log.mean()), 1e-6)
     minka = (3.0 - spread + math.sqrt((spread - 3.0) ** 2 + 24.0 * spread)) / (12.0 * spread)
     return np.asarray(found / seen), min(max(minka, _SHAPES[0]), _SHAPES[1])
-
-
-def _learn_factors(tempo: Tempo, looks: Looks, rates: FloatArray) -> None:
-    """One step of EM for each factor in turn, given the rates of the pages looked at and the other factors."""
-    if tempo.clusters is not None:
-        time = tempo.time()
-        tempo.clusters.clear()
-        tempo.clusters.add(time, expect(time, looks, rates))
-    for position, counts in enumerate(filter(None, (tempo.age, tempo.bursts))):
-        held, expected = counts.table(), expect(tempo.time(), looks, rates)
-        counts.clear()
-        counts.add(expected.pieces.step[position], held, expected)
-        counts.settle()
-    if tempo.week is not None:
-        time = tempo.time()
-        tempo.week = weekly_profile.fit_week(time, looks, expect(time, looks, rates))

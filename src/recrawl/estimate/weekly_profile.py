@@ -7,12 +7,14 @@ median gap is longer keeps the neutral one. Within a piece of a gap the other fa
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from recrawl.estimate.operational import OperationalTime
 from recrawl.estimate.operational_learning import Expectation, Looks
 from recrawl.estimate.operational_tables import HOURS, WeekTable, locate_hour
-from recrawl.model import FloatArray, IntArray
+from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.time import DAY, HOUR
 
 LONGEST = 3 * DAY
@@ -21,38 +23,50 @@ STRENGTH = 5.0
 """Changes in an hour that outweigh the prior."""
 
 
-def neutral(hosts: int) -> WeekTable:
-    """Every hour like every other."""
-    return WeekTable(np.ones((hosts, HOURS)))
+@dataclass(slots=True)
+class WeekCounts:
+    """Changes and exposure of each host in each hour of the week. Mutable: looks are folded in."""
 
+    rhythmic: BoolArray
+    """Hosts that have a profile. Shape (hosts,)."""
+    changes: FloatArray
+    """Shape (hosts, 168)."""
+    exposure: FloatArray
 
-def rhythmic(time: OperationalTime, looks: Looks) -> IntArray:
-    """Hosts whose median gap is at most three days, ascending. O(looks log looks)."""
-    host = time.host[time.cluster[looks.row]]
-    order = np.lexsort((looks.end - looks.start, host))
-    hosts, heads, counts = np.unique(host[order], return_index=True, return_counts=True)
-    gap = (looks.end - looks.start)[order]
-    return np.asarray(hosts[gap[heads + (counts - 1) // 2] <= LONGEST])
+    @classmethod
+    def of(cls, host: IntArray, gap: FloatArray, hosts: int) -> WeekCounts:
+        """Nothing known. ``host[k]`` is the host of gap k: those with a short median gap may learn. O(n log n)."""
+        order = np.lexsort((gap, host))
+        found, heads, counts = np.unique(host[order], return_index=True, return_counts=True)
+        rhythmic = np.zeros(hosts, dtype=np.bool_)
+        rhythmic[found] = gap[order][heads + (counts - 1) // 2] <= LONGEST
+        return cls(rhythmic, np.zeros((hosts, HOURS)), np.zeros((hosts, HOURS)))
 
+    def table(self) -> WeekTable:
+        """The profiles as they are known now, each of mean 1."""
+        hourly = (STRENGTH + self.changes) / (STRENGTH + self.exposure)
+        return WeekTable(hourly / hourly.mean(axis=1, keepdims=True))
 
-def fit_week(time: OperationalTime, looks: Looks, expected: Expectation) -> WeekTable:
-    """One round of EM for the profiles of all hosts. O(pieces + hosts)."""
-    held = time.week
-    if held is None:
-        msg = "looks must be expected under a week, be it a neutral one"
-        raise ValueError(msg)
-    hosts, pieces = len(held.hourly), expected.pieces
-    host = time.host[time.cluster[expected.row]]
-    span = held.between(host, pieces.start, pieces.end)
-    short = (looks.end - looks.start)[pieces.gap] <= LONGEST
-    short &= (span > 0) & np.isin(host, rhythmic(time, looks))
-    rows = np.flatnonzero(short)
-    host, start, end = host[rows], pieces.start[rows], pieces.end[rows]
-    weight = expected.exposure[rows] / span[rows]
-    exposure = _hours(hosts, host, start, end, weight)
-    changes = _hours(hosts, host, start, end, weight * expected.found[rows]) * held.hourly
-    hourly = (STRENGTH + changes) / (STRENGTH + exposure)
-    return WeekTable(hourly / hourly.mean(axis=1, keepdims=True))
+    def add(self, time: OperationalTime, looks: Looks, expected: Expectation) -> None:
+        """Fold in looks; ``time`` is the operational time under which they were expected. O(pieces + hosts)."""
+        held, pieces = time.week, expected.pieces
+        if held is None:
+            msg = "looks must be expected under a week, be it a neutral one"
+            raise ValueError(msg)
+        host = time.host[time.cluster[expected.row]]
+        span = held.between(host, pieces.start, pieces.end)
+        short = (looks.end - looks.start)[pieces.gap] <= LONGEST
+        rows = np.flatnonzero(short & (span > 0) & self.rhythmic[host])
+        host, start, end = host[rows], pieces.start[rows], pieces.end[rows]
+        weight = expected.exposure[rows] / span[rows]
+        hosts = len(self.rhythmic)
+        self.exposure += _hours(hosts, host, start, end, weight)
+        self.changes += _hours(hosts, host, start, end, weight * expected.found[rows]) * held.hourly
+
+    def clear(self) -> None:
+        """Forget all looks: a new round of EM begins."""
+        self.changes[:] = 0.0
+        self.exposure[:] = 0.0
 
 
 def _hours(hosts: int, host: IntArray, start: FloatArray, end: FloatArray, weight: FloatArray) -> FloatArray:
