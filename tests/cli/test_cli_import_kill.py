@@ -17,7 +17,7 @@ from recrawl.store.base import Store
 from recrawl.store.open import open_store
 from recrawl.time import VirtualClock
 
-LISTED, PAGES, VERSIONS = 24_000, 400, 4
+LISTED, PAGES, VERSIONS = 50_000, 900, 4
 START = 1_400_000_000.0
 
 
@@ -73,20 +73,23 @@ def undisturbed(sources, new_workspace, tmp_path_factory):
     return everything(workspace)
 
 
-def noting(store: Store) -> bool:
-    return store.counts(0.0).captures > 0 and not len(store.visits())
+def noting(store: Store, index: str) -> bool:
+    mark = store.import_mark(index)
+    return mark is not None and not mark.finished
 
 
-def judging(store: Store) -> bool:
-    return len(store.visits()) > 0 and len(store.unjudged()) > 0
+def judging(store: Store, index: str) -> bool:
+    """Some pages are judged by digest, others wait."""
+    mark = store.import_mark(index)
+    return mark is not None and mark.finished and 0 < len(store.unjudged()) < LISTED
 
 
-def reading(store: Store) -> bool:
-    waiting = len(store.unread())
-    return not len(store.unjudged()) and 0 < waiting < LISTED
+def reading(store: Store, _index: str) -> bool:
+    """Some pages are judged by content, others wait."""
+    return 0 < len(store.unread()) < PAGES
 
 
-STAGES: dict[str, Callable[[Store], bool]] = {"noting": noting, "judging": judging, "reading": reading}
+STAGES: dict[str, Callable[[Store, str], bool]] = {"noting": noting, "judging": judging, "reading": reading}
 
 
 def kill_in(stage, sources, workspace):
@@ -94,8 +97,8 @@ def kill_in(stage, sources, workspace):
     process = start(sources, workspace)
     try:
         with open_store(workspace / "recrawl.db") as store:
-            while process.poll() is None and not STAGES[stage](store):
-                time.sleep(0.002)
+            while process.poll() is None and not STAGES[stage](store, str((sources / "a.cdx").resolve())):
+                time.sleep(0.01)
         return process.poll() is None
     finally:
         process.send_signal(signal.SIGKILL)
