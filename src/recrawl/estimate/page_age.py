@@ -2,7 +2,7 @@
 
 The rate falls by steps with the age of the page; the steps are learned from all pages together, beginning with what
 the histories of 25 sites said. A page that was there when the collection began, or that came with an import, has an
-age that nobody knows: it counts as old as pages get.
+age that nobody knows: such pages are a step of their own, which begins as that of the oldest.
 """
 
 from __future__ import annotations

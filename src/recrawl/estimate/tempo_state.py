@@ -59,7 +59,8 @@ class Places:
     """When each page appeared; NaN where nobody knows (``page_age.known_births``). Shape (n,)."""
 
     def __post_init__(self) -> None:
-        if len(self.born) != len(self.cluster) or int(self.cluster.max(initial=-1)) >= len(self.host):
+        known = (self.cluster >= 0) & (self.cluster < len(self.host))
+        if len(self.born) != len(self.cluster) or not bool(known.all()):
             msg = "every page needs a birth (NaN if unknown) and a cluster, and every cluster a host"
             raise ValueError(msg)
 
