@@ -269,6 +269,21 @@ def test_a_file_that_cannot_be_is_told_before_any_work(run, known):
     assert "Check the folder" in run("rates", "-w", known, "--plot", "nowhere/rates.png").stderr
 
 
+def test_diagnoses_and_comparisons_can_be_written_row_by_row(run, rates, known, tmp_path):
+    result = run("rates", "-w", known, "--diagnose", *AT_END, "-o", "d.csv")
+    assert "Page by page: d.csv" in result.stdout
+    with (tmp_path / "d.csv").open(encoding="utf-8", newline="") as file:
+        pages = list(csv.DictReader(file))
+    assert len(pages) == rates("--diagnose", *AT_END)["pages"]["tested"]
+    assert all(float(page["median_interval"]) > 0 and 0 < float(page["p_bursts"]) <= 1 for page in pages)
+    run("rates", "-w", known, "--compare", *AT_END, "-o", "c.parquet")
+    scores = pq.read_table(tmp_path / "c.parquet").to_pylist()
+    expected = rates("--compare", *AT_END)["estimators"]
+    assert [(row["estimator"], row["log_loss"], row["brier_high"]) for row in scores] == [
+        (score["name"], score["log_loss"][0], score["brier"][2]) for score in expected
+    ]
+
+
 @pytest.mark.parametrize("more", [(), ("--diagnose",), ("--by", "host")])
 @pytest.mark.parametrize("name", ["p.png", "p.svg"])
 def test_pictures(run, known, tmp_path, more, name):
@@ -297,6 +312,8 @@ def test_diagnose_says_what_is_so(run, rates, known):
 def test_diagnose_takes_the_filters(rates):
     found = rates("--diagnose", *AT_END, "--host", "log.org")
     assert found["pages"]["exact"] == found["pages"]["tested"] == LOGGED
+    fewer = rates("--diagnose", *AT_END, "--match", "/front/", "--min-looks", "50")
+    assert 0 < fewer["pages"]["tested"] <= NEWS // 2
     assert rates("--diagnose", *AT_END, "--window", "3d")["pattern"] == "unknown"
 
 
@@ -338,6 +355,7 @@ def test_compare_refuses_where_there_is_too_little(run, known):
         (("--window", "30"), "Write a number and a unit"),
         (("--host", "nwes.org"), "Did you mean 'news.org'?"),
         (("--diagnose", "--compare"), "Ask one after the other"),
+        (("--diagnose", "--by", "host"), "Leave it out"),
         (("--compare", "--plot", "x.png"), "Leave out --plot"),
     ],
 )

@@ -61,7 +61,7 @@ def rates(  # noqa: PLR0913 - one argument an option
         typer.Option("--limit", "-n", min=1, metavar="ROWS", help=f"At most so many rows; {_SHOWN} if printed."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a .csv or .parquet file instead.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the rows to a .csv or .parquet file.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture too: .png, .svg or .pdf.")] = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Say whether changes come by pure chance.")] = False,
@@ -80,7 +80,7 @@ def rates(  # noqa: PLR0913 - one argument an option
 
     --diagnose tests what all estimates rest on, that changes come by chance at a steady rate. It compares the pages
     with simulated ones that do, seen by the very same looks, and says in a sentence what it found. --plot then draws
-    how rates differ, the intervals between changes, and each page's median interval.
+    how rates differ, the intervals between changes, and each page's median interval; --output writes page by page.
 
     --compare lets every estimator foretell, at several moments of the past, what the next look at each page found.
     """
@@ -89,6 +89,8 @@ def rates(  # noqa: PLR0913 - one argument an option
 
     if diagnose and compare:
         raise InputError("--diagnose and --compare are two questions.", "Ask one after the other.")
+    if by is not By.PAGE and (diagnose or compare):
+        raise InputError(f"--by {by.value} is a question about rates.", "Leave it out: pages are what is tested.")
     if compare and plot:
         raise InputError("There is no picture of a comparison.", "Leave out --plot.")
     if output is not None:
@@ -110,9 +112,9 @@ def rates(  # noqa: PLR0913 - one argument an option
     )
     with place.open_store() as store:
         if diagnose:
-            _diagnose(store, question, plot, json_output=json_output)
+            _diagnose(store, question, output, plot, json_output=json_output)
         elif compare:
-            _compare(store, question, json_output=json_output)
+            _compare(store, question, output, json_output=json_output)
         else:
             _table(store, question, output, plot, json_output=json_output)
 
@@ -174,14 +176,17 @@ def _draw(columns: Columns, plot: Path, question: Question) -> None:
     draw_rates(RatesPicture(RateSample(f"{question.by.value}s", every), every, shortest, longest, title), plot)
 
 
-def _diagnose(store: Store, question: Question, plot: Path | None, *, json_output: bool) -> None:
+def _diagnose(store: Store, question: Question, output: Path | None, plot: Path | None, *, json_output: bool) -> None:
     from recrawl.assess.poisson_verdict import sentences
-    from recrawl.cli.rates_diagnose import draw, facts, investigate, table_rows
+    from recrawl.cli.rates_diagnose import columns, draw, facts, investigate, table_rows
+    from recrawl.cli.rates_output import write_columns
     from recrawl.cli.tables import print_json, print_table
 
     found = investigate(store, question)
     if plot is not None:
         draw(found, plot)
+    if output is not None:
+        write_columns(output, columns(store, found))
     if json_output:
         print_json(facts(found))
         return
@@ -189,15 +194,20 @@ def _diagnose(store: Store, question: Question, plot: Path | None, *, json_outpu
         typer.echo(sentence)
     typer.echo()
     print_table(("", "", ""), table_rows(found))
+    if output is not None:
+        typer.echo(f"Page by page: {output}")
     if plot is not None:
         typer.echo(f"Picture: {plot}")
 
 
-def _compare(store: Store, question: Question, *, json_output: bool) -> None:
-    from recrawl.cli.rates_compare import HEADINGS, compare_estimators, facts, rests_on, table_rows
+def _compare(store: Store, question: Question, output: Path | None, *, json_output: bool) -> None:
+    from recrawl.cli.rates_compare import HEADINGS, columns, compare_estimators, facts, rests_on, table_rows
+    from recrawl.cli.rates_output import write_columns
     from recrawl.cli.tables import print_json, print_table
 
     found = compare_estimators(store, question)
+    if output is not None:
+        write_columns(output, columns(found))
     if json_output:
         print_json(facts(found))
         return

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from recrawl.assess.rates_compare import MethodScore, compare, moments, next_looks
-from recrawl.cli.knowledge import host_id, lesson_of
+from recrawl.cli.knowledge import lesson_of
 from recrawl.cli.rates_question import Question
+from recrawl.cli.rates_rows import wanted_pages
 from recrawl.errors import InputError
 from recrawl.estimate.estimator import Evidence
 from recrawl.estimate.estimators import ESTIMATORS
@@ -49,11 +50,7 @@ def compare_estimators(store: Store, question: Question) -> Comparison:
     lesson = lesson_of(store, question.span)
     evidence = lesson.evidence
     # A log has no looks that could be foretold: it is written when something changes.
-    keep = ~lesson.exact & (lesson.histories.counts() + 1 >= question.min_looks)
-    host = host_id(store, question.host)
-    if host is not None:
-        keep &= evidence.levels[0] == host
-    rows = np.flatnonzero(keep)
+    rows = np.flatnonzero(~lesson.exact & wanted_pages(store, question, lesson))
     if len(rows) > MOST_PAGES:
         rows = rows[np.linspace(0, len(rows) - 1, MOST_PAGES).astype(np.int64)]
     chosen = _take(evidence, rows)
@@ -117,6 +114,19 @@ def facts(found: Comparison) -> dict[str, Any]:
             }
             for score in found.scores
         ],
+    }
+
+
+def columns(found: Comparison) -> dict[str, list[Any]]:
+    """One row a method, for files."""
+    scores = found.scores
+    table: dict[str, list[Any]] = {"estimator": [score.name for score in scores]}
+    for name in ("log_loss", "brier", "behind"):
+        for place, end in enumerate(("", "_low", "_high")):
+            table[f"{name}{end}"] = [getattr(score, name)[place] for score in scores]
+    return table | {
+        "calibration_error": [score.calibration_error for score in scores],
+        "ties_with_best": [score.ties for score in scores],
     }
 
 

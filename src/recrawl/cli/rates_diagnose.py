@@ -11,9 +11,8 @@ import numpy as np
 from recrawl.assess.poisson import QUANTILES, SHORT, Diagnosis, diagnose
 from recrawl.assess.poisson_verdict import pattern_of, sentences
 from recrawl.assess.rates_spread import LogNormalFit, fit_lognormal
-from recrawl.cli.knowledge import host_id
 from recrawl.cli.rates_question import By, Question
-from recrawl.cli.rates_rows import Rows, grouped, rows_for
+from recrawl.cli.rates_rows import Rows, grouped, rows_for, wanted_pages
 from recrawl.model import BoolArray, FloatArray
 from recrawl.show.rates import DiagnosisPicture, RateSample, draw_diagnosis
 from recrawl.store.base import Store
@@ -40,10 +39,7 @@ def investigate(store: Store, question: Question) -> Findings:
     """Everything ``--diagnose`` says, from the visits the question is about."""
     rng = np.random.default_rng(SEED)
     rows = rows_for(store, replace(question, by=By.PAGE))
-    kept = rows.looks >= question.min_looks
-    host = host_id(store, question.host)
-    if host is not None:
-        kept &= rows.host == host
+    kept = wanted_pages(store, question, rows.lesson)
     diagnosis = diagnose(rows.lesson.histories.take(kept), rng, exact=rows.exact[kept])
     ids, label = np.unique(rows.host, return_inverse=True)
     by_host = grouped(rows, label.astype(np.int64), [str(one) for one in ids.tolist()])
@@ -83,6 +79,24 @@ def facts(found: Findings) -> dict[str, Any]:
         },
         "lognormal": {"page": _fit_facts(found.pages), "host": _fit_facts(found.hosts)},
         "simulations": d.repeats,
+    }
+
+
+def columns(store: Store, found: Findings) -> dict[str, list[Any]]:
+    """One row a tested page, for files. Durations in seconds."""
+    pages = found.diagnosis.pages
+    return {
+        "page": pages.page.tolist(),
+        "url": store.urls(pages.page),
+        "changes": pages.changes.tolist(),
+        "changes_per_day": (pages.rate * DAY).tolist(),
+        "mean_interval": (1.0 / pages.rate).tolist(),
+        "median_interval": pages.median_interval.tolist(),
+        "dispersion": pages.dispersion.tolist(),
+        "p_bursts": pages.p_bursts.tolist(),
+        "p_regular": pages.p_regular.tolist(),
+        "distance": pages.distance.tolist(),
+        "p_distance": pages.p_distance.tolist(),
     }
 
 

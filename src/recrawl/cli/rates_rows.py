@@ -10,11 +10,13 @@ that are edited together make the interval of a group narrower than it should be
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 import numpy as np
 
-from recrawl.cli.knowledge import Lesson, estimate_from, lesson_of, section_labels
+from recrawl.cli.knowledge import Lesson, estimate_from, host_id, lesson_of, section_labels
 from recrawl.cli.rates_question import By, Question
 from recrawl.estimate.confidence import information, likelihood_ratio
 from recrawl.estimate.point import PointBelief
@@ -98,6 +100,27 @@ def rows_for(store: Store, question: Question) -> Rows:
         return grouped(pages, *section_labels(store.urls(histories.page)))
     ids, label = np.unique(pages.host, return_inverse=True)
     return grouped(pages, label.astype(np.int64), list(store.hosts(ids).name))
+
+
+def wanted(
+    store: Store, question: Question, host: IntArray, looks: IntArray, names: Callable[[IntArray], list[str]]
+) -> BoolArray:
+    """Which rows the question is about; names are asked only of rows that pass all else."""
+    kept = looks >= question.min_looks
+    named = host_id(store, question.host)
+    if named is not None:
+        kept &= host == named
+    if question.match is not None:
+        candidates = np.flatnonzero(kept)
+        pattern = question.match if set(question.match) & set("*?[") else f"*{question.match}*"
+        kept[candidates] = [fnmatchcase(name, pattern) for name in names(candidates)]
+    return kept
+
+
+def wanted_pages(store: Store, question: Question, lesson: Lesson) -> BoolArray:
+    """The same of pages."""
+    page, looks = lesson.histories.page, lesson.histories.counts() + 1
+    return wanted(store, question, lesson.evidence.levels[0], looks, lambda rows: store.urls(page[rows]))
 
 
 def grouped(pages: Rows, label: IntArray, names: list[str]) -> Rows:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from recrawl.cli.knowledge import host_id
 from recrawl.cli.rates_question import By, Question, Sort
-from recrawl.cli.rates_rows import Rows, rows_for
+from recrawl.cli.rates_rows import Rows, rows_for, wanted
 from recrawl.cli.rates_words import in_words
-from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.model import FloatArray, IntArray
 from recrawl.store.base import Store
 from recrawl.time import DAY
 
@@ -26,21 +25,9 @@ def answer(store: Store, question: Question) -> tuple[Columns, int]:
     Names are read only for the rows that are shown, unless the question is about names.
     """
     rows = rows_for(store, question)
-    shown = np.flatnonzero(_wanted(store, rows, question))
+    shown = np.flatnonzero(wanted(store, question, rows.host, rows.looks, partial(_names, store, rows)))
     order = shown[_first(_key(store, rows, question.sort)[shown], question.limit)]
     return _columns(store, rows, order, np.stack([rows.rate[order], *rows.bounds(order)]), question), len(shown)
-
-
-def _wanted(store: Store, rows: Rows, question: Question) -> BoolArray:
-    wanted = rows.looks >= question.min_looks
-    host = host_id(store, question.host)
-    if host is not None:
-        wanted &= rows.host == host
-    if question.match is not None:
-        candidates = np.flatnonzero(wanted)
-        pattern = question.match if set(question.match) & set("*?[") else f"*{question.match}*"
-        wanted[candidates] = [fnmatchcase(name, pattern) for name in _names(store, rows, candidates)]
-    return wanted
 
 
 def _names(store: Store, rows: Rows, which: IntArray) -> list[str]:
