@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--schedule", default="weekly,irregular", help=", ".join(SCHEDULES))
     parser.add_argument("--pages", type=int, default=MOST_PAGES, help="pages of a collection, at most")
     parser.add_argument("--batch", type=float, default=1.0, help="days after which looks are known to other pages")
+    parser.add_argument("--jump", type=float, default=400.0, help="days after which a page has taken another rate")
     options = parser.parse_args()
     heads = [*(factor.value for factor in Factor), "all", "chosen"]
     print(
@@ -114,7 +115,9 @@ def _line(name: str, schedule: str, truth: Truth, urls: tuple[str, ...], options
     known: dict[tuple[Factor, ...], FloatArray] = {}
     for one in [(), *sets]:
         if one not in known:
-            known[one] = held_out_loss(histories, places, one, split, batch=options.batch * DAY)
+            known[one] = held_out_loss(
+                histories, places, one, split, batch=options.batch * DAY, jump=options.jump * DAY
+            )
     gains = [mean_and_error(known[()] - known[one], units) for one in sets]
     cells = "".join(f"{f'{1e3 * gain:.2f}±{1e3 * error:.2f}':>14}" for gain, error in gains)
     share = later.changed.mean()

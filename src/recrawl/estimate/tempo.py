@@ -122,13 +122,20 @@ def choose(
     return taken, tuple(trials), loss
 
 
-def held_out_loss(
-    histories: Histories, places: Places, factors: Collection[Factor], split: float, *, batch: float = DAY
+def held_out_loss(  # noqa: PLR0913 - what is known, what to use of it, and how the test is run
+    histories: Histories,
+    places: Places,
+    factors: Collection[Factor],
+    split: float,
+    *,
+    batch: float = DAY,
+    jump: float | None = grid.JUMP,
 ) -> FloatArray:
     """Log loss of each look after ``split``, predicted from the looks before its batch of ``batch`` seconds alone.
 
-    The belief is the grid posterior with jump filter, its priors learned up to the split. In the order of
-    ``Looks.of(histories)``, without the looks up to the split.
+    The belief is the grid posterior with jump filter, its priors learned up to the split. The filter counts
+    operational time, so where time runs slowly a page is trusted longer. In the order of ``Looks.of(histories)``,
+    without the looks up to the split.
     """
     past = histories.window(-np.inf, split)
     tempo = fit(past, places, factors)
@@ -136,7 +143,7 @@ def held_out_loss(
     levels = (places.host[places.cluster], places.cluster)
     priors = fit_priors(told, levels)
     of = priors.rows(levels, len(told))
-    belief = grid.fit(told, priors.belief, of=of)
+    belief = grid.fit(told, priors.belief, of=of, jump=jump)
     later = Looks.of(histories)
     later = later.take(later.end > split)
     out = np.empty(len(later))
@@ -144,12 +151,12 @@ def held_out_loss(
         looks = later.take(place)
         held = belief.take(looks.row)
         passed = _elapsed(tempo, looks)
-        p = grid.at(held, priors.belief, passed, of=of[looks.row]).p_change(passed)
+        p = grid.at(held, priors.belief, passed, of=of[looks.row], jump=jump).p_change(passed)
         out[place] = log_loss(p, looks)
         if factors:
             tempo.fold(looks, held.mean())
             passed = _elapsed(tempo, looks)
-        grid.update(belief, looks.row, passed, looks.changed, priors.belief, of=of)
+        grid.update(belief, looks.row, passed, looks.changed, priors.belief, of=of, jump=jump)
     return out
 
 
