@@ -11,7 +11,8 @@ from recrawl.errors import ConfigError
 from recrawl.estimate.point import PointBelief
 from recrawl.model import GammaBelief
 from recrawl.schedule.cho_garcia_molina import freshness_rates, inverse_g
-from recrawl.schedule.due import Demand, time_to_value
+from recrawl.schedule.due import Demand
+from recrawl.schedule.due_search import time_to_value
 from recrawl.schedule.objectives import OBJECTIVES, Age, Changes, Freshness, Harmonic
 from recrawl.schedule.price import allocate
 

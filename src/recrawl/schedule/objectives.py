@@ -19,7 +19,7 @@ U is a time for freshness, harmonic and blur, a time² for age, and a number for
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
@@ -39,11 +39,22 @@ class Objective(Protocol):
         ...
 
 
+Basics: TypeAlias = tuple[float, float, float, float, float]
+"""How much of freshness, changes, harmonic, age and blur (in this order) an objective has."""
+
+
+def basics_of(objective: Objective) -> Basics | None:
+    """What an objective is a sum of, so that machine code can value it; ``None`` if it has no such ``basics``."""
+    basics: Basics | None = getattr(objective, "basics", None)
+    return basics
+
+
 @dataclass(frozen=True, slots=True)
 class Freshness:
     """Keep copies equal to the original as much of the time as possible (Cho and Garcia-Molina)."""
 
     name: str = "freshness"
+    basics: ClassVar[Basics] = (1.0, 0.0, 0.0, 0.0, 0.0)
 
     def value(self, belief: Belief, elapsed: FloatArray) -> FloatArray:
         """∫S − t·S."""
@@ -55,6 +66,7 @@ class Changes:
     """Find as many changes as possible: completeness. At equal weights HACS's ranking by probability of change."""
 
     name: str = "changes"
+    basics: ClassVar[Basics] = (0.0, 1.0, 0.0, 0.0, 0.0)
 
     def value(self, belief: Belief, elapsed: FloatArray) -> FloatArray:
         """1 − S + t·S'."""
@@ -66,6 +78,7 @@ class Harmonic:
     """Each further missed change hurts, but less than the one before it (Kolobov). Never starves a page."""
 
     name: str = "harmonic"
+    basics: ClassVar[Basics] = (0.0, 0.0, 1.0, 0.0, 0.0)
 
     def value(self, belief: Belief, elapsed: FloatArray) -> FloatArray:
         """Elapsed time less ∫S."""
@@ -77,6 +90,7 @@ class Age:
     """Keep the time since a copy went out of date short (Cho and Garcia-Molina)."""
 
     name: str = "age"
+    basics: ClassVar[Basics] = (0.0, 0.0, 0.0, 1.0, 0.0)
 
     def value(self, belief: Belief, elapsed: FloatArray) -> FloatArray:
         """∫₀ᵗ s(1 − S(s)) ds by Gauss-Legendre with 20 nodes, dense near 0: 20 times the work of the others.
@@ -97,6 +111,7 @@ class Blur:
     """
 
     name: str = "blur"
+    basics: ClassVar[Basics] = (0.0, 0.0, 0.0, 0.0, 1.0)
 
     def value(self, belief: Belief, elapsed: FloatArray) -> FloatArray:
         """E[λ]·t²/2."""
@@ -110,6 +125,18 @@ class Blend:
     name: str
     parts: tuple[tuple[float, Objective], ...]
     """Weights ≥ 0. Parts in different units blend only as far as their weights make sense."""
+
+    @property
+    def basics(self) -> Basics | None:
+        """The sum of those of its parts; ``None`` if one of them has none."""
+        total = np.zeros(5)
+        for weight, objective in self.parts:
+            basics = basics_of(objective)
+            if basics is None:
+                return None
+            total += weight * np.array(basics)
+        freshness, changes, harmonic, age, blur = total.tolist()
+        return freshness, changes, harmonic, age, blur
 
     def value(self, belief: Belief, elapsed: FloatArray) -> FloatArray:
         """Σ weight · U."""
