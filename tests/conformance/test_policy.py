@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from recrawl.errors import ConfigError
 from recrawl.model import Outcome, Pages, Verdict, Visits
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.objectives import OBJECTIVES
-from recrawl.schedule.uniform import Uniform
-from recrawl.schedule.valued import Valued
+from recrawl.schedule.hacs import hacs
+from recrawl.schedule.policies import ORACLES, POLICIES, START_FROM_BUDGET, VALUED
+from recrawl.schedule.proportional import Proportional
 from recrawl.time import DAY, HOUR
 
 START = 1_750_000_000.0
 PER_PAGE_DAY = 0.1
 
+
+def true_rates(page):
+    """What an oracle might say: from never to twice a day."""
+    return (page % 7) / (3.5 * DAY)
+
+
 MAKERS = {
-    "uniform": Uniform,
-    "fixed-interval": lambda: FixedInterval(3 * DAY),
-    **{f"valued-{name}": (lambda objective=objective: Valued(objective)) for name, objective in OBJECTIVES.items()},
+    **POLICIES,
+    **{name: partial(make, true_rates) for name, make in ORACLES.items()},
+    "proportional to the truth": partial(Proportional, true_rates=true_rates),
+    "hacs within 60 days": partial(hacs, window=60 * DAY),
+    "hacs as printed": partial(hacs, theta=0.5, unknown_rate=0.0, longest=np.inf),
+    **{f"{name} from the budget": partial(POLICIES[name], start=None) for name in sorted(START_FROM_BUDGET)},
 }
-BUDGETED = [name for name in MAKERS if name != "fixed-interval"]
+BUDGETED = ["uniform", "proportional", "proportional to the truth", "aduana", *VALUED]
+"""Those that spend exactly their budget in the long run."""
+REFUSING = [*BUDGETED, "random", "hacs", "last-obs", *(name for name in MAKERS if name.endswith("from the budget"))]
 
 
 @pytest.fixture(params=list(MAKERS))
@@ -245,7 +257,7 @@ def test_the_budget_is_kept_in_the_long_run(name):
     assert interval.min() >= HOUR * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("name", BUDGETED)
+@pytest.mark.parametrize("name", REFUSING)
 @pytest.mark.parametrize("budget", [-1.0, np.nan])
 def test_an_impossible_budget_is_refused(name, budget):
     policy = MAKERS[name]()
@@ -254,7 +266,7 @@ def test_an_impossible_budget_is_refused(name, budget):
         policy.fit(budget, START)
 
 
-@pytest.mark.parametrize("name", BUDGETED)
+@pytest.mark.parametrize("name", [*BUDGETED, "random", "hacs", "last-obs"])
 def test_more_budget_is_never_later(name):
     pages = some_pages()
     visits = some_visits(pages)

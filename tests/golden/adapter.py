@@ -9,11 +9,15 @@ import numpy as np
 from recrawl.assess import blur, coherence, rankings, selections
 from recrawl.capture import STRATEGIES, sharc_offline
 from recrawl.capture.walk import LinkGraph, walk
-from recrawl.estimate import bias_reduced, mle, oracle, sitemap
+from recrawl.estimate import bias_reduced, change_classes, exact_kmeans, mle, oracle, sitemap
 from recrawl.estimate.interpolated import interpolate, update_model
-from recrawl.model import Histories, Verdict, Visits
+from recrawl.model import Histories, Pages, Verdict, Visits
 from recrawl.plan import crawl_time
 from recrawl.predict import url_features
+from recrawl.schedule import datamonitor_steps, fixdyn, hacs, state_change
+from recrawl.schedule.change_classes import historic_classes
+from recrawl.schedule.policies import POLICIES
+from recrawl.time import DAY
 
 FUNCTIONS = {}
 
@@ -88,7 +92,68 @@ def weighted_p_at_k(model, expected):
     return rankings.weighted_precision_at_k(np.asarray(model), np.asarray(expected))
 
 
+@golden("hacs.select")
+def hacs_select(urls, t, w, e, theta):
+    pages = [captures(url["times"], url["new"]) for url in urls.values()]
+    chances = [hacs.change_probability(page, t, horizon=e, window=w)[0] if len(page) else 0.0 for page in pages]
+    found = dict(zip(urls, chances, strict=True))
+    return {"probabilities": found, "selected": sorted(url for url, p in found.items() if p >= theta)}
+
+
 # -- 001 datamonitor --------------------------------------------------------------------------
+
+
+def trailing_run(states):
+    """How many of the last states are equal, counted up for changes and down for none."""
+    equal = next((n for n, state in enumerate(reversed(states)) if state != states[-1]), len(states))
+    return equal if states and states[-1] else -equal
+
+
+@golden("datamonitor.fixdyn_step")
+def fixdyn_step(kind, interval, states_same_interval):
+    days = floats([interval]) * DAY
+    needed = {"fix": fixdyn.two, "dyn": fixdyn.fewer_when_long}[kind](days)
+    return fixdyn.next_interval(days, np.array([trailing_run(states_same_interval)]), needed)[0] / DAY
+
+
+@golden("datamonitor.ratio_step")
+def ratio_step(interval, ratio):
+    return datamonitor_steps.by_ratio(floats([interval]) * DAY, floats([ratio]))[0] / DAY
+
+
+@golden("datamonitor.state_probability")
+def state_probability(table, context):
+    count = {(tuple(before), after): number for before, after, number in table}
+    unchanged, changed = (np.array([count.get((tuple(context), after), 0)]) for after in (0, 1))
+    return state_change.probability(unchanged, changed)[0]
+
+
+def simulated(policy, events, horizon):
+    """Visit page 0 whenever it is due, from the time 0 on: yields when, whether it changed, and the interval it had."""
+    page, last = np.array([0]), 0.0
+    policy.add(Pages.of(page))
+    policy.tell(Visits.of(page, [last]))
+    while (now := policy.due(page, last)[0]) <= horizon:
+        changed = bool(((events > last) & (events <= now)).any())
+        yield now, changed, now - last
+        policy.tell(Visits.of(page, [now], verdict=Verdict.CHANGED if changed else Verdict.UNCHANGED))
+        last = now
+
+
+@golden("datamonitor.simulate")
+def datamonitor_simulate(events, T, strategy, f0):  # noqa: N803 - the reference's letters
+    policy = POLICIES[strategy.replace("_", "-")](start=f0 * DAY)
+    visits = list(simulated(policy, floats(events) * DAY, T * DAY))
+    observed = sum(changed for _, changed, _ in visits)
+    return {
+        "downloads": len(visits),
+        "observed": observed,
+        "events": len(events),
+        "recall": observed / len(events) if events else None,
+        "precision": observed / len(visits) if visits else None,
+        "final_interval": policy.intervals(np.array([0]))[0] / DAY,
+        "intervals": [interval / DAY for _, _, interval in visits],
+    }
 
 
 def domain_columns(rows):
@@ -115,6 +180,34 @@ def crawl_time_estimate(domains, max_threads):
 @golden("barbosa.directory_level")
 def directory_level(url):
     return url_features.directory_level(url)
+
+
+CLASSES = {"table2": change_classes.TABLE_2, "table4": change_classes.TABLE_4}
+
+
+@golden("barbosa.historic_step")
+def historic_step(classes, cls, changes, visits):
+    return change_classes.reclassified(CLASSES[classes], np.array([cls]), np.array([changes]), np.array([visits]))[0]
+
+
+@golden("barbosa.historic_run")
+def historic_run(classes, start, change_days, horizon):
+    policy = historic_classes(classes=CLASSES[classes], first_class=lambda pages: np.full(len(pages), start))
+    page, visits = np.array([0]), []
+    for time, changed, _ in simulated(policy, floats(change_days) * DAY, horizon * DAY):
+        visits.append([round(time / DAY), policy.state(page, "class")[0], int(changed)])
+    return {"visits": visits, "final_class": policy.state(page, "class")[0]}
+
+
+@golden("barbosa.bayes_update")
+def bayes_update(prior, intervals, elapsed, changed):
+    return change_classes.updated(floats(prior), floats(intervals), elapsed, changed=changed)
+
+
+@golden("barbosa.kmeans_1d")
+def kmeans_1d(values, k):
+    found = exact_kmeans.kmeans_1d(values, k)
+    return {"centers": found.centres, "labels": found.labels, "sse": found.squares}
 
 
 # -- 003 SHARC --------------------------------------------------------------------------------

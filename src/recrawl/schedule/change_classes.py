@@ -1,0 +1,122 @@
+"""Change classes (Barbosa §3.4, §4): every page is visited at the interval of its class, and its history moves it.
+
+``historic-classes`` counts changes over a window of visits and then moves the page by one class (Algorithm 1);
+``bayes-classes`` puts it where its history is most likely (Cho and Garcia-Molina 2000, as the paper reads it). A page
+begins in the class that ``first_class`` predicts (the paper's static classifier, for example), or in one drawn by
+chance (its "Random").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+
+from recrawl.estimate.change_classes import TABLE_4, ChangeClasses, log_likelihood, reclassified
+from recrawl.model import AnyArray, IntArray, Pages
+from recrawl.schedule.by_interval import INTERVAL, ByInterval
+from recrawl.schedule.chance import uniform
+from recrawl.schedule.looks import Looks
+
+CLASS, _CHANGES, _VISITS = "class", "changes", "visits"
+
+FirstClass: TypeAlias = Callable[[Pages], IntArray]
+"""The class of pages nobody visited yet, 0 for the most dynamic."""
+
+
+def drawn(classes: ChangeClasses, seed: int) -> FirstClass:
+    """A class by chance for each page, all equally likely; the same for the same page and seed."""
+    return lambda pages: (uniform(seed, pages.id) * len(classes)).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoricRule:
+    """The historic classifier: Algorithm 1 after every look."""
+
+    classes: ChangeClasses
+    first_class: FirstClass
+    name: str = "historic-classes"
+    columns: ClassVar[Mapping[str, type[np.generic]]] = MappingProxyType(
+        {CLASS: np.int64, _CHANGES: np.int32, _VISITS: np.int32}
+    )
+    reads_first_looks: ClassVar[bool] = False
+
+    @property
+    def shortest(self) -> float:
+        """The interval of the most dynamic class."""
+        return float(self.classes.interval[0])
+
+    @property
+    def start(self) -> float:
+        """Never asked for: every page begins in a class."""
+        return self.shortest
+
+    @property
+    def longest(self) -> float:
+        """The interval of the least dynamic class."""
+        return float(self.classes.interval[-1])
+
+    def begin(self, pages: Pages) -> Mapping[str, AnyArray]:
+        """The first class, and no visit in it."""
+        first, zero = self.first_class(pages), np.zeros(len(pages), np.int32)
+        return {INTERVAL: self.classes.interval[first], CLASS: first, _CHANGES: zero, _VISITS: zero}
+
+    def after(self, page: Mapping[str, AnyArray], look: Looks) -> Mapping[str, AnyArray]:
+        """Count the look; at the end of the window classify, and count anew, moved or not (reading 002.3)."""
+        changes, visits = page[_CHANGES] + look.changed, page[_VISITS] + 1
+        moved = reclassified(self.classes, page[CLASS], changes, visits)
+        open_window = visits < self.classes.window[page[CLASS]]
+        return {
+            INTERVAL: self.classes.interval[moved],
+            CLASS: moved,
+            _CHANGES: np.where(open_window, changes, 0),
+            _VISITS: np.where(open_window, visits, 0),
+        }
+
+
+class BayesRule:
+    """The Bayesian estimator: the most likely class after every look, from equal chances at first (reading 002.5)."""
+
+    name = "bayes-classes"
+    reads_first_looks = False
+
+    def __init__(self, classes: ChangeClasses, first_class: FirstClass) -> None:
+        self._classes = classes
+        self._first_class = first_class
+        self.shortest = self.start = float(classes.interval[0])
+        self.longest = float(classes.interval[-1])
+        self._logs = [f"log_{number}" for number in range(len(classes))]
+        self.columns: Mapping[str, type[np.generic]] = MappingProxyType(
+            {CLASS: np.int64} | dict.fromkeys(self._logs, np.float64)
+        )
+
+    def begin(self, pages: Pages) -> Mapping[str, AnyArray]:
+        """The first class; ln of the chances, up to a constant."""
+        first = self._first_class(pages)
+        return {INTERVAL: self._classes.interval[first], CLASS: first} | dict.fromkeys(self._logs, np.zeros(len(pages)))
+
+    def after(self, page: Mapping[str, AnyArray], look: Looks) -> Mapping[str, AnyArray]:
+        """The logarithms keep their greatest at 0, so that no class ever becomes impossible."""
+        logs = np.stack([page[name] for name in self._logs], axis=1)
+        logs += log_likelihood(self._classes.interval, look.seconds, look.changed)
+        logs -= logs.max(axis=1, keepdims=True)
+        best = np.argmax(logs, axis=1)
+        columns = dict(zip(self._logs, logs.T, strict=True))
+        return {INTERVAL: self._classes.interval[best], CLASS: best} | columns
+
+
+def historic_classes(
+    *, classes: ChangeClasses = TABLE_4, first_class: FirstClass | None = None, seed: int = 0
+) -> ByInterval:
+    """Change classes with the historic classifier; without ``first_class``, pages begin in one drawn by chance."""
+    return ByInterval(HistoricRule(classes, first_class or drawn(classes, seed)))
+
+
+def bayes_classes(
+    *, classes: ChangeClasses = TABLE_4, first_class: FirstClass | None = None, seed: int = 0
+) -> ByInterval:
+    """Change classes with the Bayesian estimator; without ``first_class``, pages begin in one drawn by chance."""
+    return ByInterval(BayesRule(classes, first_class or drawn(classes, seed)))

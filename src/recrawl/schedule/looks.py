@@ -1,0 +1,115 @@
+"""Looks as a rule of thumb needs them: one after the other, with how each ended and whether visits failed before it.
+
+What counts as a look is what :class:`~recrawl.model.Histories` says. Histories keep gaps and verdicts; the schedulers
+of today's crawlers also ask whether the page was gone, or whether a failure made them forget it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray, Verdict, Visits
+from recrawl.model.arrays import order_by, starts_of_runs
+
+
+class Looks(NamedTuple):
+    """Looks by row and time."""
+
+    row: IntArray
+    time: FloatArray
+    """Seconds since the epoch."""
+    seconds: FloatArray
+    """Since the look before, > 0; NaN for the look that opens the history of its page."""
+    changed: BoolArray
+    """Whether it found a change; never for a look that opens."""
+    outcome: npt.NDArray[np.uint8]
+    after_failure: BoolArray
+    """Whether a visit failed since the look before."""
+
+    def take(self, which: AnyArray | slice) -> Looks:
+        """The looks at these positions, or where this mask is true."""
+        return Looks(
+            self.row[which],
+            self.time[which],
+            self.seconds[which],
+            self.changed[which],
+            self.outcome[which],
+            self.after_failure[which],
+        )
+
+    def opens(self) -> BoolArray:
+        """Which looks are the first of their page."""
+        return np.isnan(self.seconds)
+
+
+def fold(row: IntArray, visits: Visits, last_look: FloatArray, failed: BoolArray) -> Looks:
+    """The looks among ``visits``, which are to the pages in ``row``. O(n) if sorted by row and time, else O(n log n).
+
+    ``last_look`` (NaN for never) and ``failed`` (whether a visit failed since) have one entry a row of the table and
+    are moved on **in place**. Visits not after the last look are ignored.
+    """
+    if not np.isfinite(visits.time).all():
+        msg = "a visit has no finite time"
+        raise ValueError(msg)
+    news = ~(visits.time <= last_look[row])
+    row, time, says, outcome = row[news], visits.time[news], visits.verdict[news], visits.outcome[news]
+    answered = visits.answered()[news]
+    order = order_by(row, time)
+    if order is not None:
+        row, time, says, outcome, answered = row[order], time[order], says[order], outcome[order], answered[order]
+    starts = np.flatnonzero(starts_of_runs(row, time))
+    if len(starts) < len(row):  # visits at the same instant are one, the one that says more
+        row, time = row[starts], time[starts]
+        says, outcome = np.maximum.reduceat(says, starts), np.minimum.reduceat(outcome, starts)
+        answered = np.logical_or.reduceat(answered, starts)
+    at = _positions(row, says, answered, last_look)
+    failures = np.concatenate([np.zeros(1, np.int64), np.cumsum(~answered & (says == Verdict.UNKNOWN))])
+    heads = np.flatnonzero(starts_of_runs(row))
+    head_of = heads[np.searchsorted(heads, at, side="right") - 1]
+    first = starts_of_runs(row[at])
+    before = np.concatenate([np.zeros(1, np.int64), at[:-1] + 1])[: len(at)]
+    before = np.where(first, head_of, before)
+    looks = Looks(
+        row[at],
+        time[at],
+        time[at] - np.where(first, last_look[row[at]], time[before - 1]),
+        says[at] == Verdict.CHANGED,
+        outcome[at],
+        (failures[at] > failures[before]) | (first & failed[row[at]]),
+    )
+    looks = looks._replace(changed=looks.changed & ~looks.opens())
+    last_look[looks.row] = looks.time  # of equal indices the last assignment stands
+    failed[looks.row] = False
+    behind = heads.copy()
+    behind[np.searchsorted(row[heads], looks.row)] = at + 1
+    ends = np.append(heads[1:], len(row))[: len(heads)]
+    failed[row[heads]] |= failures[ends] > failures[behind]
+    return looks
+
+
+def rounds(row: IntArray) -> Iterator[IntArray]:
+    """Positions of the first entries of all rows, then of the second ones, and so on; ``row`` is sorted. O(n log n).
+
+    >>> [part.tolist() for part in rounds(np.array([3, 3, 3, 5, 8, 8]))]
+    [[0, 3, 4], [1, 5], [2]]
+    """
+    if not len(row):
+        return
+    starts = np.flatnonzero(starts_of_runs(row))
+    if len(starts) == len(row):
+        yield starts
+        return
+    place = np.arange(len(row)) - np.repeat(starts, np.diff(np.append(starts, len(row))))
+    yield from np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
+
+
+def _positions(row: IntArray, says: AnyArray, answered: BoolArray, last_look: FloatArray) -> IntArray:
+    """Where the looks are: the first answer to a page never seen, and all that say something about change."""
+    speaks: BoolArray = says != Verdict.UNKNOWN
+    looks: IntArray = np.flatnonzero(answered | speaks)
+    opens = starts_of_runs(row[looks]) & np.isnan(last_look[row[looks]])
+    return looks[opens | speaks[looks]]

@@ -1,0 +1,77 @@
+"""Every policy by its name: what settings, tables and ``recrawl compare`` choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from recrawl.schedule.aduana import Aduana
+from recrawl.schedule.brute_force import brute_force
+from recrawl.schedule.change_classes import bayes_classes, historic_classes
+from recrawl.schedule.change_window import window
+from recrawl.schedule.fixdyn import dyn, fix
+from recrawl.schedule.fixed_interval import FixedInterval
+from recrawl.schedule.fixed_period import gold, week
+from recrawl.schedule.hacs import hacs, hacs_threshold
+from recrawl.schedule.heritrix import heritrix
+from recrawl.schedule.last_observation import last_observation
+from recrawl.schedule.nutch import nutch
+from recrawl.schedule.objectives import OBJECTIVES
+from recrawl.schedule.policy import Policy
+from recrawl.schedule.proportional import Proportional
+from recrawl.schedule.random_order import RandomOrder
+from recrawl.schedule.state_change import state_1, state_2
+from recrawl.schedule.stormcrawler import news_crawl, stormcrawler
+from recrawl.schedule.uniform import Uniform
+from recrawl.schedule.valued import Valued
+from recrawl.time import HOUR
+
+PAPERS: dict[str, Callable[..., Policy]] = {
+    "hacs": hacs,
+    "hacs-threshold": hacs_threshold,
+    "last-obs": last_observation,
+    "random": RandomOrder,
+    "brute-force": brute_force,
+    "fix": fix,
+    "dyn": dyn,
+    "window": window,
+    "state-1": state_1,
+    "state-2": state_2,
+    "week": week,
+    "historic-classes": historic_classes,
+    "bayes-classes": bayes_classes,
+}
+"""The rules of the papers that need no more than visits."""
+
+CRAWLERS: dict[str, Callable[..., Policy]] = {
+    "nutch": nutch,
+    "stormcrawler": stormcrawler,
+    "news-crawl": news_crawl,
+    "heritrix": heritrix,
+    "aduana": Aduana,
+    "fixed-interval": partial(FixedInterval, 3 * HOUR),
+}
+"""The schedulers people run today, with their defaults; a fixed interval is 3 hours in changedetection.io."""
+
+VALUED: dict[str, Callable[..., Policy]] = {
+    f"valued-{name}": partial(Valued, objective) for name, objective in OBJECTIVES.items()
+}
+"""Ours, one for each objective."""
+
+POLICIES: dict[str, Callable[..., Policy]] = {
+    "uniform": Uniform,
+    "proportional": Proportional,
+    **PAPERS,
+    **CRAWLERS,
+    **VALUED,
+}
+"""By name. Each makes a new policy with its defaults and takes its own settings as keyword arguments."""
+
+ORACLES: dict[str, Callable[..., Policy]] = {"gold": gold}
+"""Those that must be given the truth: ``true_rates``, the changes per second of the pages with the ids it is called
+with."""
+
+START_FROM_BUDGET = frozenset(
+    {"fix", "dyn", "window", "state-1", "state-2", "nutch", "stormcrawler", "news-crawl", "heritrix"}
+)
+"""Those that take ``start=None``: begin at the interval that spends the budget evenly, for fair comparison."""

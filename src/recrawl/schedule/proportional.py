@@ -1,0 +1,108 @@
+"""Proportional: every page visited in proportion to how often it changes. What adaptive crawlers settle at.
+
+The interval of a page is 1/(k·λ), within the shortest and the longest; k is what spends the budget. For freshness
+this is provably worse than uniform (Cho and Garcia-Molina 2003); it is here to be beaten.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recrawl.estimate.estimator import Estimator, Evidence
+from recrawl.estimate.posterior import GammaPosterior
+from recrawl.model import FloatArray, IntArray, Pages, Visits
+from recrawl.schedule.by_interval import refuse_bad_budget
+from recrawl.schedule.columns import Columns
+from recrawl.schedule.fixed_period import TrueRates
+from recrawl.schedule.gap_log import GapLog
+from recrawl.schedule.ledger import Ledger
+from recrawl.time import DAY, HOUR
+
+_HALVINGS = 100
+"""Of a bracket on ln k: down to neighbouring numbers."""
+
+
+class Proportional:
+    """Visits in proportion to rates: those an oracle knows, or else the means that an estimator gives at every fit."""
+
+    name = "proportional"
+    price = None
+
+    def __init__(
+        self,
+        *,
+        true_rates: TrueRates | None = None,
+        estimator: Estimator | None = None,
+        shortest: float = HOUR,
+        longest: float = 180 * DAY,
+    ) -> None:
+        self._true_rates = true_rates
+        self._estimator = estimator or GammaPosterior()
+        self._shortest = shortest
+        self._longest = longest
+        self._ledger = Ledger()
+        self._log = GapLog()
+        self._table = Columns({"interval": np.float64})
+
+    def __len__(self) -> int:
+        """How many pages it knows."""
+        return len(self._ledger)
+
+    def add(self, pages: Pages) -> None:
+        """Learn of pages; until the next fit they wait for the longest interval."""
+        self._table.append(interval=np.full(len(self._ledger.add(pages)), self._longest))
+
+    def tell(self, visits: Visits) -> None:
+        """Note what looks found; rates wait for the next fit."""
+        closed = self._ledger.tell(visits)
+        self._log.append(closed.row, closed.seconds, closed.changed)
+
+    def fit(self, budget: float, now: float) -> None:  # noqa: ARG002 - rates do not age
+        """Estimate the rates anew and share the budget, in units of cost per second. O(looks log looks)."""
+        refuse_bad_budget(budget)
+        if not len(self._ledger):
+            return
+        by_id, histories = self._log.histories(self._ledger)
+        if self._true_rates is not None:
+            rate = np.asarray(self._true_rates(histories.page), dtype=np.float64)
+        else:
+            rate = self._estimator(Evidence(histories, (self._ledger.pages.host[by_id],))).mean()
+        cost = self._ledger.pages.cost[by_id]
+        self._table["interval"][by_id] = intervals(rate, cost, budget, self._shortest, self._longest)
+
+    def due(self, page: IntArray, now: float) -> FloatArray:  # noqa: ARG002 - due times are absolute
+        """One interval after the last look; at discovery if there was none."""
+        return self._ledger.due_after(page, self._intervals(page))
+
+    def urgency(self, page: IntArray, now: float) -> FloatArray:
+        """Intervals since the last look."""
+        return self._ledger.urgency(page, self._intervals(page), now)
+
+    def _intervals(self, page: IntArray) -> FloatArray:
+        return np.asarray(self._table["interval"][self._ledger.rows(page)])
+
+
+def intervals(rate: FloatArray, cost: FloatArray, budget: float, shortest: float, longest: float) -> FloatArray:
+    """Seconds between visits, 1/(k·rate) within the bounds, such that Σ cost/interval is the budget. O(pages).
+
+    A budget beyond what the bounds allow gives the bounds.
+
+    >>> intervals(np.array([1.0, 3.0]), np.ones(2), 2.0, 0.01, 100.0).round(3).tolist()
+    [2.0, 0.667]
+    """
+    alive = rate > 0
+    if not alive.any():
+        return np.full(len(rate), longest)
+
+    def at(log_factor: float) -> FloatArray:
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.asarray(np.clip(1.0 / (np.exp(log_factor) * rate), shortest, longest))
+
+    low = float(-np.log(longest * rate[alive].max()))
+    high = float(-np.log(shortest * rate[alive].min()))
+    if not np.isfinite(low):  # no longest interval: from nearly nothing on
+        low = float(-np.log(rate[alive].max())) - 600.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if float((cost / at(middle)).sum()) > budget else (middle, high)
+    return at(low)

@@ -1,0 +1,151 @@
+"""Policies that rank pages by how long ago they last updated: HACS and Last-Obs (HACS §III).
+
+A page's score at a time t is a·(t + e − τ): τ its last update, e the horizon the paper looks ahead, a its rate (HACS)
+or 1 (Last-Obs). A page is due when its score reaches the threshold: a given one, or the one that the best K pages
+reach at the last fit, K being what the budget pays for in one period. After a look nobody asks again for one
+``period``: the papers decide once a round.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from recrawl.errors import ConfigError
+from recrawl.model import FloatArray, Histories, IntArray, Pages, Visits
+from recrawl.schedule.by_interval import refuse_bad_budget
+from recrawl.schedule.columns import Columns
+from recrawl.schedule.gap_log import GapLog
+from recrawl.schedule.ledger import Ledger
+from recrawl.schedule.looks import fold
+
+_LEAST = 1e-12
+"""A threshold of 0 is this, so that pages above it still differ in urgency."""
+
+
+class UpdateModel(Protocol):
+    """What a ranking knows of pages at a fit."""
+
+    @property
+    def name(self) -> str:
+        """What settings and reports call the ranking."""
+        ...
+
+    @property
+    def unfitted_slope(self) -> float:
+        """Slope of a page before the first fit."""
+        ...
+
+    def __call__(self, histories: Histories, now: float) -> tuple[FloatArray, FloatArray]:
+        """The slope a ≥ 0 of each page, and its last update τ; τ is NaN for a page without any look that counts."""
+        ...
+
+
+class UpdateRanking:
+    """A ranking as a :class:`~recrawl.schedule.policy.Policy`. O(1) a look; a fit is O(looks log looks).
+
+    ``longest`` is a floor against starvation that the papers do not have (inf for theirs): pages that were never seen
+    to change have no score, and nobody would come back to them.
+    """
+
+    price = None
+
+    def __init__(
+        self, model: UpdateModel, *, horizon: float, period: float, longest: float, threshold: float | None
+    ) -> None:
+        if not (horizon >= 0 and 0 < period <= longest):
+            raise ConfigError(
+                f"{model.name}: {horizon} s ahead and {period} s to {longest} s between visits are not possible.",
+                "Give durations above 0, the longest last.",
+            )
+        self._model = model
+        self._horizon = horizon
+        self._period = period
+        self._longest = longest
+        self._given = threshold
+        self._threshold = np.inf if threshold is None else max(threshold, _LEAST)
+        self._ledger = Ledger()
+        self._log = GapLog()
+        self._table = Columns({"slope": np.float64, "update": np.float64, "failed": np.bool_})
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._model.name
+
+    @property
+    def threshold(self) -> float:
+        """The score from which pages are due; inf before a fit to a budget."""
+        return self._threshold
+
+    def __len__(self) -> int:
+        """How many pages it knows."""
+        return len(self._ledger)
+
+    def scores(self, page: IntArray, now: float) -> FloatArray:
+        """The score of each of these pages; 0 for a page that was never seen."""
+        return self._scores(self._ledger.rows(page), now)
+
+    def add(self, pages: Pages) -> None:
+        """Learn of pages."""
+        new = self._ledger.add(pages)
+        self._table.append(
+            slope=np.full(len(new), self._model.unfitted_slope),
+            update=np.full(len(new), np.nan),
+            failed=np.zeros(len(new), np.bool_),
+        )
+
+    def tell(self, visits: Visits) -> None:
+        """Move the last updates, to the middle of the gap a change was found in; slopes wait for the next fit."""
+        looks = fold(self._ledger.rows(visits.page), visits, self._ledger.last_look, self._table["failed"])
+        opens = looks.opens()
+        closed = looks.take(~opens)
+        self._log.append(closed.row, closed.seconds, closed.changed)
+        update = self._table["update"]
+        update[looks.row[opens]] = looks.time[opens]
+        found = closed.take(closed.changed)
+        update[found.row] = found.time - found.seconds / 2.0  # of equal indices the last assignment stands
+
+    def fit(self, budget: float, now: float) -> None:
+        """Estimate the slopes anew; without a given threshold, set it so that the budget pays for one period."""
+        refuse_bad_budget(budget)
+        if not len(self._ledger):
+            return
+        by_id, histories = self._log.histories(self._ledger)
+        self._table["slope"][by_id], self._table["update"][by_id] = self._model(histories, now)
+        if self._given is None:
+            best = budget * self._period / float(self._ledger.pages.cost.mean())
+            self._threshold = max(nth_largest(self._scores(np.arange(len(self)), now), best), _LEAST)
+
+    def due(self, page: IntArray, now: float) -> FloatArray:  # noqa: ARG002 - due times are absolute
+        """When the score reaches the threshold, a period to ``longest`` after the last look; else at discovery."""
+        rows = self._ledger.rows(page)
+        with np.errstate(divide="ignore"):
+            reached = self._table["update"][rows] - self._horizon + self._threshold / self._table["slope"][rows]
+        wait = np.nan_to_num(reached - self._ledger.last_look[rows], nan=np.inf, posinf=np.inf)
+        return self._ledger.due_after(page, np.clip(wait, self._period, self._longest))
+
+    def urgency(self, page: IntArray, now: float) -> FloatArray:
+        """The score in units of the threshold, held below 1 within a period and raised to 1 at ``longest``."""
+        rows = self._ledger.rows(page)
+        urgency = self._scores(rows, now) / self._threshold
+        periods = self._ledger.urgency(page, self._period, now)
+        urgency = np.where(periods < 1, np.minimum(urgency, periods), urgency)
+        return np.maximum(urgency, self._ledger.urgency(page, self._longest, now))
+
+    def _scores(self, rows: IntArray, now: float) -> FloatArray:
+        since = np.nan_to_num(now + self._horizon - self._table["update"][rows], nan=0.0)
+        return np.asarray(self._table["slope"][rows] * np.maximum(since, 0.0))
+
+
+def nth_largest(values: FloatArray, n: float) -> float:
+    """The value that n of them reach: inf for none, 0 for all or more. O(values).
+
+    >>> nth_largest(np.array([3.0, 1.0, 2.0]), 2.4)
+    2.0
+    """
+    count = int(min(n, len(values)))
+    if count == len(values):
+        return 0.0
+    return float(-np.partition(-values, count - 1)[count - 1]) if count else np.inf
