@@ -266,18 +266,23 @@ def _print_rates(result: Demo, console: Console) -> None:
     from recrawl.cli.rates_words import in_words
     from recrawl.time import format_duration
 
-    table = Table(title="\nTime between changes of some pages", title_justify="left", box=None)
-    table.add_column("page", no_wrap=True, overflow="ellipsis", max_width=26)
-    for heading in ("true", "estimated, 90 % interval", ""):
-        table.add_column(heading, no_wrap=True)
     order = np.argsort(-result.rate, kind="stable")
     chosen = order[np.linspace(0, len(order) - 1, min(PAGES_SHOWN, len(order))).astype(int)]
     middle, low, high = (result.belief.take(chosen).quantile(q) for q in (0.5, 0.05, 0.95))
+    rows = []
     for row, times in zip(chosen.tolist(), np.stack([1 / middle, 1 / high, 1 / low]).T.tolist(), strict=True):
         true = 1 / float(result.rate[row])
-        mark = "" if times[1] <= true <= times[2] else "outside"
         host, _, path = result.url[row].partition("://")[2].partition("/")
-        table.add_row(f"{host.partition('.')[0]}/{path}", format_duration(true), in_words(*times), mark)
+        mark = "" if times[1] <= true <= times[2] else " ×"
+        rows.append((f"{host.partition('.')[0]}/{path}", format_duration(true), in_words(*times) + mark))
+    title = "\nTime between changes of some pages (× where the truth lies outside)"
+    table = Table(title=title, title_justify="left", box=None)
+    table.add_column("page", no_wrap=True, overflow="ellipsis")
+    _, true_column, words_column = zip(*rows, strict=True)
+    for heading, column in (("true", true_column), ("estimated, 90 % interval", words_column)):
+        table.add_column(heading, no_wrap=True, min_width=max(map(len, column)))
+    for cells in rows:
+        table.add_row(*cells)
     console.print(table)
 
 
