@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -27,13 +28,18 @@ def rows(store, *, without=()):
     visits = store.visits()
     urls = store.urls(visits.page)
     columns = [column.tolist() for name, column in visits.columns().items() if name not in ("page", "cost", *without)]
-    return {(url, round(row[0], 3)): row[1:] for url, row in zip(urls, zip(*columns, strict=True), strict=True)}
+    return {(url, written(row[0])): row[1:] for url, row in zip(urls, zip(*columns, strict=True), strict=True)}
+
+
+def written(time):
+    """A time as archive files have it: rounded to microseconds in one way, so that no two roundings meet."""
+    return datetime.fromtimestamp(time, UTC)
 
 
 def links(store):
     found = store.outlinks(store.pages().id)
     pairs = zip(store.urls(found.source), store.urls(found.target), strict=True)
-    return {pair: round(seen, 3) for pair, seen in zip(pairs, found.first_seen.tolist(), strict=True)}
+    return {pair: written(seen) for pair, seen in zip(pairs, found.first_seen.tolist(), strict=True)}
 
 
 @pytest.mark.parametrize("quirks", ["mild", "wild"])
@@ -157,3 +163,31 @@ def test_a_page_with_very_many_captures_is_read_piece_by_piece(tmp_path, monkeyp
     assert max(largest) <= 8
     assert sum(largest) == count + 7
     assert len(whole) == count + 7 - (count - 1) // 10
+
+
+@pytest.mark.parametrize(("digest", "verdict"), [(b"\2" * 20, Verdict.CHANGED), (b"md5:00", Verdict.UNCHANGED)])
+def test_what_was_cut_off_is_judged_by_the_digest_of_all_of_it(tmp_path, digest, verdict):
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
+    with open_store(str(tmp_path / "x.db"), create=True) as store:
+        page = store.discover(["http://long.test/"], 0.0)
+        two = np.array([0, 1])
+        store.add_captures(
+            Captures(
+                np.repeat(page, 2),
+                (two + 1) * DAY,
+                np.full(2, 200),
+                ["text/plain"] * 2,
+                [b"\1" * 20, digest],
+                np.full(2, 99),
+                ["a.warc"] * 2,
+                two,
+                np.ones(2, np.int64),
+            )
+        )
+        PayloadJudge(
+            store,
+            lambda _file, offset: Capture(
+                "http://long.test/", DAY * (offset + 1), 200, head, b"the same beginning", truncated="length"
+            ),
+        ).judge(page)
+        assert store.visits().verdict.tolist() == [Verdict.UNKNOWN, verdict]

@@ -16,8 +16,19 @@ import numpy as np
 from recrawl.crawl.importing_chunks import captures_in_pieces, chunks_of
 from recrawl.crawl.importing_listed import kept, listed_captures, with_costs
 from recrawl.detect import Judgement, Known, judge, unchanged
-from recrawl.detect.listed import outcomes_of
-from recrawl.model import ANSWERED, BoolArray, Capture, IntArray, Outcome, Validators, Visit, Visits
+from recrawl.detect.listed import methods_of, outcomes_of
+from recrawl.model import (
+    ANSWERED,
+    BoolArray,
+    Capture,
+    ChangeKind,
+    IntArray,
+    Outcome,
+    Validators,
+    Verdict,
+    Visit,
+    Visits,
+)
 from recrawl.store.base import Store
 from recrawl.store.values import REVISIT, Captures
 from recrawl.urls import address
@@ -123,6 +134,8 @@ class PayloadJudge:
                     page.digest, page.blind = digest, True
                 return None
             judgement = judge(_as_answer(capture, captures.mime[row], time), page.known)
+            if capture.truncated == "length" and _differ(digest, page.digest):
+                judgement = _changed_beyond(judgement)
         visit = Visit(
             int(captures.page[row]),
             time,
@@ -181,6 +194,19 @@ def _as_answer(capture: Capture, mime: str, time: float) -> Capture:
         return replace(capture, time=time)
     head = f"HTTP/1.1 200 OK\r\nContent-Type: {mime or 'application/octet-stream'}\r\n\r\n"
     return replace(capture, time=time, status=200, raw_head=head.encode("latin-1", "replace"))
+
+
+def _differ(digest: bytes, before: bytes) -> bool:
+    """Whether two digests of one algorithm differ."""
+    method = methods_of([digest, before])
+    return digest != before and bool(method[0] == method[1] != 0)
+
+
+def _changed_beyond(judgement: Judgement) -> Judgement:
+    """What was cut off has no bytes to compare, but the archive's digest of all of them tells that they changed."""
+    if judgement.verdict != Verdict.UNCHANGED:
+        return judgement
+    return replace(judgement, verdict=Verdict.CHANGED, kinds=judgement.kinds | ChangeKind.CONTENT)
 
 
 def _learn(page: _Page, judgement: Judgement, time: float, digest: bytes) -> Validators:

@@ -14,7 +14,7 @@ from recrawl.crawl.importing import Importer
 from recrawl.crawl.importing_listed import rows_met
 from recrawl.errors import InputError, require
 from recrawl.formats.arc import index_arc, read_arc_capture
-from recrawl.formats.arrow import read_located_visits
+from recrawl.formats.arrow import located_visits
 from recrawl.formats.captures import Report
 from recrawl.formats.cdx import read_cdx
 from recrawl.formats.cdx_answers import read_answer
@@ -27,7 +27,7 @@ from recrawl.formats.git import read_git
 from recrawl.formats.git_pages import PathRule
 from recrawl.formats.sitemap import read_claims
 from recrawl.formats.sniff import Format, sniff
-from recrawl.formats.timemap import read_timemap, to_batches
+from recrawl.formats.timemap_stream import read_timemap_file
 from recrawl.formats.wacz import WaczReader
 from recrawl.formats.warc_reader import index_warc, read_capture
 from recrawl.formats.zipnum import read_zipnum
@@ -150,22 +150,23 @@ class Sources:
         if mark.finished:
             return self._before(mark, report)
         mark, new = replace(mark, position=0, accepted=0), 0
-        for batch in read_claims(path.read_bytes(), source, said_at, report):
-            page = self._store.discover(batch.column("url").to_pylist(), self._clock.now())
-            rows = np.flatnonzero(page >= 0)
-            lastmod, priority = (batch.column(name).to_numpy()[rows] for name in ("lastmod", "priority"))
-            changefreq = batch.column("changefreq").to_numpy()[rows].astype(np.int64)
-            said = ~np.isnan(lastmod) | ~np.isnan(priority) | (changefreq != 0)
-            claims = Claims(
-                page[rows][said],
-                np.full(int(said.sum()), said_at),
-                [source] * int(said.sum()),
-                np.where(np.isnan(lastmod), -np.inf, lastmod)[said],
-                changefreq[said],
-                np.where(np.isnan(priority), -1.0, priority)[said],
-            )
-            mark = replace(mark, position=mark.position + batch.num_rows, accepted=mark.accepted + len(rows))
-            new += self._store.add_claims(claims, mark)
+        with path.open("rb") as file:
+            for batch in read_claims(file, source, said_at, report):
+                page = self._store.discover(batch.column("url").to_pylist(), self._clock.now())
+                rows = np.flatnonzero(page >= 0)
+                lastmod, priority = (batch.column(name).to_numpy()[rows] for name in ("lastmod", "priority"))
+                changefreq = batch.column("changefreq").to_numpy()[rows].astype(np.int64)
+                said = ~np.isnan(lastmod) | ~np.isnan(priority) | (changefreq != 0)
+                claims = Claims(
+                    page[rows][said],
+                    np.full(int(said.sum()), said_at),
+                    [source] * int(said.sum()),
+                    np.where(np.isnan(lastmod), -np.inf, lastmod)[said],
+                    changefreq[said],
+                    np.where(np.isnan(priority), -1.0, priority)[said],
+                )
+                mark = replace(mark, position=mark.position + batch.num_rows, accepted=mark.accepted + len(rows))
+                new += self._store.add_claims(claims, mark)
         self._finish(mark, report)
         return replace(_NOTHING, accepted=mark.accepted, new=new)
 
@@ -199,7 +200,9 @@ class Sources:
             visits = log.visits(until=float(log.time.max()) if len(log) else None)
             exact = np.where(visits.kinds != 0, visits.kinds | np.uint16(ChangeKind.EXACT), visits.kinds)
             new += self._record(replace(visits, page=page[visits.page], kinds=exact))
-            mark = replace(mark, position=mark.position + 1, accepted=mark.accepted + len(log))
+            mark = replace(mark, position=mark.position + 1, accepted=mark.accepted + len(log) - log.repeated)
+            if log.repeated:
+                report.skip("same page and time", log.repeated)
         self._finish(mark, report)
         return replace(_NOTHING, accepted=mark.accepted, new=new, visits=new)
 
@@ -214,15 +217,17 @@ class Sources:
         mark = self._importer.begin(str(path.resolve()), fingerprint(path))
         if mark.finished:
             return self._before(mark, report)
-        visits, urls = read_located_visits(path)
-        page = self._store.discover(list(urls.url), self._clock.now())
-        ours = replace(visits, page=page[np.searchsorted(urls.page, visits.page)])
-        pages = ours.take(ours.page >= 0)
-        if len(pages) < len(ours):
-            report.skip("not an http(s) URL", len(ours) - len(pages))
-        new = self._record(pages)
-        self._finish(replace(mark, accepted=len(pages)), report)
-        return replace(_NOTHING, accepted=len(pages), new=new, visits=new)
+        mark, new = replace(mark, position=0, accepted=0), 0
+        for visits, urls in located_visits(path):
+            page = self._store.discover(list(urls.url), self._clock.now())
+            ours = replace(visits, page=page[np.searchsorted(urls.page, visits.page)])
+            pages = ours.take(ours.page >= 0)
+            if len(pages) < len(ours):
+                report.skip("not an http(s) URL", len(ours) - len(pages))
+            new += self._record(pages)
+            mark = replace(mark, position=mark.position + 1, accepted=mark.accepted + len(pages))
+        self._finish(mark, report)
+        return replace(_NOTHING, accepted=mark.accepted, new=new, visits=new)
 
     def _wacz(self, path: Path, report: Report) -> Brought:
         """The WARC files of a package are unpacked beside ours: that is where their bytes are read from."""
@@ -317,10 +322,6 @@ def _streamed(read: Callable[[BinaryIO, str, Report], Iterator[Any]]) -> Callabl
     return reader
 
 
-def _timemap(path: Path, report: Report) -> Iterator[Any]:
-    yield from to_batches(read_timemap(path.read_bytes(), str(path), report).mementos)
-
-
 _CAPTURES: dict[Format, Callable[[Path, Report], Iterator[Any]]] = {
     Format.WARC: index_warc,
     Format.ARC: index_arc,
@@ -329,5 +330,5 @@ _CAPTURES: dict[Format, Callable[[Path, Report], Iterator[Any]]] = {
     Format.ZIPNUM: read_zipnum,
     Format.CDX_ANSWER: _streamed(read_answer),
     Format.CRAWL_LOG: _streamed(read_crawl_log),
-    Format.TIMEMAP: _timemap,
+    Format.TIMEMAP: _streamed(read_timemap_file),
 }
