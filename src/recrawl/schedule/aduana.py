@@ -17,6 +17,7 @@ from recrawl.model import FloatArray, IntArray, Pages, Visits
 from recrawl.schedule.by_interval import refuse_bad_budget
 from recrawl.schedule.columns import Columns
 from recrawl.schedule.ledger import Ledger
+from recrawl.schedule.looks import fold
 
 DEFAULT_FREQUENCY = 0.1
 """Visits per second to a page whose rate is not known (``FREQ_DEFAULT``)."""
@@ -51,7 +52,8 @@ class Aduana:
 
     def tell(self, visits: Visits) -> None:
         """Count changes, and the time over which they were seen."""
-        closed = self._ledger.tell(visits)
+        looks = fold(self._ledger.rows(visits.page), visits, self._ledger.last_look)
+        closed = looks.take(~looks.opens())
         np.add.at(self._table["changes"], closed.row, closed.changed)
         np.add.at(self._table["observed"], closed.row, closed.seconds)
 

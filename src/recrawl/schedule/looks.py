@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray, Verdict, Visits
+from recrawl.model import ANSWERED, AnyArray, BoolArray, FloatArray, IntArray, Verdict, Visits
 from recrawl.model.arrays import order_by, starts_of_runs
 
 
@@ -46,49 +46,50 @@ class Looks(NamedTuple):
         return np.isnan(self.seconds)
 
 
-def fold(row: IntArray, visits: Visits, last_look: FloatArray, failed: BoolArray) -> Looks:
+def fold(row: IntArray, visits: Visits, last_look: FloatArray, failed: BoolArray | None = None) -> Looks:
     """The looks among ``visits``, which are to the pages in ``row``. O(n) if sorted by row and time, else O(n log n).
 
-    ``last_look`` (NaN for never) and ``failed`` (whether a visit failed since) have one entry a row of the table and
-    are moved on **in place**. Visits not after the last look are ignored.
+    ``last_look`` (NaN for never) and ``failed`` (whether a visit failed since) have one entry a page and are moved on
+    **in place**. Visits not after the last look are ignored. Without ``failed``, nobody asks for failures.
     """
     if not np.isfinite(visits.time).all():
         msg = "a visit has no finite time"
         raise ValueError(msg)
     news = ~(visits.time <= last_look[row])
     row, time, says, outcome = row[news], visits.time[news], visits.verdict[news], visits.outcome[news]
-    answered = visits.answered()[news]
     order = order_by(row, time)
     if order is not None:
-        row, time, says, outcome, answered = row[order], time[order], says[order], outcome[order], answered[order]
+        row, time, says, outcome = row[order], time[order], says[order], outcome[order]
     starts = np.flatnonzero(starts_of_runs(row, time))
-    if len(starts) < len(row):  # visits at the same instant are one, the one that says more
+    if len(starts) < len(
+        row
+    ):  # visits at the same instant are one: the verdict that says more, an answer if there is one
         row, time = row[starts], time[starts]
         says, outcome = np.maximum.reduceat(says, starts), np.minimum.reduceat(outcome, starts)
-        answered = np.logical_or.reduceat(answered, starts)
+    answered: BoolArray = outcome <= ANSWERED
     at = _positions(row, says, answered, last_look)
-    failures = np.concatenate([np.zeros(1, np.int64), np.cumsum(~answered & (says == Verdict.UNKNOWN))])
-    heads = np.flatnonzero(starts_of_runs(row))
-    head_of = heads[np.searchsorted(heads, at, side="right") - 1]
     first = starts_of_runs(row[at])
-    before = np.concatenate([np.zeros(1, np.int64), at[:-1] + 1])[: len(at)]
-    before = np.where(first, head_of, before)
-    looks = Looks(
-        row[at],
-        time[at],
-        time[at] - np.where(first, last_look[row[at]], time[before - 1]),
-        says[at] == Verdict.CHANGED,
-        outcome[at],
-        (failures[at] > failures[before]) | (first & failed[row[at]]),
-    )
-    looks = looks._replace(changed=looks.changed & ~looks.opens())
-    last_look[looks.row] = looks.time  # of equal indices the last assignment stands
-    failed[looks.row] = False
+    seconds = time[at] - np.where(first, last_look[row[at]], time[np.roll(at, 1)])
+    changed = (says[at] == Verdict.CHANGED) & ~np.isnan(seconds)
+    after_failure = np.zeros(len(at), np.bool_)
+    if failed is not None:
+        after_failure = _move_failures(row, ~answered & (says == Verdict.UNKNOWN), at, failed)
+    last_look[row[at]] = time[at]  # of equal indices the last assignment stands
+    return Looks(row[at], time[at], seconds, changed, outcome[at], after_failure)
+
+
+def _move_failures(row: IntArray, fails: BoolArray, at: IntArray, failed: BoolArray) -> BoolArray:
+    """Whether a visit failed between each look (at the positions ``at``) and the one before; moves ``failed`` on."""
+    count = np.concatenate([np.zeros(1, np.int64), np.cumsum(fails)])
+    heads = np.flatnonzero(starts_of_runs(row))
+    first = starts_of_runs(row[at])
+    since = np.where(first, heads[np.searchsorted(heads, at, side="right") - 1], np.roll(at, 1) + 1)
+    found: BoolArray = (count[at] > count[since]) | (first & failed[row[at]])
+    failed[row[at]] = False
     behind = heads.copy()
-    behind[np.searchsorted(row[heads], looks.row)] = at + 1
-    ends = np.append(heads[1:], len(row))[: len(heads)]
-    failed[row[heads]] |= failures[ends] > failures[behind]
-    return looks
+    behind[np.searchsorted(row[heads], row[at])] = at + 1
+    failed[row[heads]] |= count[np.append(heads[1:], len(row))[: len(heads)]] > count[behind]
+    return found
 
 
 def rounds(row: IntArray) -> Iterator[IntArray]:

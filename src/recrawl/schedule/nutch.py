@@ -84,7 +84,7 @@ def nutch(  # noqa: PLR0913 - one argument a setting of Nutch
     longest: float = 365 * DAY,
     start: float | None = 30 * DAY,
 ) -> ByInterval:
-    """Nutch's adaptive schedule; no ``sync_delta_rate`` turns ``sync_delta`` off, no ``start`` leaves it to the budget."""
+    """Nutch's adaptive schedule; ``sync_delta_rate=0`` turns ``sync_delta`` off, ``start=None`` asks the budget."""
     first = min(max(30 * DAY, shortest), longest) if start is None else start
     rule = NutchRule(increase, decrease, sync_delta_rate, shortest, first, longest)
     return ByInterval(rule, start_from_budget=start is None)

@@ -16,10 +16,13 @@ from recrawl.schedule.columns import Columns
 from recrawl.schedule.fixed_period import TrueRates
 from recrawl.schedule.gap_log import GapLog
 from recrawl.schedule.ledger import Ledger
+from recrawl.schedule.looks import fold
 from recrawl.time import DAY, HOUR
 
 _HALVINGS = 100
 """Of a bracket on ln k: down to neighbouring numbers."""
+_NO_LIMIT = 600.0
+"""On ln seconds, where no interval is the longest."""
 
 
 class Proportional:
@@ -54,7 +57,8 @@ class Proportional:
 
     def tell(self, visits: Visits) -> None:
         """Note what looks found; rates wait for the next fit."""
-        closed = self._ledger.tell(visits)
+        looks = fold(self._ledger.rows(visits.page), visits, self._ledger.last_look)
+        closed = looks.take(~looks.opens())
         self._log.append(closed.row, closed.seconds, closed.changed)
 
     def fit(self, budget: float, now: float) -> None:  # noqa: ARG002 - rates do not age
@@ -90,18 +94,18 @@ def intervals(rate: FloatArray, cost: FloatArray, budget: float, shortest: float
     >>> intervals(np.array([1.0, 3.0]), np.ones(2), 2.0, 0.01, 100.0).round(3).tolist()
     [2.0, 0.667]
     """
-    alive = rate > 0
-    if not alive.any():
+    with np.errstate(divide="ignore"):
+        log_rate = np.log(rate)
+    alive = log_rate[np.isfinite(log_rate)]
+    if not len(alive):
         return np.full(len(rate), longest)
 
     def at(log_factor: float) -> FloatArray:
-        with np.errstate(divide="ignore", over="ignore"):
-            return np.asarray(np.clip(1.0 / (np.exp(log_factor) * rate), shortest, longest))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.clip(np.exp(-log_factor - log_rate), shortest, longest))
 
-    low = float(-np.log(longest * rate[alive].max()))
-    high = float(-np.log(shortest * rate[alive].min()))
-    if not np.isfinite(low):  # no longest interval: from nearly nothing on
-        low = float(-np.log(rate[alive].max())) - 600.0
+    farthest = np.log(longest) if np.isfinite(longest) else _NO_LIMIT
+    low, high = float(-farthest - alive.max()), float(-np.log(shortest) - alive.min())
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if float((cost / at(middle)).sum()) > budget else (middle, high)

@@ -12,6 +12,7 @@ from recrawl.model import FloatArray, IntArray, Pages, Visits
 from recrawl.schedule.by_interval import refuse_bad_budget
 from recrawl.schedule.chance import uniform
 from recrawl.schedule.ledger import Ledger
+from recrawl.schedule.looks import fold
 from recrawl.time import DAY
 
 
@@ -36,7 +37,7 @@ class RandomOrder:
 
     def tell(self, visits: Visits) -> None:
         """Note when pages were looked at."""
-        self._ledger.tell(visits)
+        fold(self._ledger.rows(visits.page), visits, self._ledger.last_look)
 
     def fit(self, budget: float, now: float) -> None:  # noqa: ARG002 - the mean is the same at any time
         """Share the budget, in units of cost per second; without pages the mean wait stays."""

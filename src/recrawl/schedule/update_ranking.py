@@ -21,7 +21,7 @@ from recrawl.schedule.ledger import Ledger
 from recrawl.schedule.looks import fold
 
 _LEAST = 1e-12
-"""A threshold of 0 is this, so that pages above it still differ in urgency."""
+"""What scores are divided by at a threshold of 0, so that pages still differ in urgency."""
 
 
 class UpdateModel(Protocol):
@@ -64,10 +64,10 @@ class UpdateRanking:
         self._period = period
         self._longest = longest
         self._given = threshold
-        self._threshold = np.inf if threshold is None else max(threshold, _LEAST)
+        self._threshold = np.inf if threshold is None else threshold
         self._ledger = Ledger()
         self._log = GapLog()
-        self._table = Columns({"slope": np.float64, "update": np.float64, "failed": np.bool_})
+        self._table = Columns({"slope": np.float64, "update": np.float64})
 
     @property
     def name(self) -> str:
@@ -93,12 +93,11 @@ class UpdateRanking:
         self._table.append(
             slope=np.full(len(new), self._model.unfitted_slope),
             update=np.full(len(new), np.nan),
-            failed=np.zeros(len(new), np.bool_),
         )
 
     def tell(self, visits: Visits) -> None:
         """Move the last updates, to the middle of the gap a change was found in; slopes wait for the next fit."""
-        looks = fold(self._ledger.rows(visits.page), visits, self._ledger.last_look, self._table["failed"])
+        looks = fold(self._ledger.rows(visits.page), visits, self._ledger.last_look)
         opens = looks.opens()
         closed = looks.take(~opens)
         self._log.append(closed.row, closed.seconds, closed.changed)
@@ -116,20 +115,23 @@ class UpdateRanking:
         self._table["slope"][by_id], self._table["update"][by_id] = self._model(histories, now)
         if self._given is None:
             best = budget * self._period / float(self._ledger.pages.cost.mean())
-            self._threshold = max(nth_largest(self._scores(np.arange(len(self)), now), best), _LEAST)
+            self._threshold = nth_largest(self._scores(np.arange(len(self)), now), best)
 
     def due(self, page: IntArray, now: float) -> FloatArray:  # noqa: ARG002 - due times are absolute
         """When the score reaches the threshold, a period to ``longest`` after the last look; else at discovery."""
         rows = self._ledger.rows(page)
-        with np.errstate(divide="ignore"):
-            reached = self._table["update"][rows] - self._horizon + self._threshold / self._table["slope"][rows]
+        slope, start = self._table["slope"][rows], self._table["update"][rows] - self._horizon
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reached = start if self._threshold == 0 else start + self._threshold / slope
         wait = np.nan_to_num(reached - self._ledger.last_look[rows], nan=np.inf, posinf=np.inf)
         return self._ledger.due_after(page, np.clip(wait, self._period, self._longest))
 
     def urgency(self, page: IntArray, now: float) -> FloatArray:
         """The score in units of the threshold, held below 1 within a period and raised to 1 at ``longest``."""
         rows = self._ledger.rows(page)
-        urgency = self._scores(rows, now) / self._threshold
+        urgency = self._scores(rows, now) / max(self._threshold, _LEAST)
+        if self._threshold == 0:  # every page with a look that counts is due
+            urgency = np.where(np.isnan(self._table["update"][rows]), urgency, urgency + 1.0)
         periods = self._ledger.urgency(page, self._period, now)
         urgency = np.where(periods < 1, np.minimum(urgency, periods), urgency)
         return np.maximum(urgency, self._ledger.urgency(page, self._longest, now))
