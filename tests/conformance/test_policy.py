@@ -31,7 +31,7 @@ MAKERS = {
     "hacs as printed": partial(hacs, theta=0.5, unknown_rate=0.0, longest=np.inf),
     **{f"{name} from the budget": partial(POLICIES[name], start=None) for name in sorted(START_FROM_BUDGET)},
 }
-BUDGETED = ["uniform", "proportional", "proportional to the truth", "aduana", *VALUED]
+BUDGETED = ["uniform", "proportional", "proportional to the truth", "hacs-since-look", "aduana", *VALUED]
 """Those that spend exactly their budget in the long run."""
 REFUSING = [*BUDGETED, "random", "hacs", "last-obs", *(name for name in MAKERS if name.endswith("from the budget"))]
 

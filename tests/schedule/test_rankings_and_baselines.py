@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError
 from recrawl.estimate import bias_reduced
+from recrawl.estimate.interpolated import update_model
 from recrawl.estimate.point_estimators import PointEstimator
 from recrawl.model import Histories, Pages, Verdict, Visits
 from recrawl.schedule.aduana import Aduana
 from recrawl.schedule.chance import uniform
-from recrawl.schedule.hacs import change_probability, hacs, hacs_threshold
+from recrawl.schedule.hacs import change_probability, hacs, hacs_since_look, hacs_threshold
 from recrawl.schedule.last_observation import last_observation
 from recrawl.schedule.policies import ORACLES, POLICIES, VALUED
 from recrawl.schedule.proportional import Proportional, intervals
@@ -78,6 +79,24 @@ def test_the_best_k_are_due_and_most_urgent():
     assert set(np.flatnonzero(due).tolist()) == set(best.tolist())
     urgency = policy.urgency(page, now)
     assert urgency[best].min() >= 1 > np.delete(urgency, best).max()
+
+
+def test_even_a_tiny_budget_pays_for_the_best_page():
+    policy = taught(hacs(), some_visits(), budget=0.1 / WEEK)
+    assert np.isfinite(policy.threshold)
+    policy.fit(0.0, START + 1e8)
+    assert policy.threshold == np.inf
+
+
+def test_counted_from_the_last_look_pages_are_due_at_one_probability():
+    visits = some_visits()
+    h = Histories.from_visits(visits)
+    policy = taught(hacs_since_look(), visits)
+    wait = policy.due(np.arange(30), START) - h.last_visit
+    free = wait < 180 * DAY * 0.999
+    p = -np.expm1(-update_model(h).rate * wait)[free]
+    assert free.sum() > 10
+    np.testing.assert_allclose(p, p[0], rtol=1e-6)
 
 
 def test_the_last_update_moves_with_every_look_the_rate_at_a_fit():

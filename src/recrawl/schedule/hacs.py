@@ -8,6 +8,11 @@ then
 is the probability that it changed by t + e (reading 000.5). Visited are the pages with p ≥ θ, or the K with the
 highest p. Here the score is x = −ln(1 − p) and the threshold −ln(1 − θ), which rank and cut the same and do not run
 full at 1: urgency is x in units of the threshold.
+
+The paper counts from the last update, also where a later look proved that nothing had happened since: right for
+archives that others made, wasteful for a crawler. ``hacs-since-look`` counts from the last look, p = 1 − e^{−λ·(t −
+last look)}. A page is then due whenever λ·(t − last look) reaches one number for all, so that intervals are in
+proportion to 1/λ.
 """
 
 from __future__ import annotations
@@ -17,12 +22,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from recrawl.errors import ConfigError
+from recrawl.estimate import mle
 from recrawl.estimate.empirical_bayes import UNKNOWN_RATE
 from recrawl.estimate.interpolated import update_model
+from recrawl.estimate.point_estimators import PointEstimator
 from recrawl.estimate.point_evidence import filled
 from recrawl.model import FloatArray, Histories
+from recrawl.schedule.proportional import Proportional
 from recrawl.schedule.update_ranking import UpdateRanking
-from recrawl.time import DAY, WEEK
+from recrawl.time import DAY, HOUR, WEEK
 
 
 def change_probability(
@@ -59,8 +67,10 @@ class HacsModel:
         recent = histories.window(now - self.window, now) if np.isfinite(self.window) else histories
         known = update_model(recent)
         if self.unknown_rate is None:
-            return filled(known.rate, recent), known.last_update
-        return np.nan_to_num(known.rate, nan=self.unknown_rate), known.last_update
+            rate = filled(known.rate, recent)
+        else:
+            rate = np.nan_to_num(known.rate, nan=self.unknown_rate)
+        return rate, known.last_update
 
 
 def hacs(
@@ -93,3 +103,9 @@ def hacs(
 def hacs_threshold(*, theta: float = 0.7, window: float = np.inf) -> UpdateRanking:
     """HACS with a threshold, by default in the middle of those that the paper found best (0.5 to 0.9)."""
     return hacs(theta=theta, window=window)
+
+
+def hacs_since_look(*, shortest: float = HOUR, longest: float = 180 * DAY) -> Proportional:
+    """The pages most likely changed since the last look, as many as the budget pays for; intervals in seconds."""
+    estimator = PointEstimator("mle-interpolated", mle.rates, interpolated=True)
+    return Proportional(name="hacs-since-look", estimator=estimator, shortest=shortest, longest=longest)

@@ -12,7 +12,7 @@ from recrawl.schedule.change_window import window
 from recrawl.schedule.fixdyn import dyn, fix
 from recrawl.schedule.fixed_interval import FixedInterval
 from recrawl.schedule.fixed_period import gold, week
-from recrawl.schedule.hacs import hacs, hacs_threshold
+from recrawl.schedule.hacs import hacs, hacs_since_look, hacs_threshold
 from recrawl.schedule.heritrix import heritrix
 from recrawl.schedule.last_observation import last_observation
 from recrawl.schedule.nutch import nutch
@@ -29,6 +29,7 @@ from recrawl.time import HOUR
 PAPERS: dict[str, Callable[..., Policy]] = {
     "hacs": hacs,
     "hacs-threshold": hacs_threshold,
+    "hacs-since-look": hacs_since_look,
     "last-obs": last_observation,
     "random": RandomOrder,
     "brute-force": brute_force,

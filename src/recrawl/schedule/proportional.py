@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from recrawl.estimate import gamma
+from recrawl.estimate.empirical_bayes import vague
 from recrawl.estimate.estimator import Estimator, Evidence
-from recrawl.estimate.posterior import GammaPosterior
 from recrawl.model import FloatArray, IntArray, Pages, Visits
 from recrawl.schedule.by_interval import refuse_bad_budget
 from recrawl.schedule.columns import Columns
@@ -26,9 +27,11 @@ _NO_LIMIT = 600.0
 
 
 class Proportional:
-    """Visits in proportion to rates: those an oracle knows, or else the means that an estimator gives at every fit."""
+    """Visits in proportion to rates: those an oracle knows, or the means that an estimator gives at every fit.
 
-    name = "proportional"
+    Without either, the mean of a Gamma belief under a vague prior: cheap, and never 0.
+    """
+
     price = None
 
     def __init__(
@@ -38,9 +41,11 @@ class Proportional:
         estimator: Estimator | None = None,
         shortest: float = HOUR,
         longest: float = 180 * DAY,
+        name: str = "proportional",
     ) -> None:
+        self.name = name
         self._true_rates = true_rates
-        self._estimator = estimator or GammaPosterior()
+        self._estimator = estimator
         self._shortest = shortest
         self._longest = longest
         self._ledger = Ledger()
@@ -69,8 +74,10 @@ class Proportional:
         by_id, histories = self._log.histories(self._ledger)
         if self._true_rates is not None:
             rate = np.asarray(self._true_rates(histories.page), dtype=np.float64)
-        else:
+        elif self._estimator is not None:
             rate = self._estimator(Evidence(histories, (self._ledger.pages.host[by_id],))).mean()
+        else:
+            rate = gamma.fit(histories, vague(histories).take(np.zeros(len(histories), np.int64))).mean()
         cost = self._ledger.pages.cost[by_id]
         self._table["interval"][by_id] = intervals(rate, cost, budget, self._shortest, self._longest)
 

@@ -115,6 +115,7 @@ class UpdateRanking:
         self._table["slope"][by_id], self._table["update"][by_id] = self._model(histories, now)
         if self._given is None:
             best = budget * self._period / float(self._ledger.pages.cost.mean())
+            best = max(best, 1.0) if budget > 0 else 0.0
             self._threshold = nth_largest(self._scores(np.arange(len(self)), now), best)
 
     def due(self, page: IntArray, now: float) -> FloatArray:  # noqa: ARG002 - due times are absolute
