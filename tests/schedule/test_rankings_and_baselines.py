@@ -152,7 +152,14 @@ def test_nth_largest(values, n):
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: hacs(theta=1.0), lambda: hacs(theta=-0.1), lambda: hacs(horizon=np.nan), lambda: Aduana(scale=0.0)]
+    "make",
+    [
+        lambda: hacs(theta=1.0),
+        lambda: hacs(theta=-0.1),
+        lambda: hacs(window=0.0),
+        lambda: hacs(horizon=np.nan),
+        lambda: Aduana(scale=0.0),
+    ],
 )
 def test_impossible_settings_are_refused(make):
     with pytest.raises(ConfigError):

@@ -90,6 +90,8 @@ def hacs(
     """
     if theta is not None and not 0 <= theta < 1:
         raise ConfigError(f"A threshold of {theta} is no probability to wait for.", "Give theta from 0 to below 1.")
+    if not window > 0:
+        raise ConfigError(f"A history of {window} s holds no look.", "Give a window above 0.")
     name = "hacs" if theta is None else "hacs-threshold"
     return UpdateRanking(
         HacsModel(window, unknown_rate, name),
