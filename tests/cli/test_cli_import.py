@@ -140,6 +140,47 @@ def test_content_is_judged_after_digests_only(run, workspace, tmp_path):
     assert again["visits_judged_by_content"] == 3
 
 
+def test_content_is_judged_when_an_archive_that_was_away_is_back(run, workspace, tmp_path):
+    file = archive(tmp_path / "crawl")
+    run("import", file, "-w", workspace, "--digests-only")
+    away = file.rename(tmp_path / "away.warc.gz")
+    (tmp_path / "a.cdx").write_bytes(CDX.replace(b"example", b"other"))
+    assert (
+        json.loads(run("import", tmp_path / "a.cdx", "-w", workspace, "--json").stdout)["visits_judged_by_content"] == 0
+    )
+    away.rename(file)
+    assert json.loads(run("import", file, "-w", workspace, "--json").stdout)["visits_judged_by_content"] == 3
+
+
+def test_a_better_record_of_a_known_capture_is_no_new_visit(run, workspace, tmp_path):
+    file = archive(tmp_path / "crawl")
+    run("init", tmp_path / "index")
+    run("import", file, "-w", tmp_path / "index", "--digests-only")
+    run("export", tmp_path / "a.cdxj", "-w", tmp_path / "index")
+    text = (tmp_path / "a.cdxj").read_text(encoding="utf-8")
+    (tmp_path / "a.cdxj").write_text(text.replace('"status": "200"', '"status": "500"'), encoding="utf-8")
+    first = json.loads(run("import", tmp_path / "a.cdxj", "-w", workspace, "--json").stdout)
+    second = json.loads(run("import", file, "-w", workspace, "--json").stdout)
+    assert (first["visits_new"], second["visits_new"], second["visits_judged_anew"]) == (3, 0, 3)
+
+
+def test_a_depth_holds_for_whatever_is_imported(run, workspace, tmp_path):
+    deep = SITEMAP.replace(b"/new<", b"/a/b/c/new<")
+    (tmp_path / "sitemap.xml").write_bytes(deep)
+    done = json.loads(run("import", tmp_path / "sitemap.xml", "--depth", 1, "-w", workspace, "--json").stdout)
+    assert done["sources"][0]["why_skipped"] == "1 deeper than 1"
+    recorded = Path(__file__).resolve().parents[1] / "data" / "recorded"
+    sites = json.loads(run("import", recorded, "--depth", 1, "-w", workspace, "--json").stdout)["sources"][0]
+    everything = json.loads(run("import", recorded, "-w", workspace, "--json").stdout)["sources"][0]
+    assert "deeper than 1" in sites["why_skipped"]
+    assert 0 < sites["accepted"] < everything["accepted"]
+    run("export", tmp_path / "visits.parquet", "-w", workspace)
+    run("init", tmp_path / "other")
+    run("import", tmp_path / "visits.parquet", "--depth", 1, "-w", tmp_path / "other")
+    assert {url.count("/") for url, *_ in rows(tmp_path / "other")} <= {3, 4, 5}
+    assert 0 < len(rows(tmp_path / "other")) < len(rows(workspace))
+
+
 def test_a_workspace_may_move_with_its_archives(run, workspace, tmp_path):
     archive(workspace / "warc")
     run("import", workspace / "warc", "-w", workspace, "--digests-only")
@@ -161,7 +202,13 @@ def test_links_of_the_file_system_and_pipes(run, workspace, tmp_path):
     done = json.loads(run("import", folder, "-w", workspace, "--json").stdout)
     found = {Path(row["source"]).name: (row["accepted"], row["why_skipped"]) for row in done["sources"]}
     strange = (0, "1 not in a format that recrawl reads")
-    assert found == {"link.cdx": (4, ""), "nowhere.cdx": strange, "pipe.cdx": strange}
+    assert found == {
+        "link.cdx": (4, ""),
+        "nowhere.cdx": strange,
+        "pipe.cdx": strange,
+        "round": (0, "1 a link to a folder; name the folder to import it"),
+        ".hidden.cdx": (0, "1 hidden; name it to import it"),
+    }
     named = json.loads(run("import", folder / "round", folder / "pipe.cdx", "-w", workspace, "--json").stdout)
     assert [row["why_skipped"] for row in named["sources"]].count("4 imported before") == 1
 
@@ -196,6 +243,9 @@ def test_strict_stops_at_what_is_broken(run, workspace, tmp_path):
     done = run("import", tmp_path / "a.cdx", "-w", workspace, "--strict")
     assert done.returncode == 1
     assert "at byte" in done.stderr
+    told = json.loads(run("import", tmp_path / "a.cdx", "-w", workspace, "--strict", "--json").stdout)
+    assert told["errors_count"] == 1
+    assert told["errors"][0]["source"].endswith("a.cdx")
 
 
 def test_sitemaps_are_discovery_and_claims_not_visits(run, workspace, tmp_path):

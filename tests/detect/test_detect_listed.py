@@ -55,7 +55,7 @@ def test_one_capture_of_each_download_is_kept_the_best_and_last(captures, within
     expected = []
     start = 0
     for i in range(len(captures)):
-        ends = i + 1 == len(captures) or page[i + 1] != page[i] or time[i + 1] - time[i] > within or within == 0
+        ends = i + 1 == len(captures) or page[i + 1] != page[i] or time[i + 1] - time[start] > within or within == 0
         if ends:
             expected.append(max(range(start, i + 1), key=lambda j: (-outcome[j], j)))
             start = i + 1

@@ -63,6 +63,12 @@ class ImportErrors:
         except OSError as problem:
             raise self._explained(problem) from problem
 
+    def stopped_by(self, error: InputError) -> None:
+        """Note the error that ended the import, unless it was told already."""
+        if error not in self.first:
+            self.count += 1
+            self.first.append(error)
+
     def _explained(self, problem: OSError) -> RecrawlError:
         if problem.errno in _FULL:
             return DiskFullError(f"{self._path}: the disk is full.", "Free some space and import again.")

@@ -95,7 +95,14 @@ def import_(  # noqa: PLR0913 - one argument an option
         place.open_store() as store,
         Progress(*columns, console=Console(stderr=True)) as bar,
     ):
-        brought, outcome = _import(place, store, paths, urls, choices, bar, errors)
+        brought: list[Brought] = []
+        try:
+            outcome = _import(place, store, paths, urls, choices, bar, errors, brought)
+        except InputError as error:
+            errors.stopped_by(error)
+            if json_output:
+                _print(brought, None, errors, json_output)
+            raise
     _print(brought, outcome, errors, json_output)
 
 
@@ -142,12 +149,15 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
     choices: _Choices,
     bar: Progress,
     errors: ImportErrors,
-) -> tuple[list[Brought], _Outcome]:
+    brought: list[Brought],
+) -> _Outcome:
+    """Take all sources, telling what came of each in ``brought``; then judge."""
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.importing import Importer
     from recrawl.crawl.sources import Sources
 
     clock = RealClock()
+    visits_before = store.counts(clock.now()).visits
     taking = bar.add_task("captures", total=None)
     importer = Importer(store, clock, choices.cleaning, lambda count: bar.advance(taking, count), again=choices.again)
     sources = Sources(
@@ -159,7 +169,6 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
         on_bad=errors.tell,
         strict=choices.strict,
     )
-    brought: list[Brought] = []
     try:
         for path in paths:
             brought += sources.bring(path)
@@ -167,8 +176,10 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
     finally:
         # Whatever happened, what was taken is judged; after a kill, the next import does it.
         outcome = _judge(place, store, importer, choices, bar)
-    told = sum(one.visits for one in brought)
-    return brought, replace(outcome, visits_new=outcome.visits_new + told)
+    # A better record of a known capture takes its visit back and makes it anew: new is only what was not there before.
+    recorded = outcome.visits_new + outcome.visits_judged_anew + sum(one.visits for one in brought)
+    new = store.counts(clock.now()).visits - visits_before + outcome.visits_withdrawn
+    return replace(outcome, visits_new=new, visits_judged_anew=max(recorded - new, 0))
 
 
 def _judge(place: Workspace, store: Store, importer: Importer, choices: _Choices, bar: Progress) -> _Outcome:
@@ -183,8 +194,11 @@ def _judge(place: Workspace, store: Store, importer: Importer, choices: _Choices
     read = 0
     if not choices.digests_only and len(waiting := store.unread()):
         archived = ArchivedBytes(place.warc)
-        pages = store.unread([file for file in store.unread_files() if archived.has(file)])
-        store.set_read(np.setdiff1d(waiting, pages))
+        files = store.unread_files()
+        pages = store.unread([file for file in files if archived.has(file)])
+        # A file with a full path was here once, and may come back; the bare names of an index never were.
+        away = store.unread([file for file in files if Path(file).is_absolute() and not archived.has(file)])
+        store.set_read(np.setdiff1d(waiting, np.union1d(pages, away)))
         reading = bar.add_task("pages judged by content", total=len(pages))
         judge = PayloadJudge(store, archived.read, choices.cleaning.merge_within)
         read = judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))
@@ -227,7 +241,8 @@ def _is_url(source: str) -> bool:
     return source.startswith(("http://", "https://"))
 
 
-def _print(brought: list[Brought], outcome: _Outcome, errors: ImportErrors, json_output: bool) -> None:
+def _print(brought: list[Brought], outcome: _Outcome | None, errors: ImportErrors, json_output: bool) -> None:
+    """Tell what came of it; without an outcome, the import was stopped."""
     from recrawl.cli.tables import print_columns, print_json, rows_of
 
     columns: dict[str, list[Any]] = {
@@ -242,12 +257,13 @@ def _print(brought: list[Brought], outcome: _Outcome, errors: ImportErrors, json
     if json_output:
         found: dict[str, object] = {
             "sources": rows_of(columns),
-            **asdict(outcome),
+            **(asdict(outcome) if outcome is not None else {}),
             "errors": [row_of(error) for error in errors.first],
             "errors_count": errors.count,
             "errors_file": None if errors.file is None else str(errors.file),
         }
         print_json(found)
+    if outcome is None or json_output:
         return
     print_columns(columns)
     for error in errors.first:

@@ -7,7 +7,7 @@ So captures are only noted, and in the end every page that got new ones is judge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from recrawl.crawl.importing_chunks import chunks_of
 from recrawl.crawl.importing_digests import digest_column
 from recrawl.crawl.importing_listed import differences, listed_captures, with_costs
 from recrawl.formats.captures import NO_STATUS, RecordKind, Report
-from recrawl.model import BoolArray
+from recrawl.model import BoolArray, IntArray
 from recrawl.predict.url_features import url_depths
 from recrawl.store import values
 from recrawl.store.base import Store
@@ -146,20 +146,30 @@ class Importer:
             progress(done, len(pages))
         return judged
 
+    def pages(self, urls: Sequence[str], report: Report, records: IntArray | None = None) -> IntArray:
+        """The pages of these URLs, new ones included; -1 where one is not wanted: too deep, or no page of the web.
+
+        ``records[i]`` records have URL i, one each if not given; those left out are reported as skipped.
+        """
+        count = np.ones(len(urls), np.int64) if records is None else records
+        shallow = self._shallow(urls)
+        wanted = np.flatnonzero(shallow)
+        page = np.full(len(urls), -1)
+        page[wanted] = self._store.discover([urls[row] for row in wanted.tolist()], self._clock.now())
+        for reason, left_out in (
+            (f"deeper than {self._cleaning.depth}", ~shallow),
+            ("not an http(s) URL", shallow & (page < 0)),
+        ):
+            if skipped := int(count[left_out].sum()):
+                report.skip(reason, skipped)
+        return page
+
     def _captures(self, batch: Any, report: Report, place: str) -> Captures:  # noqa: ANN401 - pyarrow ships no types
         # Indexes are sorted by URL: most lines have the URL of the line before.
         encoded = batch.column("url").dictionary_encode()
         urls: list[str] = encoded.dictionary.to_pylist()
         which = encoded.indices.to_numpy()
-        shallow = self._shallow(urls)
-        if not shallow.all():
-            report.skip(f"deeper than {self._cleaning.depth}", int((~shallow[which]).sum()))
-        wanted = np.flatnonzero(shallow)
-        page_of_url = np.full(len(urls), -1)
-        page_of_url[wanted] = self._store.discover([urls[row] for row in wanted.tolist()], self._clock.now())
-        page = page_of_url[which]
-        if bool(foreign := int(((page < 0) & shallow[which]).sum())):
-            report.skip("not an http(s) URL", foreign)
+        page = self.pages(urls, report, np.bincount(which, minlength=len(urls)))[which]
         rows = np.flatnonzero(page >= 0)
         some = batch if len(rows) == len(page) else batch.take(rows)
         kind = some.column("kind").to_numpy()
@@ -181,7 +191,7 @@ class Importer:
             some.column("length").to_numpy(),
         )
 
-    def _shallow(self, urls: list[str]) -> BoolArray:
+    def _shallow(self, urls: Sequence[str]) -> BoolArray:
         if self._cleaning.depth is None:
             return np.ones(len(urls), np.bool_)
         return np.array([url_depths(url).path <= self._cleaning.depth for url in urls], np.bool_)

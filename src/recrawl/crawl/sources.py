@@ -51,7 +51,7 @@ class Brought:
     accepted: int = 0
     """Records taken now; those of an earlier import do not count."""
     new: int = 0
-    """Of these, what was not known before."""
+    """What was not known before: captures, claims, or visits where the source tells visits."""
     visits: int = 0
     """Visits that the source itself told, and that were not known before. Captures become visits later, together."""
     broken: int = 0
@@ -95,7 +95,9 @@ class Sources:
                 what = sniff(path)
             if what is Format.UNKNOWN and path.is_dir():
                 for entry in sorted(path.iterdir()):
-                    if not entry.name.startswith(".") and not (entry.is_symlink() and entry.is_dir()):
+                    if reason := _left_out(entry):
+                        yield Brought(str(entry), Format.UNKNOWN, skipped={reason: 1})
+                    else:
                         yield from self.bring(entry)
                 return
             brought = self._take(path, what, report)
@@ -152,7 +154,7 @@ class Sources:
         mark, new = replace(mark, position=0, accepted=0), 0
         with path.open("rb") as file:
             for batch in read_claims(file, source, said_at, report):
-                page = self._store.discover(batch.column("url").to_pylist(), self._clock.now())
+                page = self._importer.pages(batch.column("url").to_pylist(), report)
                 rows = np.flatnonzero(page >= 0)
                 lastmod, priority = (batch.column(name).to_numpy()[rows] for name in ("lastmod", "priority"))
                 changefreq = batch.column("changefreq").to_numpy()[rows].astype(np.int64)
@@ -196,13 +198,16 @@ class Sources:
             return self._before(mark, report)
         mark, new = replace(mark, position=0, accepted=0), 0
         for log in logs:
-            page = self._store.discover(log.urls, self._clock.now())
-            visits = log.visits(until=float(log.time.max()) if len(log) else None)
+            events = np.bincount(log.page, minlength=len(log.urls))
+            page = self._importer.pages(log.urls, report, events)
+            wanted, end = log.of_pages(page >= 0), float(log.time.max()) if len(log) else None
+            visits = wanted.visits(until=end)
             exact = np.where(visits.kinds != 0, visits.kinds | np.uint16(ChangeKind.EXACT), visits.kinds)
             new += self._record(replace(visits, page=page[visits.page], kinds=exact))
-            mark = replace(mark, position=mark.position + 1, accepted=mark.accepted + len(log) - log.repeated)
-            if log.repeated:
-                report.skip("same page and time", log.repeated)
+            accepted = len(wanted) - wanted.repeated
+            mark = replace(mark, position=mark.position + 1, accepted=mark.accepted + accepted)
+            if wanted.repeated:
+                report.skip("same page and time", wanted.repeated)
         self._finish(mark, report)
         return replace(_NOTHING, accepted=mark.accepted, new=new, visits=new)
 
@@ -219,11 +224,10 @@ class Sources:
             return self._before(mark, report)
         mark, new = replace(mark, position=0, accepted=0), 0
         for visits, urls in located_visits(path):
-            page = self._store.discover(list(urls.url), self._clock.now())
-            ours = replace(visits, page=page[np.searchsorted(urls.page, visits.page)])
+            place = np.searchsorted(urls.page, visits.page)
+            page = self._importer.pages(list(urls.url), report, np.bincount(place, minlength=len(urls.url)))
+            ours = replace(visits, page=page[place])
             pages = ours.take(ours.page >= 0)
-            if len(pages) < len(ours):
-                report.skip("not an http(s) URL", len(ours) - len(pages))
             new += self._record(pages)
             mark = replace(mark, position=mark.position + 1, accepted=mark.accepted + len(pages))
         self._finish(mark, report)
@@ -264,6 +268,15 @@ class Sources:
     def _finish(self, mark: ImportMark, report: Report) -> None:
         skipped = sum(report.skipped.values())
         self._store.set_import_mark(replace(mark, skipped=skipped, broken=report.bad, finished=True))
+
+
+def _left_out(entry: Path) -> str:
+    """Why an entry of a folder is not read; empty if it is."""
+    if entry.name.startswith("."):
+        return "hidden; name it to import it"
+    if entry.is_symlink() and entry.is_dir():
+        return "a link to a folder; name the folder to import it"
+    return ""
 
 
 _NOTHING = Brought("", Format.UNKNOWN)

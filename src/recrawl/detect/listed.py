@@ -123,10 +123,11 @@ def judge_listed(
 
 
 def merge_downloads(page: IntArray, time: FloatArray, outcome: ByteArray, within: float) -> BoolArray:
-    """Which captures to keep where a crawl downloaded a page several times (SHARC 7.2). O(n).
+    """Which captures to keep where a crawl downloaded a page several times (SHARC 7.2).
 
-    Captures of a page that follow one another within ``within`` seconds are one download; its best outcome is
-    kept, and of those the last. Rows are sorted by page, then time.
+    Captures of a page within ``within`` seconds of the first of them are one download; its best outcome is kept, and
+    of those the last. However often a page was fetched, there is one visit left in so many seconds. Rows are sorted by
+    page, then time. O(n), and O(log n) more for each download that follows another within so many seconds.
 
     >>> time, ok = np.array([0.0, 5.0, 99.0]), np.array([2, 0, 0], np.uint8)
     >>> merge_downloads(np.array([1, 1, 1]), time, ok, within=10.0).tolist()
@@ -137,11 +138,23 @@ def merge_downloads(page: IntArray, time: FloatArray, outcome: ByteArray, within
         return np.ones(n, np.bool_)
     starts = starts_of_runs(page)
     starts[1:] |= np.diff(time) > within
+    _cut_chains(starts, time, within)
     group = np.cumsum(starts) - 1
     best = np.lexsort((-np.arange(n), outcome, group))
     keep = np.zeros(n, np.bool_)
     keep[best[starts_of_runs(group[best])]] = True
     return keep
+
+
+def _cut_chains(starts: BoolArray, time: FloatArray, within: float) -> None:
+    """Begin a download anew, in ``starts``, wherever the one before began more than ``within`` seconds ago."""
+    heads = np.flatnonzero(starts)
+    ends = np.append(heads[1:], len(time))
+    long = time[ends - 1] - time[heads] > within
+    for head, end in zip(heads[long].tolist(), ends[long].tolist(), strict=True):
+        first = head
+        while (first := first + int(np.searchsorted(time[first:end], time[first] + within, side="right"))) < end:
+            starts[first] = True
 
 
 def _has_answer_before(page: IntArray, answered: BoolArray) -> BoolArray:

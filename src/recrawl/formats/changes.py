@@ -68,6 +68,13 @@ class ChangeLog:
         """Events that share page and time with a later one: together they are one visit."""
         return len(self) - int(starts_of_runs(self.page, self.time).sum())
 
+    def of_pages(self, wanted: BoolArray) -> ChangeLog:
+        """Only what happened to some pages; ``wanted[i]`` tells of URL i. The URLs keep their places."""
+        if bool(wanted.all()):
+            return self
+        rows = wanted[self.page]
+        return ChangeLog(self.site, self.urls, self.page[rows], self.time[rows], self.kind[rows], self.bulk[rows])
+
     def batches(self, rows: int = BATCH) -> Iterator[Any]:
         """The log as Arrow record batches of :func:`schema`."""
         pa = require("pyarrow", "columns")
