@@ -21,6 +21,8 @@ class Gaps(NamedTuple):
     row: IntArray
     seconds: FloatArray
     changed: BoolArray
+    end: FloatArray
+    """When the look was."""
 
 
 class Ledger:
@@ -92,7 +94,8 @@ class Ledger:
         )
         seen = ~np.isnan(looks.last_visit)
         self.last_look[looks.page[seen]] = looks.last_visit[seen]
-        return Gaps(looks.page[looks.row_of_gap()], looks.gaps, looks.changed)
+        closing = looks.page[looks.row_of_gap()]
+        return Gaps(closing, looks.gaps, looks.changed, _exact(closing, looks.look_times(), row, visits.time))
 
     def due_after(self, page: IntArray, interval: FloatArray | float) -> FloatArray:
         """``interval`` seconds after the last look at each page; its discovery if there was none."""
@@ -112,3 +115,15 @@ class Ledger:
             return np.zeros(len(page), np.int64), np.zeros(len(page), np.bool_)
         place = np.minimum(np.searchsorted(ids, page), len(ids) - 1)
         return (place if rows is None else rows[place]), ids[place] == page
+
+
+def _exact(row: IntArray, time: FloatArray, visited: IntArray, at: FloatArray) -> FloatArray:
+    """Of the visits to each row the time nearest to ``time``: look times are sums, and rounded. O(m log m)."""
+    if not len(row):
+        return time
+    # complex numbers sort by their real part, then by the other
+    known = np.sort(visited + 1j * at)
+    place = np.clip(np.searchsorted(known, row + 1j * time), 1, max(len(known) - 1, 1))
+    near = known[np.minimum(place, len(known) - 1)], known[place - 1]
+    miss = [np.where(one.real == row, np.abs(one.imag - time), np.inf) for one in near]
+    return np.where(miss[0] < miss[1], near[0].imag, near[1].imag)

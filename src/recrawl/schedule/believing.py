@@ -1,0 +1,189 @@
+"""Beliefs about all pages of a policy, in one of two forms: weights on a grid of rates, or two numbers a page.
+
+Both are told looks in operational time, and learn the prior of hosts and clusters anew when they are asked to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from recrawl.estimate import gamma, grid
+from recrawl.estimate.empirical_bayes import fit_group_priors, fit_prior, vague
+from recrawl.estimate.grid_prior import GridPriors, fit_priors
+from recrawl.model import AnyArray, Belief, BoolArray, FloatArray, GammaBelief, GridBelief, Histories, IntArray, Pages
+from recrawl.model.grid_belief import WeightArray, half_octaves
+from recrawl.schedule.columns import Columns
+
+PagePrior: TypeAlias = Callable[[Pages], Belief]
+"""What is believed of pages before any look at them, one row a page: for example a learned model's answer."""
+
+
+class Beliefs(Protocol):
+    """What is believed of pages in rows, and how it is learned. Gaps are operational seconds."""
+
+    def __len__(self) -> int: ...
+
+    def append(self, pages: Pages, levels: Sequence[IntArray]) -> None:
+        """Rows for new pages, as their prior says; ``levels`` are the groups of each, wide to narrow."""
+        ...
+
+    def learn(self, histories: Histories, pages: Pages, levels: Sequence[IntArray], rows: IntArray) -> None:
+        """Estimate the priors anew and fold all looks into them; row i of the histories is row ``rows[i]`` here."""
+        ...
+
+    def update(self, rows: IntArray, gap: FloatArray, changed: BoolArray) -> None:
+        """Fold in looks, those of one row in the order given."""
+        ...
+
+    def of(self, rows: AnyArray | slice) -> Belief:
+        """The belief about these rows; a slice is a view."""
+        ...
+
+    def copy_of(self, rows: IntArray) -> AnyArray:
+        """What :meth:`put_back` needs to undo updates of these rows."""
+        ...
+
+    def put_back(self, rows: IntArray, held: AnyArray) -> None:
+        """Make these rows what they were."""
+        ...
+
+
+class GridBeliefs:
+    """The default: 36 weights in float32 and the number of a prior, 152 bytes a page."""
+
+    def __init__(self, prior: PagePrior | None, jump: float | None) -> None:
+        self._given = prior
+        self._jump = jump
+        flat = Histories.concatenate([])
+        self._priors: GridPriors = fit_priors(flat, rates=half_octaves())
+        self._weights: WeightArray = np.empty((0, len(self._priors.belief.rates)), np.float32)
+        self._prior_of = np.empty(0, np.int64)
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def append(self, pages: Pages, levels: Sequence[IntArray]) -> None:
+        """Rows for new pages. Amortised O(new · rates)."""
+        n = self._length + len(pages)
+        if n > len(self._weights):
+            room = max(n, self._length + self._length // 2)
+            weights = np.empty((room, self._weights.shape[1]), np.float32)
+            weights[: self._length] = self._weights[: self._length]
+            prior_of = np.empty(room, np.int64)
+            prior_of[: self._length] = self._prior_of[: self._length]
+            self._weights, self._prior_of = weights, prior_of
+        new = slice(self._length, n)
+        if self._given is None:
+            self._prior_of[new] = self._priors.rows(levels, len(pages))
+        else:
+            self._prior_of[new] = self._add_given(pages)
+        self._weights[new] = self._priors.belief.weights[self._prior_of[new]]
+        self._length = n
+
+    def learn(self, histories: Histories, pages: Pages, levels: Sequence[IntArray], rows: IntArray) -> None:  # noqa: ARG002 - given priors were asked for when the pages came
+        """O(gaps · rates)."""
+        if self._given is None:
+            seen = np.flatnonzero(histories.counts())
+            self._priors = fit_priors(histories.take(seen), [level[seen] for level in levels])
+            of = self._priors.rows(levels, len(rows))
+        else:
+            of = self._prior_of[rows]
+        belief = grid.fit(histories, self._priors.belief, of=of, jump=self._jump)
+        if belief.weights.shape[1] != self._weights.shape[1]:
+            self._weights = np.empty((len(self._weights), belief.weights.shape[1]), np.float32)
+        self._prior_of[rows] = of
+        self._weights[rows] = belief.weights
+
+    def update(self, rows: IntArray, gap: FloatArray, changed: BoolArray) -> None:
+        """O(looks · rates)."""
+        grid.update(self.of(slice(None)), rows, gap, changed, self._priors.belief, of=self._own, jump=self._jump)
+
+    def of(self, rows: AnyArray | slice) -> GridBelief:
+        """The belief about these rows."""
+        return GridBelief(self._priors.belief.rates, self._weights[: self._length][rows])
+
+    def copy_of(self, rows: IntArray) -> AnyArray:
+        """Their weights."""
+        return self._weights[rows]
+
+    def put_back(self, rows: IntArray, held: AnyArray) -> None:
+        """Write their weights."""
+        self._weights[rows] = held
+
+    @property
+    def _own(self) -> IntArray:
+        return self._prior_of[: self._length]
+
+    def _add_given(self, pages: Pages) -> IntArray:
+        """One more row of priors for each page, as the given prior says."""
+        rates, known = self._priors.belief.rates, self._priors.belief.weights
+        given = on_grid(self._given(pages), rates) if self._given is not None else known[:0]
+        self._priors = GridPriors(GridBelief(rates, np.concatenate([known, given])), self._priors.groups)
+        return np.arange(len(known), len(known) + len(pages))
+
+
+def on_grid(belief: Belief, rates: FloatArray) -> WeightArray:
+    """Any belief as weights on a grid: its probability of the cell around each rate.
+
+    O(pages · rates). A belief on the same grid stays what it is.
+    """
+    if isinstance(belief, GridBelief) and np.array_equal(belief.rates, rates):
+        return belief.weights
+    edges = np.sqrt(rates[1:] * rates[:-1])
+    below = np.stack([belief.expect(lambda rate, e=edge: (rate <= e).astype(np.float64)) for edge in edges], axis=1)  # type: ignore[misc]
+    weights = np.diff(below, axis=1, prepend=0.0, append=1.0)
+    return GridBelief.of(rates, np.maximum(weights, 0.0)).weights
+
+
+class GammaBeliefs:
+    """The low-memory form: a Gamma distribution, 16 bytes a page. It does not forget."""
+
+    def __init__(self, prior: PagePrior | None) -> None:
+        self._given = prior
+        self._shape = Columns({"a": np.float64, "b": np.float64})
+        unknown = vague(Histories.concatenate([]))
+        self._hosts = fit_group_priors(Histories.concatenate([]), np.empty(0, np.int64), unknown)
+
+    def __len__(self) -> int:
+        return len(self._shape)
+
+    def append(self, pages: Pages, levels: Sequence[IntArray]) -> None:  # noqa: ARG002 - hosts are all it tells apart
+        """Rows for new pages."""
+        prior = self._prior(pages)
+        self._shape.append(a=prior.a, b=prior.b)
+
+    def learn(self, histories: Histories, pages: Pages, levels: Sequence[IntArray], rows: IntArray) -> None:  # noqa: ARG002 - hosts are all it tells apart
+        """O(gaps)."""
+        if self._given is None:
+            self._hosts = fit_group_priors(histories, pages.host, fit_prior(histories))
+        belief = gamma.fit(histories, self._prior(pages))
+        self._shape["a"][rows], self._shape["b"][rows] = belief.a, belief.b
+
+    def update(self, rows: IntArray, gap: FloatArray, changed: BoolArray) -> None:
+        """O(looks)."""
+        gamma.update(self.of(slice(None)), rows, gap, changed)
+
+    def of(self, rows: AnyArray | slice) -> GammaBelief:
+        """The belief about these rows."""
+        return GammaBelief(self._shape["a"][rows], self._shape["b"][rows])
+
+    def copy_of(self, rows: IntArray) -> AnyArray:
+        """Both numbers."""
+        return np.stack([self._shape["a"][rows], self._shape["b"][rows]])
+
+    def put_back(self, rows: IntArray, held: AnyArray) -> None:
+        """Write both numbers."""
+        self._shape["a"][rows], self._shape["b"][rows] = held
+
+    def _prior(self, pages: Pages) -> GammaBelief:
+        if self._given is None:
+            return self._hosts.of(pages.host)
+        found = self._given(pages)
+        if not isinstance(found, GammaBelief):
+            msg = "the low-memory form takes priors as GammaBelief"
+            raise TypeError(msg)
+        return found

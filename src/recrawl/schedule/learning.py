@@ -1,0 +1,215 @@
+"""Learning from looks, day by day: beliefs, clocks and priors as one fold that no batching can disturb.
+
+What is known after a day is a function of all looks up to it, whatever the batches were in which they were told:
+
+ * looks wait until their day is over, and are then folded together, by page id and time: first into the clocks (one
+   bulk edit speeds up the siblings), then, in operational time, into the beliefs;
+ * on a growing schedule (a quarter more looks, or a tenth more pages) there is a *review*: clusters are found anew, and
+   so are the calendar and the priors; all looks are folded into the new priors again;
+ * looks of the day that is not over yet move the belief about their own page at once, in passing: when the day ends
+   that is undone and done properly;
+ * a look told after its day was folded makes all days be folded again.
+
+So recovery is replay, and what a question finds does not depend on the questions before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from recrawl.estimate.operational_learning import Looks
+from recrawl.estimate.page_age import known_births
+from recrawl.model import AnyArray, FloatArray, Histories, IntArray
+from recrawl.model.arrays import offsets_of
+from recrawl.schedule.believing import Beliefs
+from recrawl.schedule.clocks import Clocks
+from recrawl.schedule.columns import Columns
+from recrawl.schedule.ledger import Gaps, Ledger
+from recrawl.time import DAY
+
+_MORE_LOOKS = 1.25
+_MORE_PAGES = 1.1
+_LONG_AGO = -(1 << 60)
+
+
+class Learning:
+    """The fold. Memory beside beliefs and clocks: 34 bytes a look, room to grow aside."""
+
+    def __init__(self, ledger: Ledger, start: Callable[[], tuple[Beliefs, Clocks]]) -> None:
+        """``start`` makes the beliefs and clocks of no pages, told of no looks."""
+        self._ledger = ledger
+        self._start = start
+        real = np.float64
+        self._log = Columns(
+            {"row": np.int64, "end": real, "seconds": real, "calendar": real, "changed": np.bool_, "folded": np.bool_}
+        )
+        self.latest = 0.0
+        """Of the times of looks and of questions."""
+        self._until = _LONG_AGO
+        """Days before this one are over."""
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self.beliefs, self.clocks = self._start()
+        self._log["folded"][:] = False
+        self._waiting = np.empty(0, np.int64)
+        """Looks in the log of days that are not over; those before ``_taken`` were put there."""
+        self._taken = 0
+        self._late = False
+        self._folded_until = _LONG_AGO
+        self._undo: list[tuple[IntArray, AnyArray]] = []
+        self._looks_folded = self._looks_reviewed = self._pages_reviewed = 0
+        self._by_discovery = np.empty(0, np.int64)
+
+    def tell(self, closed: Gaps) -> None:
+        """Note looks. O(looks)."""
+        if not len(closed.row):
+            return
+        nothing = np.zeros(len(closed.row))
+        self._log.append(
+            row=closed.row,
+            end=closed.end,
+            seconds=closed.seconds,
+            calendar=nothing,
+            changed=closed.changed,
+            folded=nothing,
+        )
+        day = np.floor(closed.end / DAY)
+        self._late |= bool((day < self._folded_until).any())
+        self._until = max(self._until, int(day.max()))
+        self.latest = max(self.latest, float(closed.end.max()))
+
+    def catch_up(self, now: float) -> None:
+        """Make beliefs and clocks those of ``now``: fold the days that are over, look ahead at the one that is not."""
+        self.latest = max(self.latest, now)
+        self._until = max(self._until, int(now // DAY))
+        if self._late:
+            self._start_over()
+        self._grow()
+        new = np.arange(self._taken, len(self._log))
+        self._taken = len(self._log)
+        waiting = np.concatenate([self._waiting, new])
+        day = np.floor(self._log["end"][waiting] / DAY).astype(np.int64)
+        over = day < self._until
+        if over.any():
+            self._put_back()
+            self._waiting, new = waiting[~over], waiting[~over]
+            waiting, day = waiting[over], day[over]
+            for one in np.unique(day).tolist():
+                self._fold(waiting[day == one], one)
+        else:
+            self._waiting = waiting
+        self._folded_until = self._until
+        self._look_ahead(new)
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _grow(self) -> None:
+        """Rows for the pages that were added since."""
+        have = len(self.beliefs)
+        if have == len(self._ledger):
+            return
+        new = self._ledger.pages.take(slice(have, None))
+        start = float(np.min(self._ledger.pages.discovered))
+        self.clocks.append(new.host, np.where(new.discovered >= start + DAY, new.discovered, np.nan))
+        self.beliefs.append(new, (new.host, self.clocks.cluster[have:]))
+
+    def _fold(self, positions: IntArray, day: int) -> None:
+        """The looks of one day."""
+        self._date()
+        until = (day + 1) * DAY
+        looks = self._looks(positions)
+        positions = positions[self._canonical(positions)]
+        self._log["calendar"][positions] = self.clocks.fold(looks, self._rates_after(looks), until)
+        self.beliefs.update(looks.row, self.clocks.elapsed(looks.row, looks.start, looks.end), looks.changed)
+        self._log["folded"][positions] = True
+        self._looks_folded += len(looks)
+        discovered = self._ledger.pages.discovered[self._by_discovery]
+        known = max(int(np.searchsorted(discovered, until)), 1)
+        if self._looks_folded >= _MORE_LOOKS * self._looks_reviewed or known >= _MORE_PAGES * self._pages_reviewed:
+            self._looks_reviewed, self._pages_reviewed = self._looks_folded, known
+            self._review(until, known)
+
+    def _rates_after(self, looks: Looks) -> FloatArray:
+        """The rate of the page of each look, as it would be believed with these looks.
+
+        Before them it will not do: a page that always changed may have any rate, however high, and the first look
+        that finds it unchanged would then speak for all time standing still.
+        """
+        rows = np.unique(looks.row)
+        held = self.beliefs.copy_of(rows)
+        self.beliefs.update(looks.row, self.clocks.elapsed(looks.row, looks.start, looks.end), looks.changed)
+        rates = self.beliefs.of(looks.row).mean()
+        self.beliefs.put_back(rows, held)
+        return rates
+
+    def _review(self, until: float, known: int) -> None:
+        """Clusters, calendar and priors anew."""
+        self.clocks.regroup(self._ledger.pages, self._by_discovery, known)
+        folded = np.flatnonzero(self._log["folded"])
+        folded = folded[self._canonical(folded)]
+        looks, calendar = self._looks(folded), self._log["calendar"]
+        calendar[folded] = self.clocks.relearn(looks, self.beliefs.of(looks.row).mean(), calendar[folded], until)
+        passed = self.clocks.stretch(looks, calendar[folded])
+        by_id = np.argsort(self._ledger.pages.id)
+        pages = self._ledger.pages.take(by_id)
+        told = self._told(looks, passed, by_id)
+        self.beliefs.learn(told, pages, (pages.host, self.clocks.cluster[by_id]), by_id)
+
+    def _look_ahead(self, positions: IntArray) -> None:
+        """Let looks of the day that is not over move the belief about their own pages, one look at a time."""
+        if not len(positions):
+            return
+        rows = np.unique(self._log["row"][positions])
+        moved = np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in self._undo)])
+        fresh = rows[~np.isin(rows, moved)]
+        self._undo.append((fresh, self.beliefs.copy_of(fresh)))
+        looks = self._looks(positions)
+        passed = self.clocks.elapsed(looks.row, looks.start, looks.end)
+        heads = np.flatnonzero(np.diff(looks.row, prepend=-1))
+        nth = np.arange(len(looks)) - np.repeat(heads, np.diff(np.append(heads, len(looks))))
+        for k in range(int(nth.max()) + 1):
+            at = np.flatnonzero(nth == k)
+            self.beliefs.update(looks.row[at], passed[at], looks.changed[at])
+
+    def _put_back(self) -> None:
+        for rows, held in self._undo:
+            self.beliefs.put_back(rows, held)
+        self._undo = []
+
+    def _date(self) -> None:
+        """Births and the order of discovery, after pages were added."""
+        if len(self._by_discovery) == len(self._ledger):
+            return
+        pages = self._ledger.pages
+        self._by_discovery = np.lexsort((pages.id, pages.discovered))
+        self.clocks.date(known_births(pages.discovered, float(np.min(pages.discovered))))
+
+    def _canonical(self, positions: IntArray) -> IntArray:
+        """The order of these looks by page id and time."""
+        return np.lexsort((self._log["end"][positions], self._ledger.pages.id[self._log["row"][positions]]))
+
+    def _looks(self, positions: IntArray) -> Looks:
+        at = positions[self._canonical(positions)]
+        end = self._log["end"][at]
+        return Looks(
+            self._log["row"][at],
+            end - self._log["seconds"][at],
+            end,
+            self._log["changed"][at],
+            np.full(len(at), np.nan),
+        )
+
+    def _told(self, looks: Looks, passed: FloatArray, by_id: IntArray) -> Histories:
+        """The looks so far in operational time, pages in the order of their ids."""
+        n = len(by_id)
+        rank = np.empty(n, dtype=np.int64)
+        rank[by_id] = np.arange(n)
+        row = rank[looks.row]
+        first = np.full(n, np.nan)
+        first[row] = 0.0
+        last = np.where(np.isnan(first), np.nan, np.bincount(row, passed, n))
+        change = np.full(n, np.nan)
+        return Histories(self._ledger.pages.id[by_id], offsets_of(row, n), passed, looks.changed, first, last, change)
