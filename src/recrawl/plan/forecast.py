@@ -1,0 +1,173 @@
+r"""How long a crawl will take, and how sure that is.
+
+Paper 001 §5 takes the average download time of each host and packs bins. Here the crawl is run through in advance, many
+times, each time with download times, failures and newly found pages drawn from what past crawls taught
+(``durations``, ``growth``), and with threads and rests as the crawler keeps them (``crawl_run``). The middle of these
+times is the estimate, and nine in ten lie in the interval. Of a crawl too large for that, some are run through, and
+what is seen of their distance from the lower bound is put on many draws of the bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.model.compiled import can_compile
+from recrawl.plan.crawl_run import Requests, bounds, run
+from recrawl.plan.durations import DownloadTimes, NextCrawl
+from recrawl.plan.growth import Growth
+from recrawl.schedule.politeness import PolitenessRules
+
+Order = Literal["turns", "longest"]
+"""Hosts take turns, or the one with most left to do goes first."""
+DRAWS = 200
+_FEWEST = 5
+_MOST_REQUESTS = (200_000, 2_000_000)
+"""Requests that are run through in all, in Python and in machine code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How hosts are treated."""
+
+    rules: PolitenessRules
+    apart: bool = False
+    """Rest counts from the start of a request: see ``crawl_run.Requests``."""
+
+    def pause(self, seconds: FloatArray, crawl_delay: FloatArray) -> FloatArray:
+        """Seconds of rest after requests that took ``seconds``; ``crawl_delay`` is NaN where a host has none.
+
+        The same as ``PolitenessRules.pause``, for many at once.
+        """
+        rules = self.rules
+        asked = np.maximum(np.minimum(crawl_delay, rules.crawl_delay_cap), rules.shortest)
+        own = np.clip(rules.factor * seconds, rules.shortest, rules.longest)
+        return np.where(np.isnan(crawl_delay), own, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """What is to be crawled. One entry a host."""
+
+    pages: IntArray
+    crawl_delay: FloatArray
+    """Seconds that the host asks for between requests; NaN where it asks for nothing."""
+    threads: int
+    manners: Manners
+    unheard: BoolArray | None = None
+    """Hosts of which nobody knows what they will ask for; any of the others may be like them."""
+
+    def __len__(self) -> int:
+        return len(self.pages)
+
+    def draw_delays(self, rng: np.random.Generator) -> FloatArray:
+        """``crawl_delay``, with a guess for each host that is unheard of."""
+        if self.unheard is None or not self.unheard.any() or self.unheard.all():
+            return self.crawl_delay
+        delay = self.crawl_delay.copy()
+        delay[self.unheard] = rng.choice(self.crawl_delay[~self.unheard], int(self.unheard.sum()))
+        return delay
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """How long it takes, in seconds."""
+
+    seconds: float
+    """The middle of what is possible."""
+    low: float
+    high: float
+    """Ends of the interval."""
+    longest: float
+    """The longest host alone, in the middle; no number of threads makes the crawl shorter."""
+    work: float
+    """All download seconds over the threads, in the middle."""
+    threads: int
+    pages: float
+    """Requests expected, those for pages found on the way included."""
+    slowest: int
+    """The host that most often took longest; -1 if there is nothing to do."""
+    draws: FloatArray
+    """All times that were drawn."""
+
+    @property
+    def useful_threads(self) -> float:
+        """About as many as the crawl can use: with more, the longest host decides alone."""
+        return self.threads * self.work / self.longest if self.longest > 0 else 0.0
+
+
+def forecast(  # noqa: PLR0913 - what is crawled, what is known, and how it is asked
+    crawl: Crawl,
+    times: DownloadTimes,
+    rng: np.random.Generator,
+    *,
+    growth: Growth | None = None,
+    order: Order = "turns",
+    level: float = 0.9,
+    draws: int = DRAWS,
+) -> Forecast:
+    """Estimate the time until all is fetched. O(draws · requests · log), bounded to some two million requests."""
+    total = int(crawl.pages.sum())
+    if total == 0:
+        return Forecast(0.0, 0.0, 0.0, 0.0, 0.0, crawl.threads, 0.0, -1, np.zeros(1))
+    expected = total + (float((growth.mean() * crawl.pages).sum()) if growth is not None else 0.0)
+    whole = int(min(draws, max(_FEWEST, _MOST_REQUESTS[can_compile()] // max(expected, 1.0))))
+    many = whole * expected > _MOST_REQUESTS[0]
+    found = np.empty((4, whole))
+    for place in range(whole):
+        future = times.next_crawl(rng)
+        requests = _requests(crawl, future, growth, order, rng)
+        limit = bounds(requests, crawl.threads)
+        found[:, place] = run(requests, crawl.threads, many=many), limit.longest, limit.work, limit.host
+    drawn = found[0]
+    if whole < draws:
+        drawn = _from_bounds(crawl, times, growth, found, draws, rng)
+    middle, low, high = np.quantile(drawn, [0.5, 0.5 - level / 2, 0.5 + level / 2]).tolist()
+    return Forecast(
+        middle, low, high, float(np.median(found[1])), float(np.median(found[2])), crawl.threads, expected,
+        int(np.bincount(found[3].astype(np.int64)).argmax()), drawn,
+    )  # fmt: skip
+
+
+def _requests(
+    crawl: Crawl, future: NextCrawl, growth: Growth | None, order: Order, rng: np.random.Generator
+) -> Requests:
+    """One way in which the crawl may go."""
+    pages = crawl.pages if growth is None else crawl.pages + growth.draw(crawl.pages, rng)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(pages)])
+    host = np.repeat(np.arange(len(pages)), pages)
+    seconds = future.seconds(host, rng)
+    delay = crawl.draw_delays(rng)
+    pause = crawl.manners.pause(seconds, delay[host])
+    place = np.arange(len(host)) - offsets[host]
+    if order == "turns":
+        rank = place + host / max(len(pages), 1)
+    else:
+        mean = future.mean()
+        turn = crawl.manners.pause(mean, delay) + (0.0 if crawl.manners.apart else mean)
+        rank = -(pages[host] - place) * turn[host]
+    return Requests(offsets, rank, seconds, pause, crawl.manners.apart)
+
+
+def _from_bounds(  # noqa: PLR0913, PLR0917 - all that the forecast knows
+    crawl: Crawl,
+    times: DownloadTimes,
+    growth: Growth | None,
+    found: FloatArray,
+    draws: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Draws of the lower bound with all pages of a host at its mean, times what running through added. O(hosts)."""
+    stretch = found[0] / np.maximum(found[1], found[2])
+    drawn = np.empty(draws)
+    for place in range(draws):
+        mean = times.next_crawl(rng).mean()
+        pages = crawl.pages if growth is None else crawl.pages + growth.draw(crawl.pages, rng)
+        pause = crawl.manners.pause(mean, crawl.draw_delays(rng))
+        step = pause if crawl.manners.apart else pause + mean
+        longest = float(np.where(pages > 0, (pages - 1) * step + mean, 0.0).max(initial=0.0))
+        drawn[place] = max(longest, float((pages * mean).sum()) / crawl.threads)
+    return drawn * rng.choice(stretch, draws)

@@ -1,0 +1,101 @@
+"""Estimates of crawl time beside what crawls took: the heuristic of paper 001 §5, printed and corrected, and ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from recrawl.plan.crawl_time import DEFAULT_DELAY, DEFAULT_SECONDS, Domains, estimate
+from recrawl.plan.durations import Downloads, learn_downloads
+from recrawl.plan.forecast import Crawl, forecast
+from recrawl.plan.growth import learn_growth
+from recrawl.simulate.crawls import TIME_LIMIT, CrawlRecord, Kind, crawl_world, draw_world, planned
+
+METHODS = ("printed", "corrected", "recrawl")
+PAST_CRAWLS = 4
+CRAWLS_OF_A_WORLD = 5
+DRAWS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One crawl and what was said of it beforehand, in seconds."""
+
+    kind: str
+    actual: float
+    printed: float
+    corrected: float
+    recrawl: float
+    low: float
+    high: float
+
+    def error(self, method: str) -> float:
+        """(estimate − actual)/actual."""
+        return float(getattr(self, method)) / self.actual - 1.0
+
+    @property
+    def covered(self) -> bool:
+        """Whether the interval held the truth."""
+        return self.low <= self.actual <= self.high
+
+
+def judge_kind(
+    kind: Kind,
+    crawls: int,
+    rng: np.random.Generator,
+    *,
+    draws: int = DRAWS,
+    progress: Callable[[], None] = lambda: None,
+) -> list[Judged]:
+    """Crawl worlds of a kind; each estimate knows the crawls of its world before it, at least four."""
+    judged: list[Judged] = []
+    while len(judged) < crawls:
+        world = draw_world(kind, rng)
+        past = [crawl_world(world, number, rng) for number in range(PAST_CRAWLS)]
+        for _ in range(min(CRAWLS_OF_A_WORLD, crawls - len(judged))):
+            record = crawl_world(world, len(past), rng, past=False)
+            judged.append(
+                judge(kind.name, planned(world, record.given, DEFAULT_DELAY), past, record.seconds, rng, draws)
+            )
+            progress()
+    return judged
+
+
+def judge(  # noqa: PLR0913, PLR0917 - what is crawled, what is known, and what came of it
+    name: str, crawl: Crawl, past: Sequence[CrawlRecord], actual: float, rng: np.random.Generator, draws: int = DRAWS
+) -> Judged:
+    """What each method says of a crawl from the same past."""
+    downloads = Downloads(
+        *(
+            np.concatenate([getattr(record.downloads, column) for record in past])
+            for column in ("host", "crawl", "seconds", "answered")
+        )
+    )
+    domains = as_domains(crawl, downloads)
+    hosts = len(crawl)
+    growth = learn_growth(
+        np.tile(np.arange(hosts), len(past)),
+        np.concatenate([record.given for record in past]),
+        np.concatenate([record.found for record in past]),
+        hosts,
+    )
+    ours = forecast(crawl, learn_downloads(downloads, hosts, limit=TIME_LIMIT), rng, growth=growth, draws=draws)
+    printed = estimate(domains, crawl.threads).seconds
+    corrected = estimate(domains, crawl.threads, keep_delay=True).seconds
+    return Judged(name, actual, printed, corrected, ours.seconds, ours.low, ours.high)
+
+
+def as_domains(crawl: Crawl, downloads: Downloads) -> Domains:
+    """The same crawl as paper 001 sees it: the average download time of each domain, 2 s if it is new."""
+    hosts = len(crawl)
+    count = np.bincount(downloads.host, minlength=hosts)
+    total = np.bincount(downloads.host, downloads.seconds, hosts)
+    seconds = np.where(count > 0, total / np.maximum(count, 1), DEFAULT_SECONDS)
+    return Domains([f"{host:06}" for host in range(hosts)], crawl.pages, seconds, crawl.crawl_delay)
+
+
+def median_error(judged: Sequence[Judged], method: str) -> float:
+    """The middle of |estimate − actual|/actual."""
+    return float(np.median([abs(one.error(method)) for one in judged]))
