@@ -11,11 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.schedule.frontier import Fetch, Frontier, Wait
+from recrawl.schedule.frontier_heaps import HeapQueues
 from recrawl.schedule.politeness import Politeness, PolitenessRules
 
 RULES = PolitenessRules(factor=2.0, shortest=1.0, longest=10.0, crawl_delay_cap=20.0)
 
 PAGES, HOSTS = 10, 4
+LARGE = [pytest.param(10**9, id="heaps"), pytest.param(1, id="columns"), pytest.param(5, id="moved")]
+"""Heaps for ever, columns from the start, and columns after a few pages."""
 
 hosts = st.integers(0, 3)
 times = st.integers(0, 60).map(float)
@@ -24,8 +27,9 @@ times = st.integers(0, 60).map(float)
 class Model:
     """The frontier beside a dictionary that is searched from end to end at every step."""
 
-    def __init__(self, *, tidy):
-        self.frontier = Frontier(Politeness(RULES))
+    def __init__(self, *, tidy, large):
+        self.politeness = Politeness(RULES)
+        self.frontier = Frontier(self.politeness, large=large)
         self.tidy = tidy
         self.offers = {}
         self.free = dict.fromkeys(range(HOSTS), -math.inf)
@@ -38,8 +42,8 @@ class Model:
         n = rng.integers(1, 6)
         page, host = rng.integers(0, PAGES, n), rng.integers(0, HOSTS, n)
         due = np.floor(self.now + rng.integers(-6, 7, n))
-        if self.tidy:
-            self.frontier._pushed = 10_000
+        if self.tidy and isinstance(self.frontier._queues, HeapQueues):
+            self.frontier._queues._pushed = 10_000
         self.frontier.offer(page, host, due)
         self.offers.update(zip(page.tolist(), zip(due.tolist(), host.tolist(), strict=True), strict=True))
 
@@ -51,12 +55,12 @@ class Model:
 
     def block(self, rng):
         host, until = int(rng.integers(0, HOSTS)), self.now + float(rng.integers(0, 9))
-        self.frontier._politeness.block_until(host, until)
+        self.politeness.block_until(host, until)
         self.free[host] = max(self.free[host], until)
 
     def crawl_delay(self, rng):
         host, delay = int(rng.integers(0, HOSTS)), [None, 0.0, 2.0, 5.0, 30.0][rng.integers(0, 5)]
-        self.frontier._politeness.set_crawl_delay(host, delay)
+        self.politeness.set_crawl_delay(host, delay)
         self.delay[host] = delay
 
     def pass_time(self, rng):
@@ -87,11 +91,12 @@ class Model:
         self.free[host] = max(self.free[host], self.now + pause)
 
 
+@pytest.mark.parametrize("large", LARGE)
 @given(seed=st.integers(0, 2**32), tidy=st.booleans())
 @settings(deadline=None, max_examples=60)
-def test_every_step_is_that_of_a_model_that_looks_at_everything(seed, tidy):
+def test_every_step_is_that_of_a_model_that_looks_at_everything(large, seed, tidy):
     rng = np.random.default_rng(seed)
-    model = Model(tidy=tidy)
+    model = Model(tidy=tidy, large=large)
     steps = [model.offer, model.withdraw, model.block, model.crawl_delay, model.pass_time, model.ask, model.finish]
     for step in rng.choice(len(steps), 250, p=[0.12, 0.06, 0.06, 0.04, 0.2, 0.32, 0.2]):
         steps[step](rng)
@@ -99,13 +104,14 @@ def test_every_step_is_that_of_a_model_that_looks_at_everything(seed, tidy):
     assert model.fetched > 5
 
 
+@pytest.mark.parametrize("large", LARGE)
 @given(
-    st.lists(st.tuples(hosts, times), min_size=1, max_size=40),
-    st.floats(0.0, 5.0),
+    rows=st.lists(st.tuples(hosts, times), min_size=1, max_size=40),
+    duration=st.floats(0.0, 5.0),
 )
 @settings(deadline=None)
-def test_everything_offered_is_fetched_politely_and_in_order(rows, duration):
-    frontier = Frontier(Politeness(RULES))
+def test_everything_offered_is_fetched_politely_and_in_order(large, rows, duration):
+    frontier = Frontier(Politeness(RULES), large=large)
     host = np.array([row[0] for row in rows])
     due = np.array([row[1] for row in rows])
     frontier.offer(np.arange(len(rows)), host, due)
@@ -131,8 +137,9 @@ def test_everything_offered_is_fetched_politely_and_in_order(rows, duration):
             assert after >= before + duration + pause - 1e-9
 
 
-def test_never_two_requests_to_one_host():
-    frontier = Frontier(Politeness(RULES))
+@pytest.mark.parametrize("large", LARGE)
+def test_never_two_requests_to_one_host(large):
+    frontier = Frontier(Politeness(RULES), large=large)
     frontier.offer(np.array([1, 2, 3]), np.array([7, 7, 8]), np.zeros(3))
     assert frontier.next(0.0) == Fetch(1, 7)
     assert frontier.next(0.0) == Fetch(3, 8)
@@ -142,23 +149,25 @@ def test_never_two_requests_to_one_host():
     assert frontier.next(6.0) == Fetch(2, 7)
 
 
-def two_ready_hosts():
+def two_ready_hosts(large):
     """Pages 1 and 2 of host 7 and page 3 of host 8, all due; host 8's is taken, so host 7 is known to be ready."""
-    frontier = Frontier(Politeness(RULES))
+    frontier = Frontier(Politeness(RULES), large=large)
     frontier.offer(np.array([1, 2, 3]), np.array([7, 7, 8]), np.array([5.0, 6.0, 0.0]))
     assert frontier.next(10.0) == Fetch(3, 8)
     return frontier
 
 
-def test_a_host_that_was_ready_can_still_be_blocked():
-    frontier = two_ready_hosts()
+@pytest.mark.parametrize("large", LARGE)
+def test_a_host_that_was_ready_can_still_be_blocked(large):
+    frontier = two_ready_hosts(large)
     frontier._politeness.block_until(7, 50.0)
     assert frontier.next(10.0) == Wait(50.0)
     assert frontier.next(50.0) == Fetch(1, 7)
 
 
-def test_the_first_page_of_a_ready_host_can_still_leave_it():
-    withdrawn, moved, put_off = (two_ready_hosts() for _ in range(3))
+@pytest.mark.parametrize("large", LARGE)
+def test_the_first_page_of_a_ready_host_can_still_leave_it(large):
+    withdrawn, moved, put_off = (two_ready_hosts(large) for _ in range(3))
     withdrawn.withdraw(np.array([1]))
     assert withdrawn.next(10.0) == Fetch(2, 7)
     moved.offer(np.array([1]), np.array([9]), np.array([9.0]))
@@ -168,21 +177,24 @@ def test_the_first_page_of_a_ready_host_can_still_leave_it():
     assert len(put_off) == 1
 
 
-def test_a_page_offered_earlier_than_the_first_of_a_ready_host_goes_first():
-    frontier = two_ready_hosts()
+@pytest.mark.parametrize("large", LARGE)
+def test_a_page_offered_earlier_than_the_first_of_a_ready_host_goes_first(large):
+    frontier = two_ready_hosts(large)
     frontier.offer(np.array([4]), np.array([7]), np.array([1.0]))
     assert frontier.next(10.0) == Fetch(4, 7)
 
 
-def test_a_page_that_is_never_due_waits_for_ever():
-    frontier = Frontier(Politeness(RULES))
+@pytest.mark.parametrize("large", LARGE)
+def test_a_page_that_is_never_due_waits_for_ever(large):
+    frontier = Frontier(Politeness(RULES), large=large)
     frontier.offer(np.array([1]), np.array([7]), np.array([math.inf]))
     assert frontier.next(1e12) == Wait(math.inf)
     assert len(frontier) == 1
 
 
-def test_wrong_calls_are_refused():
-    frontier = Frontier(Politeness(RULES))
+@pytest.mark.parametrize("large", LARGE)
+def test_wrong_calls_are_refused(large):
+    frontier = Frontier(Politeness(RULES), large=large)
     with pytest.raises(ValueError, match="without a due time"):
         frontier.offer(np.array([1]), np.array([7]), np.array([math.nan]))
     with pytest.raises(ValueError, match="not being fetched"):
@@ -190,9 +202,67 @@ def test_wrong_calls_are_refused():
 
 
 def test_memory_does_not_grow_with_repeated_offers():
-    frontier = Frontier(Politeness(RULES))
+    heaps, columns = Frontier(Politeness(RULES)), Frontier(Politeness(RULES), large=1)
     ids = np.arange(100)
     for round_ in range(500):
-        frontier.offer(ids, ids % 5, np.full(100, 1e6 - round_))
-    entries = sum(len(queue) for queue in frontier._queue.values()) + len(frontier._waiting)
-    assert entries < 5_000
+        heaps.offer(ids, ids % 5, np.full(100, 1e6 - round_))
+        columns.offer(ids, ids % 5, np.full(100, 1e6 - round_))
+    queues = heaps._queues
+    assert sum(len(queue) for queue in queues._queue.values()) + len(queues._waiting) < 5_000
+    assert columns._queues.nbytes < 60_000
+
+
+@pytest.mark.parametrize("large", LARGE)
+@given(seed=st.integers(0, 2**32), most=st.integers(0, 40))
+@settings(deadline=None, max_examples=30)
+def test_many_at_once_are_those_that_come_one_by_one(large, seed, most):
+    rng = np.random.default_rng(seed)
+    page, host, due = rng.integers(-(2**62), 2**62, 300), rng.integers(0, 30, 300), rng.integers(0, 50, 300) * 1.0
+    one_by_one, at_once = Frontier(Politeness(RULES)), Frontier(Politeness(RULES), large=large)
+    for frontier in (one_by_one, at_once):
+        frontier.offer(page, host, due)
+    for now in (20.0, 21.0, 40.0, 90.0):
+        batch = at_once.next_many(now, most)
+        for expected in zip(batch.page.tolist(), batch.host.tolist(), strict=True):
+            assert one_by_one.next(now) == Fetch(*expected)
+        if len(batch.page) < most:
+            assert one_by_one.next(now) == Wait(batch.until)
+        duration = rng.uniform(0, 3, len(batch.page))
+        at_once.done_many(batch.page, batch.host, now, duration)
+        for fetched, asked, seconds in zip(*batch[:2], duration, strict=True):
+            one_by_one.done(int(fetched), int(asked), now, float(seconds))
+        assert len(at_once) == len(one_by_one)
+
+
+def test_a_fetch_cannot_be_done_twice():
+    for large in (10**9, 1):
+        frontier = Frontier(Politeness(RULES), large=large)
+        frontier.offer(np.array([1, 2]), np.array([7, 8]), np.zeros(2))
+        batch = frontier.next_many(0.0, 5)
+        twice = [np.repeat(column, 2) for column in batch[:2]]
+        with pytest.raises(ValueError, match="not being fetched"):
+            frontier.done_many(*twice, 1.0, np.zeros(4))
+
+
+def test_a_large_frontier_grows_as_pages_and_hosts_come():
+    rng = np.random.default_rng(0)
+    politeness = Politeness(RULES)
+    frontier = Frontier(politeness, large=1)
+    expected = {}
+    for _ in range(12):
+        page, host, due = rng.integers(0, 9_000, 2_500), rng.integers(0, 400, 2_500), rng.uniform(0, 100, 2_500)
+        politeness.block_until(int(rng.integers(400, 500)), 5.0)
+        frontier.offer(page, host, due)
+        expected.update(zip(page.tolist(), due.tolist(), strict=True))
+        gone = rng.integers(0, 9_000, 500)
+        frontier.withdraw(gone)
+        for one in gone.tolist():
+            expected.pop(one, None)
+        assert len(frontier) == len(expected)
+    now, seen = 100.0, []
+    while len(frontier):
+        batch = frontier.next_many(now, 150)
+        seen += batch.page.tolist()
+        frontier.done_many(batch.page, batch.host, now, np.zeros(len(batch.page)))
+        now += 1.0
+    assert sorted(seen) == sorted(expected)

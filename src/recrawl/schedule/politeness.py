@@ -9,9 +9,13 @@ Rules of this file:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from recrawl.errors import ConfigError
+from recrawl.model import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,41 +48,110 @@ class PolitenessRules:
         return min(max(self.factor * duration, self.shortest), self.longest)
 
 
+_SMALL, _SPARSE = 1024, 8
+"""Ids count as small below so many times the hosts heard of, and some more."""
+
+
 class Politeness:
-    """The state of all hosts. Every call is O(1); a host never heard of is free."""
+    """The state of all hosts, in columns. Every call is O(1) a host; a host never heard of is free."""
 
     def __init__(self, rules: PolitenessRules | None = None) -> None:
         self.rules = rules or PolitenessRules()
-        self._crawl_delay: dict[int, float] = {}
-        self._free_at: dict[int, float] = {}
-        self._busy: set[int] = set()
+        self._row: dict[int, int] = {}
+        self._host = np.empty(16, np.int64)
+        self._crawl_delay = np.full(16, np.nan)
+        self._free_at = np.full(16, -np.inf)
+        self._busy = np.zeros(16, np.bool_)
+        self._row_of_small = np.empty(0, np.int64)
+        """The row of hosts whose ids are small numbers, -1 for none: a look-up without Python."""
+
+    def __len__(self) -> int:
+        """Hosts heard of."""
+        return len(self._row)
 
     def set_crawl_delay(self, host: int, seconds: float | None) -> None:
         """What robots.txt of this host asks for; ``None`` if it asks for nothing. Holds from the next answer on."""
-        if seconds is None:
-            self._crawl_delay.pop(host, None)
-        else:
-            self._crawl_delay[host] = seconds
+        row = self._row_of(host)
+        self._crawl_delay[row] = np.nan if seconds is None else seconds
 
     def block_until(self, host: int, when: float) -> None:
         """Leave the host alone until ``when``, seconds since the epoch; never shortens a pause."""
-        self._free_at[host] = max(when, self._free_at.get(host, when))
+        row = self._row_of(host)
+        self._free_at[row] = max(when, float(self._free_at[row]))
 
     def free_at(self, host: int) -> float:
         """When the host may next be asked, seconds since the epoch; -inf for any time, inf while a request runs."""
-        return float("inf") if host in self._busy else self._free_at.get(host, float("-inf"))
+        row = self._row.get(host)
+        if row is None:
+            return float("-inf")
+        return float("inf") if self._busy[row] else float(self._free_at[row])
 
     def begin(self, host: int, now: float) -> None:
         """A request to the host starts. It must be free: anything else is a bug of the caller."""
         if self.free_at(host) > now:
             msg = f"host {host} may not be asked at {now}: free at {self.free_at(host)}"
             raise ValueError(msg)
-        self._busy.add(host)
+        row = self._row_of(host)
+        self._busy[row] = True
 
     def done(self, host: int, now: float, duration: float) -> None:
         """The request has ended, with an answer or without, after ``duration`` seconds; the pause begins."""
-        if host not in self._busy:
+        row = self._row_of(host)
+        if not self._busy[row]:
             msg = f"no request to host {host} is running"
             raise ValueError(msg)
-        self._busy.remove(host)
-        self.block_until(host, now + self.rules.pause(duration, self._crawl_delay.get(host)))
+        self._busy[row] = False
+        delay = float(self._crawl_delay[row])
+        self.block_until(host, now + self.rules.pause(duration, None if math.isnan(delay) else delay))
+
+    # -- many at once, for the frontier ---------------------------------------------------------
+
+    @property
+    def columns(self) -> tuple[FloatArray, BoolArray]:
+        """Free-at and busy of all hosts by row. Views, stale once a new host is heard of; the frontier marks who is."""
+        return self._free_at, self._busy
+
+    def rows(self, host: IntArray) -> IntArray:
+        """The row of each host; new ones get one. O(1) each for ids that are small numbers, else O(n log n)."""
+        if len(host) == 1:
+            return np.array([self._row_of(int(host[0]))])
+        if len(host) and host.min() >= 0 and host.max() < len(self._row_of_small):
+            rows = self._row_of_small[host]
+            if (rows >= 0).all():
+                return rows
+        known, place = np.unique(host, return_inverse=True)
+        return np.fromiter((self._row_of(one) for one in known.tolist()), np.int64, len(known))[place.reshape(-1)]
+
+    def hosts(self, rows: IntArray) -> IntArray:
+        """The host of each row."""
+        return self._host[rows]
+
+    def done_many(self, rows: IntArray, now: float, duration: FloatArray) -> None:
+        """The requests to these rows have ended; as :meth:`done` for each."""
+        rules, delay = self.rules, self._crawl_delay[rows]
+        adaptive = np.minimum(np.maximum(rules.factor * duration, rules.shortest), rules.longest)
+        asked = np.maximum(np.minimum(delay, rules.crawl_delay_cap), rules.shortest)
+        pause = np.where(np.isnan(delay), adaptive, asked)
+        self._free_at[rows] = np.maximum(self._free_at[rows], now + pause)
+        self._busy[rows] = False
+
+    def _row_of(self, host: int) -> int:
+        row = self._row.get(host)
+        if row is not None:
+            return row
+        row = self._row[host] = len(self._row)
+        if row >= len(self._host):
+            room = len(self._host)
+            self._host = np.concatenate([self._host, np.empty(room, np.int64)])
+            self._crawl_delay = np.concatenate([self._crawl_delay, np.full(room, np.nan)])
+            self._free_at = np.concatenate([self._free_at, np.full(room, -np.inf)])
+            self._busy = np.concatenate([self._busy, np.zeros(room, np.bool_)])
+        self._host[row] = host
+        if len(self._row_of_small) <= host < _SPARSE * (row + _SMALL):
+            room = max(host + 1, 2 * len(self._row_of_small)) - len(self._row_of_small)
+            self._row_of_small = np.concatenate([self._row_of_small, np.full(room, -1, np.int64)])
+            earlier = np.flatnonzero((self._host[:row] >= 0) & (self._host[:row] < len(self._row_of_small)))
+            self._row_of_small[self._host[earlier]] = earlier
+        if 0 <= host < len(self._row_of_small):
+            self._row_of_small[host] = row
+        return row

@@ -99,14 +99,19 @@ class Sides:
         return np.asarray(np.where(self.excess[0] <= -self.excess[1], self.log_price[0], self.log_price[1]))
 
 
-def enclose(asking: Asking, of: IntArray, total: Total, target: FloatArray, start: FloatArray) -> Sides:
-    """Brackets, by steps that double, from one ln price a group on. Every target must lie strictly between extremes."""
+def enclose(  # noqa: PLR0913 - what is searched, and from where
+    asking: Asking, of: IntArray, total: Total, target: FloatArray, start: FloatArray, *, stride: float = 1.0
+) -> Sides:
+    """Brackets, from one ln price a group on, by steps that double and begin with ``stride``.
+
+    Every target must lie strictly between what its pages ask for at the price 0 and at an infinite one.
+    """
     at = start.copy()
     rate = asking.rates(_per_page(at, of))
     excess = _excess(total(asking.spending(rate), None), target)
     sides = Sides(np.stack([at, at]), np.stack([excess, excess]), np.stack([rate, rate]))
     towards = np.where(excess >= 0, 1.0, -1.0)
-    stride, missing = np.ones_like(at), np.ones(len(at), np.bool_)
+    missing = np.ones(len(at), np.bool_)
     while missing.any():
         at = np.where(missing, np.clip(at + towards * stride, -_FARTHEST, _FARTHEST), at)
         rows = _rows(missing, of)
