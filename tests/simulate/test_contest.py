@@ -43,7 +43,10 @@ def field(seed=3, *, pages=60, days=120, hosts=4):
     return Field.of("made up", truth, host=host, cluster=host, importance=rng.choice([0.5, 1.0, 4.0], pages))
 
 
-def run(where, policy, rules=Rules(0.2), seed=1):
+RULES = Rules(0.2)
+
+
+def run(where, policy, rules=RULES, seed=1):
     return compete(where, policy, rules, np.random.default_rng(seed), keep_visits=True)
 
 

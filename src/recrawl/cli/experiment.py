@@ -12,6 +12,7 @@ from recrawl.cli.verbs import TeachingCommand, new_app
 EXAMPLES = """
 recrawl experiment rates --data ../data
 recrawl experiment rates --data ../data/scholarly --repeats 3 --output reports/rates
+recrawl experiment policies --data ../data --only llvm,til --policy uniform --policy valued-archive
 """
 
 DataOption = Annotated[
@@ -28,6 +29,10 @@ OutputOption = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Another number, other draws.")]
 RepeatsOption = Annotated[int, typer.Option(min=1, help="How often the whole is repeated with other draws.")]
+
+JobsOption = Annotated[
+    int | None, typer.Option(min=1, help="Processes that work at once; as many as there are processors if not given.")
+]
 
 app = new_app()
 
@@ -54,3 +59,45 @@ def rates(
     from recrawl.cli.rates_experiment import run
 
     run(data, output, seed=seed, repeats=repeats, most_pages=pages)
+
+
+@app.command(cls=TeachingCommand, epilog=EXAMPLES)
+def policies(  # noqa: PLR0913 - one argument an option
+    data: DataOption,
+    output: OutputOption = Path("experiment-policies"),
+    seed: SeedOption = 1,
+    repeats: RepeatsOption = 1,
+    *,
+    only: Annotated[
+        str, typer.Option(metavar="NAMES", help="Only these collections, with commas between; all if none is named.")
+    ] = "",
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this policy. May be repeated; all if none is named.")
+    ] = None,
+    budget: Annotated[
+        list[float] | None,
+        typer.Option(
+            min=0.0, help="Visits for each page, a day. May be repeated; .01 .03 .1 .3 and 1 if none is given."
+        ),
+    ] = None,
+    pages: Annotated[
+        int | None, typer.Option(min=10, help="Pages taken of a collection at most, whole clusters of them.")
+    ] = None,
+    tick: Annotated[str, typer.Option(metavar="DURATION", help="How often visits are planned.")] = "1d",
+    jobs: JobsOption = None,
+) -> None:
+    """Compare all policies on real histories at equal budgets: the grand table.
+
+    Every policy visits the pages of every collection, knowing only what its visits told it, with the same number of
+    visits. Scored is what came of it after the first quarter of the record: the share of copies that were current,
+    averaged over exact time, and the share of changes that were caught, with intervals from resampling whole clusters
+    of pages. A data set of more than twenty sites counts as one collection.
+    """
+    from recrawl.cli.policies_experiment import BUDGETS, Asked, run
+    from recrawl.schedule.policies import POLICIES
+    from recrawl.simulate.contest import Rules
+    from recrawl.time import parse_duration
+
+    names = [name.strip() for name in only.split(",") if name.strip()]
+    rules = Rules(budget=0.0, tick=parse_duration(tick))
+    run(data, output, Asked(policy or list(POLICIES), budget or BUDGETS, names, pages, rules, seed, repeats, jobs))

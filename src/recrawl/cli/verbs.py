@@ -38,6 +38,8 @@ VERBS = (
     Verb("status", "status:status", "Say what there is, how fresh it is and what is due."),
     Verb("list", "listing:listing", "List pages, hosts or visits."),
     Verb("rates", "rates:rates", "Estimate how often each page changes, and how sure that is."),
+    Verb("plan", "plan:plan", "Say what would be fetched next, when and why, and what the budget buys."),
+    Verb("compare", "compare:compare", "Say what other policies would have caught with the same visits."),
     Verb(
         "experiment",
         "experiment:app",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.model import BoolArray, FloatArray, IntArray, Pages
 from recrawl.predict.clusters import UrlClusters
 from recrawl.simulate.collection import Collection
 from recrawl.simulate.sampling import Truth
@@ -69,6 +69,29 @@ class Field:
         weight = np.broadcast_to(np.asarray(importance, dtype=np.float64), n)
         return cls(name, truth.take(rows), columns[0][rows], columns[1][rows], weight[rows].copy())
 
+    def clusters(self, pages: Pages) -> IntArray:
+        """Which of these pages, given in order of discovery, belong together: by their URLs, and by no others.
+
+        What a policy may know of clusters. O(pages · depth) of Python where pages have URLs.
+        """
+        if not self.urls:
+            return self.cluster[pages.id]
+        return UrlClusters().add([self.urls[row] for row in pages.id.tolist()])
+
+    def rates(self, page: IntArray) -> FloatArray:
+        """True changes per second of these pages, over the part of their lives that is recorded: for oracles only."""
+        truth = self.truth
+        lived = np.minimum(truth.died, truth.end) - np.maximum(truth.born, truth.start)
+        return np.asarray((truth.changes.counts() / np.maximum(lived, 1.0))[page])
+
+    def at_most(self, pages: int) -> Field:
+        """About so many pages: whole clusters, evenly spread over them. All if there are no more."""
+        if len(self) <= pages:
+            return self
+        number, place = np.unique(self.cluster, return_inverse=True)
+        step = np.floor(np.arange(len(number) + 1) * (pages / len(self)))
+        return self.take(np.diff(step)[place] > 0)
+
     def take(self, rows: IntArray | BoolArray) -> Field:
         """Some of the pages, by ascending position or mask."""
         places = np.arange(len(self))[rows]
@@ -105,12 +128,4 @@ def field_of_all(name: str, collections: Sequence[Collection], *, most_pages: in
     clusters = UrlClusters()
     cluster = clusters.add(named)
     field = Field(name, whole.take(rows), clusters.host[cluster], cluster, np.ones(len(rows)), named)
-    if most_pages is None or len(field) <= most_pages:
-        return field
-    return field.take(_some_clusters(cluster, most_pages))
-
-
-def _some_clusters(cluster: IntArray, most: int) -> BoolArray:
-    share = min(most / max(len(cluster), 1), 1.0)
-    number = np.arange(int(cluster.max(initial=-1)) + 1)
-    return np.asarray((np.floor((number + 1) * share) > np.floor(number * share))[cluster])
+    return field if most_pages is None else field.at_most(most_pages)

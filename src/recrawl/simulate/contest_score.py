@@ -12,7 +12,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -88,6 +88,11 @@ class Tally:
             above = above - other
         return ratio_with_interval(above, below, groups, rng, repeats=repeats)
 
+    def plus(self, other: Tally) -> Tally:
+        """Two contests on the same pages taken together, for example on two guesses of when they changed."""
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _ADDED}
+        return replace(self, choices=np.concatenate([self.choices, other.choices]), **sums)
+
     def micro(self) -> Scores:
         """Precision, recall and F1 of the choices, all ticks pooled (HACS)."""
         return micro(self.choices)
@@ -96,6 +101,8 @@ class Tally:
         """The same, averaged over ticks (HACS)."""
         return macro(self.choices)
 
+
+_ADDED = ("watched", "fresh", "aged", "changes", "covered", "waited", "visits", "caught")
 
 METRICS: dict[str, Callable[[Tally], tuple[AnyArray, AnyArray]]] = {
     "freshness": lambda tally: (tally.fresh, tally.watched),

@@ -1,0 +1,274 @@
+"""The past of a workspace, run again by several policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recrawl.assess.ratios import ratio_with_interval
+from recrawl.assess.scores import Interval
+from recrawl.cli.contest_runs import Run, known_policies, run_all
+from recrawl.errors import InputError
+from recrawl.simulate.contest import Rules
+from recrawl.simulate.contest_entries import NAMES, OURS, OURS_FOR_CHANGES, YARDSTICK, entry
+from recrawl.simulate.contest_field import Field
+from recrawl.simulate.contest_history import field_from_histories, visits_per_page
+from recrawl.simulate.contest_score import METRICS, Tally
+from recrawl.time import DAY, MINUTE, format_duration
+
+if TYPE_CHECKING:
+    from recrawl.cli.knowledge import Lesson
+    from recrawl.cli.settings import PolitenessSettings, ScheduleSettings, Settings
+    from recrawl.model import IntArray
+    from recrawl.show.experiments import Line, Panel
+    from recrawl.store.base import Store
+
+USUAL = (YARDSTICK, "nutch", "stormcrawler", "hacs", "state-1", "aduana", OURS, OURS_FOR_CHANGES)
+"""Tried if nobody names others: the yardstick, the best of other crawlers and of the papers, ours."""
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Budgets of a picture, in units of the one that is asked about."""
+_TICKS = 200
+"""A short past is cut into so many ticks, so that there is something to decide."""
+_FEWEST_CLUSTERS = 10
+"""Clusters from which on they are what is resampled; with fewer it is pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is asked."""
+
+    policies: Sequence[str] | None
+    budget: float | None
+    """Visits a day."""
+    tick: float | None
+    """Seconds."""
+    repeats: int
+    seed: int
+    most_pages: int
+    jobs: int | None
+    several_budgets: bool
+
+
+def compare_policies(store: Store, settings: Settings, trial: Trial) -> Comparison:
+    """Run the past of a store again with the policy in use and others.
+
+    Raises:
+        InputError: no page was seen twice, or a policy is not known.
+    """
+    from recrawl.cli.knowledge import Span, lesson_of
+
+    in_use = policy_in_use(settings.schedule)
+    names = known_policies([in_use, *(trial.policies or USUAL)])
+    lesson = lesson_of(store, Span())
+    fields = _fields(store, lesson, trial)
+    rules = _rules(fields[0], settings.politeness, trial.tick)
+    there = _pages_at_once(fields[0])
+    daily = _budget(lesson, settings.schedule) if trial.budget is None else trial.budget / there
+    budgets = [daily * factor for factor in (FACTORS if trial.several_budgets else (1.0,))]
+    make = partial(entry, shortest=settings.schedule.min_interval, longest=settings.schedule.max_interval)
+    runs = [Run(_PAST, name, budget) for name in names for budget in budgets]
+    tallies = run_all({_PAST: fields}, runs, make, rules, seed=trial.seed, jobs=trial.jobs, what="policies")
+    return Comparison(in_use, names, fields[0], rules.tick, daily, there, trial.repeats, trial.seed, tallies)
+
+
+_PAST = "past"
+
+
+def policy_in_use(settings: ScheduleSettings) -> str:
+    """The name under which the policy of the settings competes."""
+    return settings.policy if settings.policy in NAMES else f"{settings.policy}-{settings.objective}"
+
+
+def _fields(store: Store, lesson: Lesson, trial: Trial) -> list[Field]:
+    """The past of the store, once for each draw of when pages changed."""
+    pages, levels = store.pages(lesson.histories.page), lesson.evidence.levels
+    wanted = pages.importance > 0
+    histories = lesson.histories.take(wanted)
+    rng = np.random.default_rng(trial.seed)
+    try:
+        fields = [
+            field_from_histories(
+                _PAST,
+                histories,
+                rng,
+                exact=lesson.exact[wanted],
+                host=levels[0][wanted],
+                cluster=levels[-1][wanted],
+                importance=pages.importance[wanted],
+            )
+            for _ in range(trial.repeats)
+        ]
+    except ValueError:
+        raise InputError(
+            "No page of this workspace was seen twice, so there is no past to run again.",
+            "Import captures with recrawl import, or crawl for a while first.",
+        ) from None
+    return [field.at_most(trial.most_pages) for field in fields]
+
+
+def _rules(field: Field, politeness: PolitenessSettings, tick: float | None) -> Rules:
+    """Ticks of a day, shorter ones for a short past; no more visits to a host than its pauses allow."""
+    span = field.truth.end - field.truth.start
+    length = tick or max(min(DAY, span / _TICKS), MINUTE)
+    most = int(length // politeness.min_delay) if politeness.min_delay > 0 else None
+    crowded = most is not None and int(np.bincount(np.unique(field.host, return_inverse=True)[1]).max()) > most
+    return Rules(0.0, tick=length, found_after=0.0, per_host=max(most or 1, 1) if crowded else None)
+
+
+def _budget(lesson: Lesson, settings: ScheduleSettings) -> float:
+    """Visits a page a day that were really made; those of the settings where only logs of changes are known."""
+    looked = lesson.histories.take(~lesson.exact)
+    made = visits_per_page(looked) * DAY
+    return made if made > 0 else settings.budget / max(len(lesson.histories), 1)
+
+
+def _pages_at_once(field: Field) -> float:
+    """How many pages were watched at a time, on average."""
+    truth = field.truth
+    return float((np.minimum(truth.died, truth.end) - truth.born).sum() / (truth.end - truth.start))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What each policy would have made of the past."""
+
+    in_use: str
+    names: list[str]
+    field: Field
+    tick: float
+    budget: float
+    """Visits a page a day."""
+    there: float
+    """Pages watched at a time, on average."""
+    repeats: int
+    seed: int
+    tallies: dict[Run, Tally]
+
+    def tally(self, name: str) -> Tally:
+        """Of one policy, at the budget that was asked about."""
+        return self.tallies[Run(_PAST, name, self.budget)]
+
+    def ranked(self) -> list[str]:
+        """The policies, those that caught most changes first."""
+        return sorted(self.names, key=lambda name: -_number(self.tally(name).ratio("recall")))
+
+    def against(self, name: str) -> Interval:
+        """Changes caught in units of those that the policy in use caught."""
+        caught, _ = self.tally(name).parts("recall")
+        mine, _ = self.tally(self.in_use).parts("recall")
+        return ratio_with_interval(caught, mine, self._groups, np.random.default_rng(self.seed))
+
+    @property
+    def _groups(self) -> IntArray:
+        cluster = self.field.cluster
+        return cluster if len(np.unique(cluster)) >= _FEWEST_CLUSTERS else np.arange(len(cluster))
+
+    def _interval(self, name: str, metric: str, budget: float) -> Interval:
+        tally = self.tallies[Run(_PAST, name, budget)]
+        return tally.interval(metric, self._groups, np.random.default_rng(self.seed))
+
+    # -- for people ------------------------------------------------------------------------------
+
+    def headline(self) -> str:
+        """What to do about it, in a sentence."""
+        visits = f"With the same budget ({self.budget * self.there:.4g} visits a day)"
+        if not self.tally(self.in_use).changes.sum():
+            return f"You use {self.in_use}. No page was seen to change in the part of the past that is scored."
+        best = self.ranked()[0]
+        if best == self.in_use:
+            others = len(self.names) - 1
+            return f"You use {self.in_use}. {visits}, none of the {others} others would have caught more changes."
+        more = self.against(best)
+        text = f"You use {self.in_use}. {visits}, {best} would have caught {more.mean - 1:.0%} more changes"
+        if more.low <= 1:
+            return f"{text}; that may be chance (95 %: {more.low - 1:+.0%} to {more.high - 1:+.0%})."
+        return f"{text} (95 %: {more.low - 1:.0%} to {more.high - 1:.0%})."
+
+    def rows(self) -> list[list[str]]:
+        """One row a policy, those that caught most changes first."""
+        shown = []
+        for name in self.ranked():
+            tally, caught = self.tally(name), self._interval(name, "recall", self.budget)
+            against = self.against(name).mean - 1
+            shown.append(
+                [
+                    f"{name} (yours)" if name == self.in_use else name,
+                    f"{caught.mean:.1%}",
+                    f"{caught.low:.1%}–{caught.high:.1%}",
+                    "" if name == self.in_use else f"{against:+.0%}",
+                    f"{tally.ratio('freshness'):.1%}",
+                    _duration(tally.ratio("age")),
+                    _duration(tally.ratio("delay")),
+                    f"{tally.ratio('wasted'):.0%}",
+                ]
+            )
+        return shown
+
+    def note(self) -> str:
+        """What the numbers rest on."""
+        changes = int(self.tally(self.in_use).changes.sum()) // self.repeats
+        return (
+            f"{len(self.field):,} pages, {changes:,} known changes after the first quarter of it, decisions every "
+            f"{format_duration(self.tick)}.\nWhen a page changed between two visits is not known: drawn at random "
+            f"{self.repeats} times. Changes no visit found are not counted."
+        )
+
+    # -- for programs ----------------------------------------------------------------------------
+
+    def facts(self) -> dict[str, object]:
+        """Everything at the budget that was asked about, for JSON."""
+        return {
+            "in_use": self.in_use,
+            "best": self.ranked()[0],
+            "visits_a_day": self.budget * self.there,
+            "visits_a_page_a_day": self.budget,
+            "pages": len(self.field),
+            "changes": int(self.tally(self.in_use).changes.sum()) // self.repeats,
+            "draws": self.repeats,
+            "tick": self.tick,
+            "policies": [self._row(Run(_PAST, name, self.budget)) for name in self.ranked()],
+        }
+
+    def columns(self) -> dict[str, list[object]]:
+        """Everything at every budget, one row a policy and budget."""
+        rows = [self._row(run) for run in self.tallies]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def _row(self, run: Run) -> dict[str, object]:
+        tally, caught = self.tallies[run], self._interval(run.policy, "recall", run.budget)
+        return {
+            "policy": run.policy,
+            "in_use": run.policy == self.in_use,
+            "visits_a_day": run.budget * self.there,
+            **{metric: tally.ratio(metric) for metric in METRICS},
+            "recall_low": caught.low,
+            "recall_high": caught.high,
+        }
+
+    def panels(self) -> list[Panel]:
+        """Changes caught and current copies against the budget."""
+        from recrawl.show.experiments import Panel
+
+        titles = {"recall": "changes caught", "freshness": "copies that are current"}
+        return [Panel(title, [self._line(name, metric) for name in self.names]) for metric, title in titles.items()]
+
+    def _line(self, name: str, metric: str) -> Line:
+        from recrawl.show.experiments import Line
+
+        budgets = sorted(run.budget for run in self.tallies if run.policy == name)
+        ends = [self._interval(name, metric, budget) for budget in budgets]
+        means, lows, highs = zip(*ends, strict=True)
+        label = f"{name} (yours)" if name == self.in_use else name
+        return Line(label, [budget * self.there for budget in budgets], means, lows, highs, ours=name == self.in_use)
+
+
+def _number(value: float) -> float:
+    return value if np.isfinite(value) else -1.0
+
+
+def _duration(days: float) -> str:
+    return format_duration(days * DAY) if np.isfinite(days) else "–"

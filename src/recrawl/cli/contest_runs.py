@@ -1,0 +1,143 @@
+"""Contests of several policies on several fields, in as many processes as there are processors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from recrawl.errors import InputError
+from recrawl.schedule.policy import Policy
+from recrawl.simulate.contest import Rules, compete
+from recrawl.simulate.contest_entries import NAMES
+from recrawl.simulate.contest_field import Field
+from recrawl.simulate.contest_score import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One policy on one field at one budget."""
+
+    field: str
+    policy: str
+    budget: float
+    """Visits for each page that is there, a day."""
+
+
+Make: TypeAlias = Callable[[str, Field], Policy]
+"""A policy from its name, for a field. Sent to other processes: a function of a module, or a ``partial`` of one."""
+
+
+def known_policies(names: Sequence[str]) -> list[str]:
+    """The names as given, each once.
+
+    Raises:
+        InputError: there is no policy of such a name.
+    """
+    from difflib import get_close_matches
+
+    for name in names:
+        if name not in NAMES:
+            nearest = get_close_matches(name, NAMES, n=1, cutoff=0.0)[0]
+            raise InputError(f"There is no policy {name!r}.", f"Did you mean {nearest!r}? All: {', '.join(NAMES)}.")
+    return list(dict.fromkeys(names))
+
+
+def run_all(  # noqa: PLR0913 - what is run, and how
+    fields: Mapping[str, Sequence[Field]],
+    runs: Sequence[Run],
+    make: Make,
+    rules: Rules,
+    *,
+    seed: int,
+    jobs: int | None = None,
+    what: str = "contests",
+) -> dict[Run, Tally]:
+    """Hold every run once on each of the fields of its name, and pool what comes of it.
+
+    The fields of one name hold the same pages: several where it is not known for certain when pages changed. Results do
+    not depend on the number of jobs.
+    """
+    tasks = [
+        (run, _Task(field, make, run.policy, _with_budget(rules, run.budget), (seed, place)))
+        for run in runs
+        for place, field in enumerate(fields[run.field])
+    ]
+    found: dict[Run, Tally] = {}
+    with _bar(what, len(tasks)) as advance:
+        for (run, _), tally in zip(tasks, _results([task for _, task in tasks], jobs or processors()), strict=True):
+            found[run] = tally if run not in found else found[run].plus(tally)
+            advance()
+    return found
+
+
+def processors() -> int:
+    """How many processes can work at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    field: Field
+    make: Make
+    policy: str
+    rules: Rules
+    seed: tuple[int, int]
+
+    def __call__(self) -> Tally:
+        return compete(
+            self.field, self.make(self.policy, self.field), self.rules, np.random.default_rng(self.seed)
+        ).tally
+
+
+def _with_budget(rules: Rules, budget: float) -> Rules:
+    from dataclasses import replace
+
+    return replace(rules, budget=budget)
+
+
+def _results(tasks: Sequence[_Task], jobs: int) -> Iterator[Tally]:
+    """What comes of the tasks, in their order."""
+    if jobs == 1 or len(tasks) == 1:
+        yield from (task() for task in tasks)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    # A fresh process: a copy of this one, with the thread that draws the bar, could hang.
+    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(task) for task in tasks]
+        try:
+            for future in waiting:
+                yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def _bar(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar on standard error, so that standard output stays the answer."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)

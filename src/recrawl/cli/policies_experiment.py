@@ -1,0 +1,111 @@
+"""``recrawl experiment policies``: the grand table, every policy on every collection at every budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from recrawl.errors import InputError
+
+if TYPE_CHECKING:
+    from recrawl.simulate.contest import Rules
+    from recrawl.simulate.contest_field import Field
+
+BUDGETS = (0.01, 0.03, 0.1, 0.3, 1.0)
+"""Visits for each page that is there, a day."""
+MARK = "<!-- written by recrawl experiment policies -->"
+"""Below this line a page is written anew."""
+MANY = 20
+"""A data set of more collections than this is one field: each alone would be too small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the grand table is asked for."""
+
+    policies: Sequence[str]
+    budgets: Sequence[float]
+    only: Sequence[str]
+    """Names of collections; none for all."""
+    most_pages: int | None
+    rules: Rules
+    """The budget in them does not count."""
+    seed: int
+    repeats: int
+    jobs: int | None
+
+
+def run(data: Path, output: Path, asked: Asked) -> None:
+    """Hold all contests; write policies.csv, policies.md and policies.png into ``output``.
+
+    What a page that is there already says above :data:`MARK` is kept.
+    """
+    from recrawl.cli.contest_runs import Run, known_policies, run_all
+    from recrawl.cli.policies_table import GrandTable
+    from recrawl.show.experiments import draw_panels, write_csv
+    from recrawl.simulate.contest_entries import entry
+
+    policies = known_policies(asked.policies)
+    fields = _fields(data, asked.only, asked.most_pages)
+    output.mkdir(parents=True, exist_ok=True)
+    runs = [Run(name, policy, budget) for name in fields for policy in policies for budget in asked.budgets]
+    tallies = run_all(
+        {name: [field] * asked.repeats for name, field in fields.items()},
+        runs,
+        entry,
+        asked.rules,
+        seed=asked.seed,
+        jobs=asked.jobs,
+    )
+    table = GrandTable(fields, tallies, asked.seed)
+    write_csv(output / "policies.csv", table.columns())
+    text = table.report()
+    page = output / "policies.md"
+    page.write_text(_head(page) + text, encoding="utf-8")
+    draw_panels(
+        output / "policies.png",
+        table.panels(),
+        x_label="visits a page a year",
+        y_label="median over collections",
+        title="What the same visits bring, by policy",
+    )
+    typer.echo(text)
+    typer.echo(f"Written: {page}, {output / 'policies.csv'}, {output / 'policies.png'}")
+
+
+def _head(page: Path) -> str:
+    """What somebody wrote above the tables of an earlier run, the mark included."""
+    if not page.is_file():
+        return ""
+    above, mark, _ = page.read_text(encoding="utf-8").partition(MARK)
+    return f"{above}{mark}\n\n" if mark else ""
+
+
+def _fields(data: Path, only: Sequence[str], most_pages: int | None) -> dict[str, Field]:
+    """The fields of all data sets, by name, largest last. A name twice is told apart by its data set."""
+    from recrawl.cli.datasets import collections, find_datasets
+    from recrawl.simulate.contest_field import field_of, field_of_all
+
+    found: dict[str, Field] = {}
+    for folder in find_datasets(data):
+        parts = collections(folder)
+        if len(parts) > MANY:
+            if not only or folder.name in only:
+                found[folder.name] = field_of_all(folder.name, parts, most_pages=most_pages)
+            continue
+        for part in parts:
+            if not only or part.name in only:
+                name = part.name if part.name not in found else f"{folder.name}/{part.name}"
+                found[name] = field_of(part, most_pages=most_pages)
+    missing = set(only) - found.keys()
+    if missing:
+        raise InputError(
+            f"There is no collection {min(missing)!r}.",
+            "Name sites as the tables do, or a data set that is taken as a whole.",
+            source=str(data),
+        )
+    return found

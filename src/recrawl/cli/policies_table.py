@@ -1,0 +1,213 @@
+"""What the contests of the grand table say: as columns, in Markdown, and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recrawl.assess.scores import Interval
+    from recrawl.cli.contest_runs import Run
+    from recrawl.show.experiments import Line, Panel
+    from recrawl.simulate.contest_field import Field
+    from recrawl.simulate.contest_score import Tally
+
+JUDGED = ("freshness", "recall")
+"""Metrics that get intervals and tables; the others are in the CSV file."""
+_DAYS_A_YEAR = 365.0
+
+
+class GrandTable:
+    """All tallies, and what they say."""
+
+    def __init__(self, fields: Mapping[str, Field], tallies: Mapping[Run, Tally], seed: int) -> None:
+        self._fields, self._tallies, self._seed = fields, tallies, seed
+        self.policies = list(dict.fromkeys(run.policy for run in tallies))
+        self.budgets = sorted({run.budget for run in tallies})
+
+    def ratio(self, field: str, policy: str, budget: float, metric: str) -> float:
+        """One number of the table."""
+        from recrawl.cli.contest_runs import Run
+
+        return self._tallies[Run(field, policy, budget)].ratio(metric)
+
+    def interval(self, run: Run, metric: str, than: str | None = None) -> Interval:
+        """A number with its interval; with ``than``, of the difference to that policy, in pairs."""
+        import numpy as np
+
+        from recrawl.cli.contest_runs import Run
+
+        other = None if than is None else self._tallies[Run(run.field, than, run.budget)]
+        groups, rng = self._fields[run.field].cluster, np.random.default_rng(self._seed)
+        return self._tallies[run].interval(metric, groups, rng, than=other)
+
+    # -- CSV -------------------------------------------------------------------------------------
+
+    def columns(self) -> dict[str, list[object]]:
+        """Every number, one row a run."""
+        rows = [self._row(run) for run in self._tallies]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def _row(self, run: Run) -> dict[str, object]:
+        from recrawl.simulate.contest_score import METRICS
+
+        field, tally = self._fields[run.field], self._tallies[run]
+        row: dict[str, object] = {
+            "collection": run.field,
+            "pages": len(field),
+            "policy": run.policy,
+            "budget": run.budget,
+            **{metric: tally.ratio(metric) for metric in METRICS},
+        }
+        for metric in JUDGED:
+            _, row[f"{metric}_low"], row[f"{metric}_high"] = self.interval(run, metric)
+        row |= {
+            "changes": int(tally.changes.sum()),
+            "visits": int(tally.visits.sum()),
+            "caught": int(tally.caught.sum()),
+        }
+        for kind, scores in (("micro", tally.micro()), ("macro", tally.macro())):
+            row |= {f"{kind}_{name}": getattr(scores, name) for name in ("precision", "recall", "f1")}
+        return row
+
+    # -- Markdown --------------------------------------------------------------------------------
+
+    def report(self) -> str:
+        """The summary, ours against the best of the others, and the whole grid."""
+        from recrawl.simulate.contest_entries import OURS, OURS_FOR_CHANGES, YARDSTICK
+
+        pages = sum(len(field) for field in self._fields.values())
+        budgets = ", ".join(f"{budget:g}" for budget in self.budgets)
+        parts = [
+            f"{len(self.policies)} policies, {len(self._fields)} collections with {pages:,} pages; budgets of",
+            f"{budgets} visits a page a day. Seed {self._seed}.",
+        ]
+        parts = ["\n".join(parts)]
+        if YARDSTICK in self.policies:
+            parts += ["## Staleness against even visits", _STALENESS_NOTE, self._summary("staleness")]
+        parts += ["## Changes caught\n\nMedian over collections of the recall of changes.", self._summary("recall")]
+        for metric, ours in (("freshness", OURS), ("recall", OURS_FOR_CHANGES)):
+            if ours in self.policies:
+                parts += [f"## {metric.capitalize()}, collection by collection", self._duels(metric, ours)]
+        for metric in JUDGED:
+            parts += [f"## {metric.capitalize()} of every policy", self._grids(metric)]
+        return "\n\n".join(parts) + "\n"
+
+    def _summary(self, metric: str) -> str:
+        from recrawl.show.experiments import markdown_table
+
+        rows = [
+            [policy, *(f"{self._median(policy, budget, metric):.3f}" for budget in self.budgets)]
+            for policy in self.policies
+        ]
+        return markdown_table(["policy", *(f"{budget:g}" for budget in self.budgets)], rows)
+
+    def _over_fields(self, policy: str, budget: float, metric: str) -> list[float]:
+        """Of each collection: recall, or staleness over that of uniform."""
+        if metric != "staleness":
+            return [self.ratio(field, policy, budget, metric) for field in self._fields]
+        stale = [
+            [1.0 - self.ratio(field, name, budget, "freshness") for field in self._fields]
+            for name in (policy, "uniform")
+        ]
+        return [own / even if even > 0 else 1.0 for own, even in zip(*stale, strict=True)]
+
+    def _median(self, policy: str, budget: float, metric: str) -> float:
+        import numpy as np
+
+        return float(np.nanmedian(self._over_fields(policy, budget, metric)))
+
+    def _duels(self, metric: str, ours: str) -> str:
+        """For each budget: uniform, the best of the others, ours, and the difference of the last two."""
+        from recrawl.show.experiments import markdown_table
+
+        note = (
+            f"Ours is `{ours}`. The difference is to the best named policy of the row, with a 95 % interval from "
+            "resampling whole clusters of pages, in pairs."
+        )
+        tables = [note]
+        for budget in self.budgets:
+            rows = [self._duel(field, budget, metric, ours) for field in self._fields]
+            tables.append(f"At {budget:g} visits a page a day:")
+            tables.append(markdown_table(["collection", "pages", "uniform", "best named", "ours", "difference"], rows))
+        return "\n\n".join(tables)
+
+    def _duel(self, field: str, budget: float, metric: str, ours: str) -> list[str]:
+        from recrawl.cli.contest_runs import Run
+        from recrawl.simulate.contest_entries import NAMED, YARDSTICK
+
+        def shown(policy: str) -> str:
+            return f"{self.ratio(field, policy, budget, metric):.4f}" if policy in self.policies else "–"
+
+        others = [name for name in self.policies if name in NAMED]
+        best, apart = "–", "–"
+        if others:
+            rival = max(others, key=lambda name: _or_least(self.ratio(field, name, budget, metric)))
+            best = f"{shown(rival)} {rival}"
+            difference = self.interval(Run(field, ours, budget), metric, than=rival)
+            apart = f"{difference.mean:+.4f} ({difference.low:+.4f} to {difference.high:+.4f})"
+        return [field, f"{len(self._fields[field]):,}", shown(YARDSTICK), best, shown(ours), apart]
+
+    def _grids(self, metric: str) -> str:
+        """For each budget, a row a policy and a column a collection; the best of a column is bold."""
+        from recrawl.show.experiments import markdown_table
+
+        tables = []
+        for budget in self.budgets:
+            grid = {p: [self.ratio(field, p, budget, metric) for field in self._fields] for p in self.policies}
+            best = [max(_or_least(row[place]) for row in grid.values()) for place in range(len(self._fields))]
+            rows = [
+                [p, *(f"**{v:.4f}**" if v == top else f"{v:.4f}" for v, top in zip(row, best, strict=True))]
+                for p, row in grid.items()
+            ]
+            tables += [f"At {budget:g} visits a page a day:", markdown_table(["policy", *self._fields], rows)]
+        return "\n\n".join(tables)
+
+    # -- pictures --------------------------------------------------------------------------------
+
+    def panels(self) -> list[Panel]:
+        """Medians over collections against the budget, the middle half of the collections as a band."""
+        from recrawl.show.experiments import Panel
+
+        titles = {"recall": "changes caught"}
+        if "uniform" in self.policies:
+            titles = {"staleness": "stale copies, in units of even visits'"} | titles
+        return [
+            Panel(title, [self._line(name, metric) for name in self._drawn(metric)]) for metric, title in titles.items()
+        ]
+
+    def _drawn(self, metric: str) -> list[str]:
+        """Ours, the yardstick, and the best of the others in the middle of the budgets: more lines nobody can read."""
+        from recrawl.simulate.contest_entries import OURS, OURS_FOR_CHANGES, YARDSTICK
+
+        middle, sign = self.budgets[len(self.budgets) // 2], 1.0 if metric == "staleness" else -1.0
+        shown = [name for name in (YARDSTICK, OURS, OURS_FOR_CHANGES) if name in self.policies]
+        others = sorted(
+            (name for name in self.policies if name not in shown),
+            key=lambda name: sign * self._median(name, middle, metric),
+        )
+        return [*others[:_LINES], *shown]
+
+    def _line(self, policy: str, metric: str) -> Line:
+        import numpy as np
+
+        from recrawl.show.experiments import Line
+        from recrawl.simulate.contest_entries import OURS
+
+        spread = np.array(
+            [np.nanquantile(self._over_fields(policy, budget, metric), [0.25, 0.5, 0.75]) for budget in self.budgets]
+        )
+        low, middle, high = spread.T.tolist()
+        return Line(policy, [budget * _DAYS_A_YEAR for budget in self.budgets], middle, low, high, ours=policy == OURS)
+
+
+_LINES = 6
+"""Drawn beside ours and the yardstick."""
+_STALENESS_NOTE = """\
+Median over collections of the share of stale copies, in units of the share that visiting every page equally often
+leaves. Lower is better."""
+
+
+def _or_least(value: float) -> float:
+    """A number to compare by: what is not known is least."""
+    return value if value == value else float("-inf")  # noqa: PLR0124 - NaN alone differs from itself

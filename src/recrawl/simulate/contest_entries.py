@@ -1,0 +1,40 @@
+"""Who competes: every policy by its name, made ready for a field and for one budget for all."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from recrawl.schedule.policies import ORACLES, POLICIES, START_FROM_BUDGET, VALUED
+from recrawl.schedule.policy import Policy
+from recrawl.simulate.contest_field import Field
+from recrawl.time import DAY, HOUR
+
+OURS = "valued-archive"
+"""The default of recrawl: judged by freshness."""
+OURS_FOR_CHANGES = "valued-changes"
+"""Ours for those who want every version: judged by recall."""
+YARDSTICK = "uniform"
+NAMES: tuple[str, ...] = (*POLICIES, *ORACLES)
+"""All that can compete, oracles included."""
+NAMED: tuple[str, ...] = tuple(name for name in POLICIES if name not in VALUED and name != YARDSTICK)
+"""The policies of the papers and of other crawlers."""
+
+
+def entry(name: str, field: Field, *, shortest: float = HOUR, longest: float = 180 * DAY) -> Policy:
+    """A new policy of this name, ready to be told of the pages of a field.
+
+    ``shortest`` and ``longest`` are the intervals, in seconds, between which ours stay. Rules that know intervals and
+    no budget start at the interval that spends the budget evenly; ours are told which pages lie in one directory;
+    oracles are told the true rates, and so see the future.
+
+    Raises:
+        KeyError: there is no such policy.
+    """
+    if name in ORACLES:
+        return ORACLES[name](field.rates)
+    make = POLICIES[name]
+    if name in START_FROM_BUDGET:
+        make = partial(make, start=None)
+    elif name in VALUED:
+        make = partial(make, clusters=field.clusters, shortest_interval=shortest, longest_interval=longest)
+    return make()

@@ -1,0 +1,227 @@
+"""``recrawl compare`` and ``recrawl experiment policies``: policies side by side, on a past that is known."""
+
+import csv
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recrawl.cli.contest_runs import Run, run_all
+from recrawl.cli.policies_experiment import MARK
+from recrawl.errors import ExitCode
+from recrawl.model import ChangeKind, Histories, Verdict, Visits
+from recrawl.simulate.contest import Rules
+from recrawl.simulate.contest_entries import NAMES, entry
+from recrawl.simulate.contest_history import field_from_histories, visits_per_page
+from recrawl.simulate.laws import Poisson
+from recrawl.simulate.sampling import Regular, Truth, sample
+from recrawl.store.open import open_store
+from recrawl.time import DAY
+
+RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
+START, DAYS = 1_700_000_000.0, 120
+HOT, COLD = 20, 60
+FAST = ("--repeats", 2, "--jobs", 1, "--tick", "2d", "--policy", "uniform", "--policy", "proportional")
+
+
+def past():
+    """A few pages change every third day, many hardly ever; all were visited every second day."""
+    rng = np.random.default_rng(2)
+    rate = np.concatenate([np.full(HOT, 0.3), np.full(COLD, 0.002)]) / DAY
+    changes = Poisson().times(rate, START, START + DAYS * DAY, rng)
+    truth = Truth(np.full(len(rate), START), np.full(len(rate), np.inf), changes, START, START + DAYS * DAY)
+    return sample(truth, Regular(2 * DAY), rng)
+
+
+@pytest.fixture(scope="module")
+def crawled(new_workspace, tmp_path_factory):
+    folder = shutil.copytree(new_workspace, tmp_path_factory.mktemp("compare") / "ws")
+    with open_store(folder / "recrawl.db") as store:
+        urls = [f"http://h{n % 20}.org/{n}" for n in range(HOT + COLD)]
+        page = store.discover(urls, START)
+        visits = past()
+        store.record(Visits.of(page[visits.page], visits.time, verdict=visits.verdict, kinds=visits.kinds))
+    return folder
+
+
+def test_the_answer_is_a_sentence_and_a_table(run, crawled):
+    result = run("compare", "-w", crawled, "--set", "schedule.policy=uniform", "--budget", 8, *FAST)
+    assert result.returncode == 0, result.stderr
+    said = re.search(
+        r"You use uniform. With the same budget \((\S+) visits a day\), proportional would have", result.stdout
+    )
+    assert said
+    assert float(said[1]) == pytest.approx(8, rel=1e-3)
+    assert re.search(r"caught \d+% more changes \(95 %: \d+% to \d+%\)", result.stdout)
+    assert "uniform (yours)" in result.stdout
+    assert "drawn at random 2 times" in result.stdout
+
+
+def test_numbers_for_programs(run, crawled):
+    result = run("compare", "-w", crawled, "--json", "--set", "schedule.policy=uniform", "--budget", 8, *FAST)
+    facts = json.loads(result.stdout)
+    assert facts["in_use"] == "uniform"
+    assert facts["best"] == "proportional"
+    assert facts["pages"] == HOT + COLD
+    assert [row["policy"] for row in facts["policies"]] == ["proportional", "uniform"]
+    for row in facts["policies"]:
+        assert 0 < row["recall_low"] <= row["recall"] <= row["recall_high"] <= 1
+        assert row["visits_a_day"] == pytest.approx(8)
+    hot, even = facts["policies"]
+    assert hot["recall"] > 1.5 * even["recall"]
+
+
+def test_without_a_budget_as_many_visits_are_made_as_there_were(run, crawled):
+    facts = json.loads(run("compare", "-w", crawled, "--json", *FAST).stdout)
+    assert facts["in_use"] == "valued-archive"
+    assert facts["visits_a_page_a_day"] == pytest.approx(0.5, rel=0.02)
+
+
+def test_results_do_not_depend_on_the_number_of_processes(spawn, crawled):
+    asked = ("--set", "schedule.policy=uniform", "--policy", "nutch", "--repeats", 2)
+    answers = [spawn("compare", "-w", crawled, "--json", *asked, "--jobs", jobs) for jobs in (1, 2)]
+    assert answers[0].returncode == 0, answers[0].stderr
+    assert answers[0].stdout == answers[1].stdout
+
+
+def test_several_budgets_make_a_table_and_a_picture(run, crawled):
+    out = crawled.parent / "out"
+    result = run("compare", "-w", crawled, "--output", out, "--set", "schedule.policy=uniform", *FAST)
+    assert result.returncode == 0, result.stderr
+    with (out / "compare.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["policy"] == "uniform"]
+    visits = [float(row["visits_a_day"]) for row in rows]
+    assert np.array(visits) / visits[2] == pytest.approx(np.array([0.25, 0.5, 1, 2, 4]))
+    recall = [float(row["recall"]) for row in rows]
+    assert recall == sorted(recall)
+    assert (out / "compare.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--policy", "nutsch"), "Did you mean 'nutch'?"),
+        (("--tick", "soon"), "soon"),
+    ],
+)
+def test_what_is_not_known_is_refused(run, crawled, arguments, said):
+    result = run("compare", "-w", crawled, *arguments)
+    assert result.returncode in {ExitCode.ERROR, ExitCode.BAD_CONFIG}
+    assert said in result.stderr
+
+
+def test_a_workspace_without_a_past_cannot_be_compared(run, workspace):
+    result = run("compare", "-w", workspace)
+    assert result.returncode == ExitCode.ERROR
+    assert "seen twice" in result.stderr
+
+
+# -- the past as a field -------------------------------------------------------------------------
+
+
+def of_histories(histories, exact=None, seed=1):
+    n = len(histories)
+    return field_from_histories(
+        "past",
+        histories,
+        np.random.default_rng(seed),
+        exact=np.zeros(n, np.bool_) if exact is None else exact,
+        host=np.zeros(n, np.int64),
+        cluster=np.arange(n),
+        importance=np.ones(n),
+    )
+
+
+def test_every_change_found_lies_in_its_gap():
+    histories = Histories.from_visits(past())
+    field = of_histories(histories)
+    assert len(field) == len(histories)
+    when = field.truth.changes
+    order = np.argsort(histories.first_visit, kind="stable")
+    mine = histories.take(np.arange(len(histories)))
+    for row, page in enumerate(order.tolist()):
+        gaps = slice(mine.offsets[page], mine.offsets[page + 1])
+        ends = mine.look_times()[gaps][mine.changed[gaps]]
+        lengths = mine.gaps[gaps][mine.changed[gaps]]
+        assert ((when.row(row) <= ends) & (when.row(row) > ends - lengths)).all()
+        assert field.truth.died[row] == mine.last_visit[page]
+    other = of_histories(histories, seed=2)
+    assert not np.array_equal(when.times, other.truth.changes.times)
+
+
+def test_logs_keep_their_times_and_their_pages_stay_to_the_end():
+    kinds = [0, ChangeKind.EXACT | ChangeKind.CONTENT, 0, 0]
+    verdict = [Verdict.UNKNOWN, Verdict.CHANGED, Verdict.UNKNOWN, Verdict.UNCHANGED]
+    visits = Visits.of([1, 1, 2, 2], [0.0, 5.0, 0.0, 90.0], verdict=verdict, kinds=kinds)
+    field = of_histories(Histories.from_visits(visits), exact=np.array([True, False]))
+    assert field.truth.changes.times.tolist() == [5.0]
+    assert field.truth.died.tolist() == [90.0, 90.0]
+
+
+def test_pages_seen_once_tell_nothing():
+    visits = Visits.of([1, 2, 2], [0.0, 0.0, 5.0], verdict=[0, 0, 1])
+    histories = Histories.from_visits(visits)
+    assert len(of_histories(histories)) == 1
+    assert visits_per_page(histories) == 0.2
+    with pytest.raises(ValueError, match="seen twice"):
+        of_histories(Histories.from_visits(visits.take(np.array([0, 1]))))
+
+
+# -- the grand table -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return tmp_path_factory.mktemp("policies")
+
+
+def test_the_grand_table_of_a_small_data_set(run, table):
+    policies = [
+        part for name in ("uniform", "nutch", "valued-archive", "valued-changes") for part in ("--policy", name)
+    ]
+    budgets = ("--budget", 0.03, "--budget", 0.3)
+    quickly = ("--pages", 60, "--tick", "14d", "--jobs", 1)
+    (table / "policies.md").write_text(f"# Words\n\n{MARK}\n\nold", encoding="utf-8")
+    result = run("experiment", "policies", "--data", RECORDED, "--output", table, *quickly, *policies, *budgets)
+    assert result.returncode == 0, result.stderr
+    with (table / "policies.csv").open(encoding="utf-8") as file:
+        rows = {(row["policy"], float(row["budget"])): row for row in csv.DictReader(file)}
+    assert len(rows) == 8
+    for row in rows.values():
+        for metric in ("freshness", "recall"):
+            assert float(row[f"{metric}_low"]) <= float(row[metric]) <= float(row[f"{metric}_high"])
+    for name in ("uniform", "nutch", "valued-archive"):
+        assert float(rows[name, 0.3]["freshness"]) > float(rows[name, 0.03]["freshness"])
+    visits = {float(row["visits"]) for (_, budget), row in rows.items() if budget == 0.03}
+    assert len(visits) == 1
+    text = (table / "policies.md").read_text(encoding="utf-8")
+    head, _, tables = text.partition(f"{MARK}\n\n")
+    assert head == "# Words\n\n"
+    assert tables in result.stdout
+    assert "| uniform | 1.000 | 1.000 |" in text
+    assert "nutch" in re.search(r"\| jekylldocs \|.*", text)[0]
+    assert (table / "policies.png").stat().st_size > 10_000
+
+
+def test_collections_and_policies_must_exist(run, tmp_path):
+    result = run("experiment", "policies", "--data", RECORDED, "--only", "nowhere", "--output", tmp_path / "out")
+    assert result.returncode == ExitCode.ERROR
+    assert "no collection 'nowhere'" in result.stderr
+    result = run("experiment", "policies", "--data", RECORDED, "--policy", "uniforn", "--output", tmp_path / "out")
+    assert "Did you mean 'uniform'?" in result.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_policy_can_compete(name):
+    """At one budget for all: as many visits as any other, and scores that make sense."""
+    histories = Histories.from_visits(past())
+    field = of_histories(histories.take(np.arange(10, 30)))
+    rules = Rules(0.0, found_after=0.0, tick=2 * DAY)
+    tallies = run_all({"past": [field]}, [Run("past", n, 0.1) for n in (name, "uniform")], entry, rules, seed=1, jobs=1)
+    mine, even = (tallies[Run("past", n, 0.1)] for n in (name, "uniform"))
+    assert mine.visits.sum() == even.visits.sum() > 100
+    assert 0 < mine.ratio("recall") <= 1
+    assert 0 < mine.ratio("freshness") <= 1
