@@ -1,10 +1,10 @@
 r"""How long downloads take: of each host log-normal, learned from past crawls, and shrunk where little is known.
 
 The log of a download's seconds is the host's middle μ_h, plus how slow everything is in this crawl (variance δ²), plus
-how slow this host is in this crawl (τ²), plus what differs from page to page (σ_h²). μ_h itself varies from host to host
-(ω²). The variances are found by moments, each with a little weight on a default so that a short past does not claim to
-know them; the middles follow by Bayes' rule. A host never seen is one of all. Requests without an answer have a
-share of each host (Beta), and take as long as such requests took before, of the same host or of all: refusals come at
+how slow this host is in this crawl (τ²), plus what differs from page to page (σ_h²). μ_h itself varies from host to
+host (ω²). The variances are found by moments, each with a little weight on a default so that a short past does not
+claim to know them; the middles follow by Bayes' rule. A host never seen is one of all. Requests without an answer have
+a share of each host (Beta), and take as long as such requests took before, of the same host or of all: refusals come at
 once and time limits late, which is no log-normal.
 """
 
@@ -76,6 +76,17 @@ class DownloadTimes:
 
     def __len__(self) -> int:
         return len(self.middle)
+
+    def take(self, rows: IntArray) -> DownloadTimes:
+        """The hosts at these rows. O(rows and their failures)."""
+        sizes = np.diff(self.failures_from)[rows]
+        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        own = np.repeat(self.failures_from[rows] - bounds[:-1], sizes) + np.arange(bounds[-1])
+        of_all = self.failures[self.failures_from[-1] :]
+        return DownloadTimes(
+            self.middle[rows], self.doubt[rows], self.spread[rows], self.of_host, self.of_crawl,
+            self.failed[rows], self.answered[rows], np.concatenate([self.failures[own], of_all]), bounds, self.limit,
+        )  # fmt: skip
 
     def mean(self) -> FloatArray:
         """Expected seconds of one request to each host, failures included."""

@@ -1,0 +1,191 @@
+"""``recrawl plan``: what would be fetched next, when and why; how long a crawl takes; what a machine can keep."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recrawl.cli.configuration import parse_assignments
+from recrawl.cli.options import HERE, HostOption, JsonOption, LimitOption, SetOption, WorkspaceOption
+from recrawl.cli.workspace import open_workspace
+from recrawl.errors import InputError
+
+if TYPE_CHECKING:
+    from recrawl.cli.plan_next import Columns, Unmet, WhatIf
+    from recrawl.cli.plan_outlook import Outlook
+    from recrawl.store.base import Store
+
+EXAMPLES = """
+recrawl plan -w my-archive                      what comes next, and why
+recrawl plan --host example.org --limit 100     of one host
+recrawl plan --at 2026-11-09                    as it looked then
+recrawl plan --set schedule.budget=5000         with another budget
+recrawl plan --slots 24                         hour by hour, so that every hour's crawl fits
+recrawl plan --crawl-time urls.txt --threads 20 how long these URLs take
+recrawl plan --crawl-time all                   how long one visit to every page takes
+recrawl plan --capacity --freshness 0.95        what it takes to keep 95 % of the pages current
+recrawl plan --capacity --pages 1000000         what this budget does for a million such pages
+"""
+DEFAULT_THREADS = 64
+"""Requests at once, as the crawler has them."""
+
+
+def plan(  # noqa: PLR0913 - one argument an option
+    host: HostOption = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="As of this time, e.g. 2026-11-09: later visits do not count.")
+    ] = None,
+    *,
+    limit: LimitOption = 20,
+    slots: Annotated[
+        int | None, typer.Option(min=1, max=10_000, metavar="HOURS", help="Fill so many hourly slots instead.")
+    ] = None,
+    crawl_time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URLS", help="Say how long a crawl takes: of a file of URLs (- for standard input), or all."
+        ),
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Requests at once.")] = DEFAULT_THREADS,
+    capacity: Annotated[bool, typer.Option("--capacity", help="Say what a machine can keep.")] = False,
+    freshness: Annotated[
+        float | None, typer.Option(min=0.0, max=1.0, help="With --capacity: share of pages to keep current.")
+    ] = None,
+    recall: Annotated[
+        float | None, typer.Option(min=0.0, max=1.0, help="With --capacity: share of changes to find.")
+    ] = None,
+    pages: Annotated[int | None, typer.Option(min=1, help="With --capacity: for so many pages of this kind.")] = None,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Say what would be fetched next, when and why, and what the budget buys.
+
+    Every page is due when the value of a visit reaches its price, the one at which all visits asked for just use up the
+    budget. Worth is the value of a visit now over that price; P(changed) is the probability that the page has changed
+    since it was last seen. Below the table: pages that are late, what a tenth more or less budget would do, and
+    what cannot be had, with the reason.
+
+    --slots puts due pages into hourly slots, each filled so that its crawl ends within the hour. --crawl-time runs a
+    crawl through in advance, with download times, failures and rests as past visits taught them; nine crawls in ten
+    end in the interval it gives. --capacity answers what a budget keeps, and what a share of current pages costs.
+    """
+    from recrawl.cli.plan_outlook import look_ahead
+    from recrawl.cli.rates_question import moment
+    from recrawl.crawl.clock import RealClock
+
+    if sum((slots is not None, crawl_time is not None, capacity)) > 1:
+        raise InputError("--slots, --crawl-time and --capacity are three questions.", "Ask one after the other.")
+    if not capacity and (freshness, recall, pages) != (None, None, None):
+        raise InputError("--freshness, --recall and --pages are about capacity.", "Add --capacity.")
+    if freshness is not None and recall is not None:
+        raise InputError("--freshness and --recall are two goals.", "Ask for one after the other.")
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    settings = place.configuration.settings
+    now = moment(at, RealClock().now())
+    with place.open_store() as store:
+        if crawl_time is not None:
+            from recrawl.cli.plan_crawl_time import tell_crawl_time
+
+            tell_crawl_time(store, settings, crawl_time, threads, now, host=host, json_output=json_output)
+            return
+        outlook = look_ahead(store, settings, now)
+        if slots is not None:
+            from recrawl.cli.plan_slots import tell_slots
+
+            tell_slots(store, outlook, slots, threads, host=host, json_output=json_output)
+        elif capacity:
+            from recrawl.cli.plan_capacity import Goal, tell_capacity
+
+            goal = Goal("recall", recall) if recall is not None else Goal("freshness", freshness)
+            tell_capacity(outlook, goal, pages, threads, json_output=json_output)
+        else:
+            _tell_next(store, outlook, host, limit, json_output=json_output)
+
+
+def _tell_next(store: Store, outlook: Outlook, host: str | None, limit: int, *, json_output: bool) -> None:
+    import numpy as np
+
+    from recrawl.cli.knowledge import Span, host_id, learn
+    from recrawl.cli.plan_next import cannot_be_met, chosen, next_pages, what_if
+    from recrawl.cli.tables import print_json, rows_of
+    from recrawl.time import DAY
+
+    wanted = np.flatnonzero(chosen(outlook, host_id(store, host)))
+    order = wanted[np.lexsort((outlook.pages.id[wanted], outlook.due[wanted]))]
+    known = learn(store, Span(until=outlook.now))
+    columns = next_pages(store, outlook, known, order[:limit])
+    buys = what_if(outlook)
+    unmet = cannot_be_met(outlook, buys)
+    if json_output:
+        facts = {
+            "now": outlook.now,
+            "policy": outlook.policy.name,
+            "budget_per_day": outlook.budget * DAY,
+            "price": outlook.policy.price,
+            "pages": len(wanted),
+            "late": int((outlook.due[wanted] < outlook.now).sum()),
+            "next": rows_of(columns),
+            "budgets": {name: asdict(getattr(buys, name)) for name in ("less", "now", "more")},
+            "unmet": [asdict(one) for one in unmet],
+        }
+        print_json(facts)
+        return
+    _print_next(columns)
+    if len(wanted) > limit:
+        typer.echo(f"{limit} of {len(wanted):,} shown; --limit shows more.")
+    _print_late(outlook, outlook.due[wanted])
+    _print_budget(outlook, buys, unmet)
+
+
+def _print_next(columns: Columns) -> None:
+    from recrawl.cli.tables import print_table, shown_time
+
+    shown = {
+        "due": [shown_time(when) for when in columns["due"]],
+        "url": columns["url"],
+        "why": columns["why"],
+        "worth": ["–" if worth == float("inf") else f"{worth:.0%}" for worth in columns["worth"]],
+        "last look": [shown_time(when) for when in columns["last_look"]],
+        "P(changed)": ["–" if share != share else f"{share:.0%}" for share in columns["p_changed"]],  # noqa: PLR0124 - NaN
+        "changes": columns["in_words"],
+    }
+    print_table(list(shown), list(zip(*shown.values(), strict=True)), right=("worth", "P(changed)"))
+
+
+def _print_late(outlook: Outlook, due: object) -> None:
+    import numpy as np
+
+    from recrawl.cli.tables import shown_time
+    from recrawl.time import format_duration
+
+    late = outlook.now - np.asarray(due)
+    late = late[late > 0]
+    if len(late):
+        typer.echo(
+            f"{len(late):,} pages are late as of {shown_time(outlook.now)}: half of them by "
+            f"{format_duration(float(np.median(late)))} or more, one by {format_duration(float(late.max()))}."
+        )
+
+
+def _print_budget(outlook: Outlook, buys: WhatIf, unmet: list[Unmet]) -> None:
+    from recrawl.cli.plan_next import UNNAMED, what_if_rows
+    from recrawl.cli.tables import print_table
+    from recrawl.time import format_duration
+
+    print_table(
+        ("budget", "visits a day", "pages current", "changes found a day", "price of a visit"),
+        what_if_rows(buys, outlook.budget),
+        right=("visits a day", "pages current", "changes found a day", "price of a visit"),
+    )
+    if buys.now.hopeless:
+        typer.echo(
+            f"{buys.now.hopeless:,} pages are not worth a visit at this price; they get one every "
+            f"{format_duration(outlook.settings.schedule.max_interval)}."
+        )
+    for one in unmet[:UNNAMED]:
+        typer.echo(f"Cannot be met: {one.what}: {one.reason}.")
+    if len(unmet) > UNNAMED:
+        typer.echo(f"Cannot be met: {len(unmet) - UNNAMED} more hosts; --json names all.")

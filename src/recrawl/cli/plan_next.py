@@ -1,0 +1,178 @@
+"""What would be fetched next and why, what the budget buys, and what cannot be had."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recrawl.cli.plan_outlook import Outlook
+from recrawl.cli.rates_words import in_words
+from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.plan.capacity import Capacity, Hosts, capacity
+from recrawl.plan.keeping import Kept, keep, keep_at_rates
+from recrawl.time import DAY, format_duration
+
+if TYPE_CHECKING:
+    from recrawl.cli.knowledge import Knowledge
+    from recrawl.store.base import Store
+
+Columns = dict[str, list[Any]]
+STEP = 0.1
+"""How much more or less budget is tried."""
+NEARLY = 1.0 - 1e-6
+UNNAMED = 5
+"""Hosts that are named at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What a budget buys, and a little less and more of it."""
+
+    less: Kept
+    now: Kept
+    more: Kept
+    rate: FloatArray
+    """Visits per second of each page at the budget there is."""
+
+
+def what_if(outlook: Outlook) -> WhatIf:
+    """The three budgets, spent as the policy spends them."""
+    from recrawl.schedule.price import allocate
+    from recrawl.schedule.valued import Valued
+
+    budgets = [outlook.budget * factor for factor in (1.0 - STEP, 1.0, 1.0 + STEP)]
+    if isinstance(outlook.policy, Valued):
+        less, now, more = (keep(outlook.demand, budget) for budget in budgets)
+        return WhatIf(less, now, more, allocate(outlook.demand, outlook.budget).rate)
+    evenly = [np.full(len(outlook.pages), budget / float(outlook.pages.cost.sum())) for budget in budgets]
+    less, now, more = (keep_at_rates(outlook.demand, rate) for rate in evenly)
+    return WhatIf(less, now, more, evenly[1])
+
+
+def next_pages(store: Store, outlook: Outlook, known: Knowledge, rows: IntArray) -> Columns:
+    """The pages at these rows: when, and why."""
+    ids = outlook.pages.id[rows]
+    last, due = outlook.last_look[rows], outlook.due[rows]
+    urgency = outlook.policy.urgency(ids, outlook.now)
+    words, changed = _beliefs(known, ids, outlook.now)
+    price = outlook.policy.price
+    return {
+        "url": store.urls(ids),
+        "host": [outlook.hosts.name[row] for row in outlook.host[rows]],
+        "due": due.tolist(),
+        "late": np.maximum(outlook.now - due, 0.0).tolist(),
+        "why": _reasons(outlook, rows),
+        "value": [math.nan if price is None else price * share for share in urgency.tolist()],
+        "worth": urgency.tolist(),
+        "last_look": last.tolist(),
+        "p_changed": changed,
+        "in_words": words,
+    }
+
+
+def _beliefs(known: Knowledge, page: IntArray, now: float) -> tuple[list[str], list[float]]:
+    """What is believed of each page in words, and the probability that it has changed; nothing of pages never seen."""
+    words, changed = ["never seen"] * len(page), [math.nan] * len(page)
+    place = np.minimum(np.searchsorted(known.histories.page, page), max(len(known.histories) - 1, 0))
+    if not len(known.histories):
+        return words, changed
+    seen = np.flatnonzero(known.histories.page[place] == page)
+    belief = known.belief.take(place[seen])
+    elapsed = np.maximum(now - known.histories.last_visit[place[seen]], 0.0)
+    with np.errstate(divide="ignore"):
+        every, longest, shortest = (1.0 / belief.quantile(q) for q in (0.5, 0.05, 0.95))
+    told = zip(seen.tolist(), every, shortest, longest, belief.p_change(elapsed).tolist(), strict=True)
+    for row, middle, low, high, share in told:
+        words[row], changed[row] = in_words(float(middle), float(low), float(high)), share
+    return words, changed
+
+
+def _reasons(outlook: Outlook, rows: IntArray) -> list[str]:
+    """Why each page is due when it is due."""
+    interval = outlook.due[rows] - outlook.last_look[rows]
+    schedule = outlook.settings.schedule
+    priced = outlook.policy.price is not None
+    reason = np.full(len(rows), "worth its price" if priced else "its turn", dtype=object)
+    if priced:
+        reason[interval >= schedule.max_interval * NEARLY] = "longest interval"
+        reason[interval <= schedule.min_interval / NEARLY] = "shortest interval"
+    reason[np.isnan(interval)] = "never seen"
+    reason[outlook.patience[rows] > 0] = "tried again after a failure"
+    reason[np.isinf(outlook.due[rows])] = "never"
+    return reason.tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A request that cannot be met, and the reason. Visits per second."""
+
+    what: str
+    reason: str
+    asked: float
+    possible: float
+    pages: int
+
+
+def cannot_be_met(outlook: Outlook, buys: WhatIf) -> list[Unmet]:
+    """Hosts that politeness keeps from being asked as often as wanted; a budget below what the intervals ask for."""
+    host, hosts = outlook.host, outlook.hosts
+    limits = host_capacity(outlook, buys.rate)
+    asked = np.bincount(host, buys.rate, len(hosts.id))
+    pages = np.bincount(host, minlength=len(hosts.id))
+    found = [
+        Unmet(
+            hosts.name[row],
+            f"its pages ask for {asked[row] * DAY:,.0f} visits a day; with {format_duration(hosts.pause[row])} of rest "
+            f"after each it takes {limits.limit[row] * DAY:,.0f}",
+            float(asked[row]),
+            float(limits.limit[row]),
+            int(pages[row]),
+        )
+        for row in np.flatnonzero(limits.too_slow)
+    ]
+    least = float((outlook.pages.cost / outlook.settings.schedule.max_interval).sum())
+    if outlook.policy.price is not None and least > outlook.budget:
+        longest = format_duration(outlook.settings.schedule.max_interval)
+        reason = (
+            f"one visit to every page in {longest} takes {least * DAY:,.1f} visits a day; the budget is "
+            f"{outlook.budget * DAY:,.1f}"
+        )
+        found.append(Unmet("the budget", reason, least, outlook.budget, len(outlook.pages)))
+    return found
+
+
+def host_capacity(outlook: Outlook, rate: FloatArray, workers: int = 64) -> Capacity:
+    """What hosts and workers can bear of these visits."""
+    host, hosts = outlook.host, outlook.hosts
+    count = len(hosts.id)
+    asked = np.bincount(host, weights=rate, minlength=count).astype(np.float64)
+    return capacity(Hosts(np.bincount(host, minlength=count), hosts.pause, hosts.times.mean(), asked), workers)
+
+
+def chosen(outlook: Outlook, host: int | None) -> BoolArray:
+    """The pages that were asked for."""
+    return np.ones(len(outlook.pages), np.bool_) if host is None else outlook.pages.host == host
+
+
+def what_if_rows(buys: WhatIf, budget: float) -> list[tuple[str, ...]]:
+    """The three budgets as a table: visits a day, pages current, changes found a day."""
+    rows: list[tuple[str, ...]] = []
+    for name, factor, kept in (
+        ("10 % less", 1.0 - STEP, buys.less),
+        ("as it is", 1.0, buys.now),
+        ("10 % more", 1.0 + STEP, buys.more),
+    ):
+        gain = kept.freshness - buys.now.freshness
+        rows.append(
+            (
+                name,
+                f"{budget * factor * DAY:,.1f}",
+                f"{kept.freshness:.1%}" + (f" ({gain:+.1%})" if factor != 1.0 else ""),
+                f"{kept.found * DAY:,.1f} of {kept.happening * DAY:,.1f}",
+                "–" if math.isnan(kept.price) else format_duration(kept.price),
+            )
+        )
+    return rows

@@ -1,0 +1,144 @@
+"""All that ``recrawl plan`` looks at, taken from the store once: pages, due times, hosts, what requests take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recrawl.cli.settings import Settings
+from recrawl.cli.wiring import policy_of, politeness_of
+from recrawl.errors import InputError
+from recrawl.model import ANSWERED, FloatArray, IntArray, Pages
+from recrawl.plan.durations import Downloads, DownloadTimes, learn_downloads
+from recrawl.plan.forecast import Manners
+from recrawl.schedule.agenda import Agenda
+from recrawl.schedule.due import Demand
+from recrawl.schedule.objectives import OBJECTIVES
+from recrawl.schedule.policy import Policy
+from recrawl.schedule.valued import Valued
+from recrawl.time import DAY
+
+if TYPE_CHECKING:
+    from recrawl.store.base import Store
+    from recrawl.store.values import Hosts
+
+TIMED = 200_000
+"""Latest visits from which download times are learned."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostTable:
+    """Hosts, and what one request to each takes."""
+
+    id: IntArray
+    name: list[str]
+    crawl_delay: FloatArray
+    """Seconds that the host asks for; NaN where our own rules decide."""
+    ready_at: FloatArray
+    all_times: DownloadTimes
+    """Of these hosts, and in one more row of a host that nobody heard of."""
+    manners: Manners
+
+    @property
+    def times(self) -> DownloadTimes:
+        """Of these hosts."""
+        return self.all_times.take(np.arange(len(self.id)))
+
+    def rows(self, host: IntArray) -> IntArray:
+        """The row of each id."""
+        return np.searchsorted(self.id, host)
+
+    @property
+    def pause(self) -> FloatArray:
+        """Expected seconds of rest after a request."""
+        return self.manners.pause(self.times.mean(), self.crawl_delay)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is known at a moment, and what follows from it."""
+
+    now: float
+    settings: Settings
+    policy: Policy
+    pages: Pages
+    """All that are ever to be visited, by ascending id."""
+    due: FloatArray
+    patience: FloatArray
+    """Seconds by which each page is put off because it failed."""
+    last_look: FloatArray
+    demand: Demand
+    """Of the same pages, for what a budget would do."""
+    hosts: HostTable
+
+    @property
+    def budget(self) -> float:
+        """Visits per second."""
+        return self.settings.schedule.budget / DAY
+
+    @property
+    def host(self) -> IntArray:
+        """Row of each page's host."""
+        return self.hosts.rows(self.pages.host)
+
+
+def look_ahead(store: Store, settings: Settings, now: float) -> Outlook:
+    """Learn from all visits up to ``now`` as the crawler would, and fit its policy. O(visits + pages · steps)."""
+    everything = store.pages()
+    pages = everything.take((everything.importance > 0) & (everything.discovered <= now))
+    if not len(pages):
+        raise InputError("There is no page to plan for.", "Add some with recrawl add, or see recrawl demo.")
+    visits = store.visits(until=now).sorted()
+    visits = visits.take(np.isin(visits.page, pages.id))
+    policy = policy_of(settings.schedule)
+    agenda = Agenda(policy, budget=settings.schedule.budget / DAY)
+    agenda.add(pages)
+    agenda.tell(visits)
+    agenda.fit(now)
+    due = agenda.due(pages.id, now)
+    wanted = policy.due(pages.id, now)
+    expert = policy if isinstance(policy, Valued) else Valued(OBJECTIVES[settings.schedule.objective])
+    if expert is not policy:
+        expert.add(pages)
+        expert.tell(visits)
+    looks = visits.take(visits.answered())
+    last = np.full(len(pages), math.nan)
+    last[np.searchsorted(pages.id, looks.page)] = looks.time
+    demand = Demand(
+        OBJECTIVES[settings.schedule.objective], expert.belief(pages.id, now), pages.importance, pages.cost,
+        settings.schedule.min_interval, settings.schedule.max_interval,
+    )  # fmt: skip
+    put_off = np.maximum(np.nan_to_num(due - wanted, posinf=0.0), 0.0)
+    return Outlook(now, settings, policy, pages, due, put_off, last, demand, hosts_of(store, settings, now))
+
+
+def hosts_of(store: Store, settings: Settings, now: float) -> HostTable:
+    """All hosts, with what their last downloads say of the next ones."""
+    hosts = store.hosts()
+    rules = politeness_of(settings.politeness)
+    return HostTable(
+        hosts.id,
+        hosts.name,
+        np.where(hosts.delay > rules.shortest, hosts.delay, math.nan),
+        hosts.ready_at,
+        _times(store, hosts, settings.fetch.timeout, now),
+        Manners(rules),
+    )
+
+
+def _times(store: Store, hosts: Hosts, limit: float, now: float) -> DownloadTimes:
+    """Download times of each host, a day for a crawl."""
+    visits = store.latest_visits(TIMED)
+    visits = visits.take((visits.time <= now) & (visits.cost > 0))
+    known, row = np.unique(visits.page, return_inverse=True)
+    of_page = store.pages(known).host
+    past = Downloads(
+        np.searchsorted(hosts.id, of_page[row]),
+        np.floor(visits.time / DAY).astype(np.int64),
+        visits.cost.astype(np.float64),
+        visits.outcome <= ANSWERED,
+    )
+    return learn_downloads(past, len(hosts) + 1, limit=limit)

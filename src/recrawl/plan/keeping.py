@@ -1,0 +1,153 @@
+r"""What a budget keeps: freshness and recall of pages visited at their best, and the questions the other way round.
+
+A page visited every τ seconds is as it was when last seen for ∫₀^τ S/τ of the time, and (1 − S(τ))/τ of its visits a
+second find a change; S is averaged over the belief. Twice the pages of the same kind with twice the budget are kept as
+well: so a population of N pages like these n, at a budget B, is these n at B·n/N. All rates fall as the price rises,
+and with them freshness and recall: so the price that just reaches a goal is found by halving.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from recrawl.errors import ConfigError
+from recrawl.model import FloatArray
+from recrawl.schedule.due import Demand
+from recrawl.schedule.price import allocate
+
+Measure = Literal["freshness", "recall"]
+_FOREVER = 1e12
+_STEPS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What visiting pages at some rates brings, each page weighted by its importance. Rates are per second."""
+
+    spending: float
+    """Cost per second."""
+    price: float
+    """What a unit of cost must bring. 0: everything is affordable. inf: not even the longest intervals are."""
+    freshness: float
+    """Share of pages that are as they were when last seen."""
+    found: float
+    """Visits that find a change, unweighted."""
+    happening: float
+    """Changes, unweighted."""
+    recall: float
+    """Share of changes that are found, each by a visit of its own."""
+    hopeless: int
+    """Pages never worth a visit at this price: visited at the longest interval only."""
+    feasible: bool
+    """Whether the budget is kept."""
+
+    def measure(self, which: Measure) -> float:
+        """Freshness or recall."""
+        return self.freshness if which == "freshness" else self.recall
+
+
+def keep(demand: Demand, budget: float) -> Kept:
+    """What a budget, in units of cost per second, keeps. O(pages · steps)."""
+    spent = allocate(demand, budget)
+    return _kept(demand, spent.rate, spent.price, int(spent.hopeless.sum()), feasible=spent.feasible)
+
+
+def keep_at_price(demand: Demand, price: float) -> Kept:
+    """The same when a unit of cost must bring ``price``. O(pages · steps)."""
+    return _kept(demand, demand.rates(price), price, 0, feasible=True)
+
+
+def keep_many(demand: Demand, budget: float, pages: float) -> Kept:
+    """What a budget keeps of ``pages`` pages of which these are a sample; visits and changes are those of all."""
+    scale = pages / len(demand)
+    sample = keep(demand, budget / scale)
+    return Kept(
+        sample.spending * scale, sample.price, sample.freshness, sample.found * scale, sample.happening * scale,
+        sample.recall, round(sample.hopeless * scale), sample.feasible,
+    )  # fmt: skip
+
+
+def budget_for(demand: Demand, goal: float, which: Measure = "freshness") -> Kept | None:
+    """The least to spend for a goal; ``None`` if not even the shortest intervals reach it. O(pages · steps)."""
+    if not 0 <= goal <= 1:
+        raise ConfigError(f"A {which} of {goal} is not possible.", "Give a share between 0 and 1.")
+    ends = demand.extremes()
+    best = _kept(demand, ends.most, 0.0, 0, feasible=True)
+    if best.measure(which) < goal:
+        return None
+    idle = _kept(demand, ends.least, math.inf, len(demand), feasible=True)
+    if idle.measure(which) >= goal:
+        return idle
+    low, high = math.log(ends.typical) - 1.0, math.log(ends.typical)
+    found = best
+    while keep_at_price(demand, math.exp(low)).measure(which) < goal:
+        low -= 4.0
+        if low < -_STEPS:
+            return best
+    for _ in range(_STEPS):
+        if high - low < 1e-6:  # noqa: PLR2004 - a millionth of the price
+            break
+        middle = 0.5 * (low + high)
+        kept = keep_at_price(demand, math.exp(middle))
+        if kept.measure(which) >= goal:
+            low, found = middle, kept
+        else:
+            high = middle
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """How far one machine reaches, and how many are needed."""
+
+    visits: float
+    """Visits per second that one machine makes."""
+    pages: float
+    """Pages of this kind that it keeps at the goal."""
+    needed: float
+    """Machines for as many pages as were asked for, not rounded."""
+    spending: float
+    """Visits per second that those pages need at the goal."""
+
+
+def machines_for(demand: Demand, goal: float, which: Measure, visits: float, pages: float) -> Machines | None:
+    """How many such pages a machine of ``visits`` visits per second keeps, and how many machines ``pages`` need.
+
+    ``None`` if the goal cannot be reached whatever is spent.
+    """
+    if not visits > 0:
+        raise ConfigError(f"A machine of {visits} visits per second keeps nothing.", "Give it workers, or a budget.")
+    kept = budget_for(demand, goal, which)
+    if kept is None:
+        return None
+    each = kept.spending / len(demand)
+    return Machines(visits, visits / each if each > 0 else math.inf, pages * each / visits, pages * each)
+
+
+def keep_at_rates(demand: Demand, rate: FloatArray) -> Kept:
+    """The same when each page is visited so often, whatever it is worth; there is no price. O(pages)."""
+    return _kept(demand, rate, math.nan, 0, feasible=True)
+
+
+def _kept(demand: Demand, rate: FloatArray, price: float, hopeless: int, *, feasible: bool) -> Kept:
+    interval = np.minimum(1.0 / np.maximum(rate, 1.0 / _FOREVER), _FOREVER)
+    fresh = demand.belief.unchanged_time(interval) / interval
+    found = np.where(rate > 0, demand.belief.p_change(interval) / interval, 0.0)
+    happening = demand.belief.mean()
+    weight = demand.importance
+    total = max(float(weight.sum()), 1e-300)
+    changes = float((weight * happening).sum())
+    return Kept(
+        float(demand.spending(rate).sum()),
+        price,
+        float((weight * fresh).sum()) / total,
+        float(found.sum()),
+        float(happening.sum()),
+        float((weight * found).sum()) / changes if changes > 0 else 1.0,
+        hopeless,
+        feasible,
+    )

@@ -1,0 +1,219 @@
+"""``recrawl plan`` with all its options, on a small workspace whose pages change at known rates."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from recrawl.errors import ExitCode
+from recrawl.model import Outcome, Verdict, Visits
+from recrawl.store.open import open_store
+from recrawl.time import DAY, HOUR
+
+START = 1_700_000_000.0
+END = START + 60 * DAY
+AT_END = ("--at", "2024-01-13T22:13:20Z")
+HOT, COLD = 6, 20
+
+
+@pytest.fixture(scope="module")
+def known(new_workspace, tmp_path_factory):
+    """A host that changes daily, one that hardly does, a page that fails, and one that nobody has seen."""
+    folder = shutil.copytree(new_workspace, tmp_path_factory.mktemp("plan") / "ws")
+    rng = np.random.default_rng(1)
+    urls = [f"http://hot.org/{n}" for n in range(HOT)] + [f"http://cold.org/{n}" for n in range(COLD)]
+    urls += ["http://cold.org/broken", "http://cold.org/unseen"]
+    with open_store(folder / "recrawl.db") as store:
+        page = store.discover(urls, START)
+        parts = []
+        for row, one in enumerate(page[: HOT + COLD].tolist()):
+            at = START + np.arange(0.0, 60.0, 2.0) * DAY + row * HOUR
+            per_day = 1.0 if row < HOT else 0.01
+            changed = rng.random(len(at)) < -np.expm1(-per_day * 2.0)
+            verdict = np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED)
+            verdict[0] = Verdict.UNKNOWN
+            parts.append(Visits.of(np.full(len(at), one), at, verdict=verdict, cost=rng.lognormal(0, 0.5, len(at))))
+        broken = Visits.of(
+            np.full(3, page[-2]), END - np.array([3.0, 2.0, 1.0]) * HOUR, outcome=Outcome.SERVER_ERROR, cost=9.0
+        )
+        store.record(Visits.concatenate([*parts, broken]))
+        hosts = store.hosts()
+        store.set_host(hosts.id, delay=np.array([3.0, 60.0])[[hosts.name.index(n) for n in ("hot.org", "cold.org")]])
+    return folder
+
+
+@pytest.fixture
+def plan(run, known):
+    """``plan("--host", "hot.org")`` gives what is printed as JSON."""
+
+    def asked(*arguments):
+        result = run("plan", "-w", known, "--json", *AT_END, *arguments)
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return asked
+
+
+def refused(run, known, *arguments):
+    result = run("plan", "-w", known, *AT_END, *arguments)
+    assert result.returncode in {ExitCode.ERROR, ExitCode.BAD_CONFIG}
+    return result.stderr
+
+
+# -- what comes next ----------------------------------------------------------------------------------------
+
+
+def test_pages_come_in_the_order_in_which_they_are_due_and_say_why(plan):
+    found = plan("--limit", "100", "--set", "schedule.budget=12")
+    rows = found["next"]
+    assert found["now"] == END
+    assert len(rows) == found["pages"] == HOT + COLD + 2
+    due = [row["due"] for row in rows]
+    assert due == sorted(due)
+    by_url = {row["url"].removeprefix("http://"): row for row in rows}
+    assert by_url["cold.org/unseen"]["why"] == by_url["cold.org/unseen"]["in_words"] == "never seen"
+    assert by_url["cold.org/unseen"]["due"] == START
+    assert by_url["cold.org/broken"]["why"] == "tried again after a failure"
+    assert by_url["cold.org/broken"]["due"] > END - HOUR
+    hot, cold = ([row for row in rows if row["host"] == name] for name in ("hot.org", "cold.org"))
+    intervals = [np.median([row["due"] - row["last_look"] for row in part if row["last_look"]]) for part in (hot, cold)]
+    assert intervals[0] < intervals[1]
+    assert all(row["in_words"].startswith("about every ") for row in hot)
+    for row in hot:
+        assert row["why"] == "worth its price"
+        assert (row["worth"] >= 1 - 1e-6) == (row["due"] <= END)
+        assert row["value"] == pytest.approx(row["worth"] * found["price"])
+        assert 0 < row["p_changed"] < 1
+        assert row["late"] == max(END - row["due"], 0)
+    assert found["late"] == sum(when < END for when in due)
+
+
+def test_more_budget_buys_more_and_lowers_the_price(plan):
+    found = plan("--set", "schedule.budget=12")
+    less, now, more = (found["budgets"][name] for name in ("less", "now", "more"))
+    assert less["freshness"] < now["freshness"] < more["freshness"]
+    assert less["found"] < now["found"] < more["found"] < more["happening"]
+    assert less["price"] > now["price"] > more["price"]
+    assert now["price"] == pytest.approx(found["price"], rel=0.05)
+    assert now["spending"] * DAY == pytest.approx(12, rel=1e-2)
+
+
+def test_a_host_is_planned_alone_but_priced_with_all(plan):
+    assert {row["host"] for row in plan("--host", "hot.org")["next"]} == {"hot.org"}
+    assert plan("--host", "hot.org")["price"] == plan()["price"]
+
+
+def test_what_was_not_known_yet_does_not_count(run, known):
+    early = json.loads(run("plan", "-w", known, "--json", "--at", "2023-11-20").stdout)
+    assert max(row["last_look"] or 0 for row in early["next"]) <= early["now"] == 1_700_438_400.0
+
+
+def test_requests_that_cannot_be_met_are_named_with_the_reason(run, known, plan):
+    slow = ("--set", "politeness.min_delay=1h", "--set", "politeness.max_delay=20h", "--set", "schedule.budget=100")
+    hosts = plan(*slow)["unmet"]
+    assert "hot.org" in {one["what"] for one in hosts}
+    assert all(one["asked"] > one["possible"] for one in hosts)
+    assert "of rest after each it takes" in hosts[0]["reason"]
+    starved = plan("--set", "schedule.budget=1", "--set", "schedule.max_interval=7d")["unmet"]
+    assert starved[-1]["what"] == "the budget"
+    assert starved[-1]["asked"] * DAY == pytest.approx(28 / 7)
+    said = run("plan", "-w", known, *AT_END, *slow).stdout
+    assert "Cannot be met: hot.org: its pages ask for" in said
+    assert plan()["unmet"] == []
+
+
+def test_the_printed_plan(run, known):
+    said = run("plan", "-w", known, *AT_END, "--limit", "3", "--set", "schedule.budget=12").stdout
+    assert "3 of 28 shown; --limit shows more." in said
+    assert "pages are late as of 2024-01-13 22:13" in said
+    assert "10 % more" in said
+    assert "never seen" in said
+
+
+def test_a_policy_without_a_price(plan):
+    found = plan("--set", "schedule.policy=uniform", "--set", "schedule.budget=14")
+    assert found["price"] is None
+    assert {row["why"] for row in found["next"]} <= {"its turn", "never seen", "tried again after a failure"}
+    assert found["budgets"]["more"]["freshness"] > found["budgets"]["less"]["freshness"]
+
+
+# -- slots --------------------------------------------------------------------------------------------------
+
+
+def test_slots_end_within_the_hour_and_what_does_not_fit_waits(plan):
+    found = plan("--slots", "48", "--set", "schedule.budget=1000", "--set", "politeness.min_delay=10m",
+                 "--set", "politeness.max_delay=10m")  # fmt: skip
+    slots = found["slots"]
+    assert [slot["start"] for slot in slots] == [END + HOUR * n for n in range(48)]
+    assert all(slot["high"] <= HOUR for slot in slots)
+    assert all(slot["pages"] <= 12 for slot in slots)
+    assert sum(slot["moved"] for slot in slots) > 0
+
+
+def test_printed_slots(run, known):
+    said = run("plan", "-w", known, *AT_END, "--slots", "2").stdout
+    assert "2024-01-13 22:13" in said
+    assert "moved here" in said
+
+
+# -- crawl time ---------------------------------------------------------------------------------------------
+
+
+def test_crawl_time_of_all_pages_is_bounded_by_the_slow_host(plan):
+    found = plan("--crawl-time", "all")
+    assert (found["urls"], found["hosts"], found["longest_host"]) == (HOT + COLD + 2, 2, "cold.org")
+    assert found["low"] <= found["seconds"] <= found["high"]
+    assert found["seconds"] >= max(found["longest_host_seconds"], found["work_seconds"])
+    assert found["seconds"] == pytest.approx((COLD + 1) * 60 + (COLD + 2) * 1.13, rel=0.1)
+    assert found["heuristic_printed"] < found["heuristic_corrected"]
+    alone = plan("--crawl-time", "all", "--host", "hot.org")
+    assert alone["urls"] == HOT
+    assert alone["seconds"] < found["seconds"]
+
+
+def test_crawl_time_of_a_list(run, known, plan, tmp_path):
+    seeds = tmp_path / "urls.txt"
+    seeds.write_text("http://hot.org/a\nhttp://hot.org/b\nhttp://new.org/\n", encoding="utf-8")
+    found = plan("--crawl-time", seeds, "--threads", "1")
+    assert (found["urls"], found["hosts"], found["threads"]) == (3, 2, 1)
+    said = run("plan", "-w", known, *AT_END, "--crawl-time", seeds).stdout
+    assert "3 on 2 hosts, 1 of them never asked before" in said
+    seeds.write_text("# nothing\n", encoding="utf-8")
+    assert "There is no URL to crawl" in refused(run, known, "--crawl-time", seeds)
+    assert "cannot be read" in refused(run, known, "--crawl-time", tmp_path / "missing.txt")
+
+
+# -- capacity -----------------------------------------------------------------------------------------------
+
+
+def test_capacity_answers_both_ways(plan):
+    budget = ("--set", "schedule.budget=12")
+    found = plan("--capacity", "--freshness", "0.9", *budget)
+    reach = found["goal"]["reached"]
+    assert reach["pages"] == pytest.approx(reach["visits"] / reach["spending"] * 28)
+    again = plan("--capacity", "--pages", str(round(reach["pages"])), *budget)
+    assert again["kept"]["freshness"] == pytest.approx(0.9, abs=0.02)
+    recall = plan("--capacity", "--recall", "0.5", *budget)["goal"]
+    assert (recall["measure"], recall["share"]) == ("recall", 0.5)
+
+
+def test_capacity_in_words(run, known):
+    said = run("plan", "-w", known, *AT_END, "--capacity", "--freshness", "0.9", "--set", "schedule.budget=12").stdout
+    assert "90.0% of the pages current takes" in said
+    few = run("plan", "-w", known, *AT_END, "--capacity", "--pages", "1000000").stdout
+    assert "One visit to each page in 180 d alone takes 5,555.6 visits a day: more than there are." in few
+    never = run("plan", "-w", known, *AT_END, "--capacity", "--freshness", "1.0").stdout
+    assert "cannot be reached: schedule.min_interval" in never
+
+
+# -- refused ------------------------------------------------------------------------------------------------
+
+
+def test_questions_that_make_no_sense(run, known, workspace):
+    assert "three questions" in refused(run, known, "--capacity", "--slots", "3")
+    assert "Add --capacity" in refused(run, known, "--freshness", "0.9")
+    assert "two goals" in refused(run, known, "--capacity", "--freshness", "0.9", "--recall", "0.5")
+    assert "There is no host 'hat.org'" in refused(run, known, "--host", "hat.org")
+    assert "is not a time" in run("plan", "-w", known, "--at", "someday").stderr
+    assert "There is no page to plan for" in run("plan", "-w", workspace).stderr

@@ -1,0 +1,149 @@
+"""What a budget keeps, and the questions the other way round; slots that fit."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recrawl.errors import ConfigError
+from recrawl.model import GammaBelief
+from recrawl.plan.keeping import budget_for, keep, keep_at_rates, keep_many, machines_for
+from recrawl.plan.slots import Turns, fill_slots
+from recrawl.schedule.due import Demand
+from recrawl.schedule.objectives import OBJECTIVES
+from recrawl.time import DAY, HOUR
+
+
+def demand_of(n=60, seed=0, objective="archive", longest=180 * DAY, importance=None):
+    rng = np.random.default_rng(seed)
+    rate = rng.lognormal(np.log(0.1), 1.5, n) / DAY
+    shape = rng.uniform(2.0, 40.0, n)
+    weight = np.ones(n) if importance is None else importance
+    return Demand(OBJECTIVES[objective], GammaBelief(shape, shape / rate), weight, np.ones(n), HOUR, longest)
+
+
+def repeated(demand, times):
+    return demand.take(np.tile(np.arange(len(demand)), times))
+
+
+@pytest.mark.parametrize("objective", ["archive", "freshness", "changes", "age"])
+def test_more_budget_keeps_more(objective):
+    demand = demand_of(objective=objective)
+    kept = [keep(demand, n / DAY) for n in (2.0, 5.0, 20.0, 100.0)]
+    assert all(one.spending == pytest.approx(n / DAY, rel=1e-3) for one, n in zip(kept, (2, 5, 20, 100), strict=True))
+    assert [one.freshness for one in kept] == sorted(one.freshness for one in kept)
+    assert [one.found for one in kept] == sorted(one.found for one in kept)
+    assert all(0 <= one.recall <= 1 and one.found <= one.happening for one in kept)
+
+
+def test_the_best_rates_keep_more_than_equal_ones():
+    demand = demand_of(objective="freshness", longest=math.inf)
+    even = keep_at_rates(demand, np.full(len(demand), 10 / DAY / len(demand)))
+    assert keep(demand, 10 / DAY).freshness > even.freshness
+    changes = demand_of(objective="changes", longest=math.inf)
+    assert keep(changes, 10 / DAY).found > even.found
+
+
+def test_freshness_is_that_of_a_known_rate():
+    """A page of rate λ visited every τ is current (1 − e^{−λτ})/(λτ) of the time (Cho and Garcia-Molina)."""
+    sharp = GammaBelief(np.full(3, 1e7), np.full(3, 1e7 * DAY))
+    demand = Demand(OBJECTIVES["freshness"], sharp, np.ones(3), np.ones(3), HOUR, 180 * DAY)
+    kept = keep_at_rates(demand, np.full(3, 0.5 / DAY))
+    assert kept.freshness == pytest.approx((1 - math.exp(-2)) / 2, rel=1e-5)
+    assert kept.recall == pytest.approx((1 - math.exp(-2)) / 2, rel=1e-5)
+    assert kept.happening * DAY == pytest.approx(3.0)
+
+
+@given(st.integers(0, 200), st.floats(0.3, 0.97), st.sampled_from(["freshness", "recall"]))
+@settings(deadline=None, max_examples=25)
+def test_the_budget_for_a_goal_reaches_it_and_hardly_less_does(seed, goal, which):
+    demand = demand_of(30, seed)
+    found = budget_for(demand, goal, which)
+    if found is None:
+        best = keep_at_rates(demand, np.full(len(demand), 1 / HOUR))
+        assert best.measure(which) < goal
+        return
+    assert found.measure(which) >= goal
+    assert keep(demand, found.spending).measure(which) == pytest.approx(found.measure(which), abs=2e-3)
+    if found.price < math.inf:
+        assert keep(demand, found.spending * 0.97).measure(which) < goal + 1e-3
+
+
+def test_many_pages_of_a_kind_are_these_scaled():
+    demand = demand_of(40)
+    thrice = keep(repeated(demand, 3), 30 / DAY)
+    scaled = keep_many(demand, 30 / DAY, 120)
+    for part in ("spending", "price", "freshness", "found", "happening", "recall", "hopeless"):
+        assert getattr(scaled, part) == pytest.approx(getattr(thrice, part), rel=1e-3)
+
+
+def test_machines_follow_from_the_goal():
+    demand = demand_of(40)
+    one = machines_for(demand, 0.9, "freshness", 50 / DAY, 1_000)
+    assert keep_many(demand, 50 / DAY, one.pages).freshness == pytest.approx(0.9, abs=2e-3)
+    assert one.needed == pytest.approx(1_000 / one.pages)
+    assert one.spending == pytest.approx(one.needed * 50 / DAY)
+    assert machines_for(demand, 1.0, "freshness", 50 / DAY, 1_000) is None
+    with pytest.raises(ConfigError, match="keeps nothing"):
+        machines_for(demand, 0.9, "freshness", 0.0, 1_000)
+
+
+def test_goals_are_shares():
+    with pytest.raises(ConfigError, match="not possible"):
+        budget_for(demand_of(), 1.5)
+    assert budget_for(demand_of(), 0.0).price == math.inf
+
+
+def test_important_pages_weigh_more():
+    weight = np.ones(60)
+    weight[:30] = 20.0
+    demand = demand_of(importance=weight)
+    plain = demand_of()
+    assert keep(demand, 5 / DAY).freshness != pytest.approx(keep(plain, 5 / DAY).freshness, rel=1e-3)
+
+
+# -- slots -------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.tuples(st.floats(-500, 6_000), st.integers(0, 3)), max_size=120),
+    st.integers(1, 6),
+    st.integers(1, 4),
+    st.floats(0.3, 1.0),
+)
+@settings(deadline=None)
+def test_every_slot_fits_and_nothing_is_fetched_early_or_lost(pages, count, threads, fill):
+    due = np.array([when for when, _ in pages], dtype=float)
+    host = np.array([h for _, h in pages], dtype=np.int64)
+    turns = Turns(np.array([1.0, 2.0, 5.0, 40.0]), np.array([20.0, 10.0, 100.0, 1_500.0]))
+    slots = fill_slots(due, host, turns, start=0.0, length=1_000.0, count=count, threads=threads, fill=fill)
+    placed = slots.slot >= 0
+    assert (slots.slot[placed] >= slots.wished[placed]).all()
+    assert ((slots.slot == -1) == (due >= count * 1_000.0)).all()
+    assert slots.pages.sum() == placed.sum()
+    for number in range(count):
+        taken = host[slots.slot == number]
+        asked = np.bincount(taken, minlength=4)
+        # A host that takes longer than the slot for one request gets one all the same.
+        assert ((asked * turns.turn <= 1_000.0 * fill + 1e-9) | (asked <= 1)).all()
+        work = turns.seconds[taken].sum()
+        assert work <= max(threads * 1_000.0 * fill, turns.seconds.max()) + 1e-9
+
+
+def test_what_waits_goes_before_what_falls_due_later():
+    turns = Turns(np.array([1.0]), np.array([10.0]))
+    due = np.array([5.0, 0.0, 40.0, 120.0, 130.0])
+    slots = fill_slots(due, np.zeros(5, np.int64), turns, start=0.0, length=100.0, count=3, threads=1, fill=0.2)
+    assert slots.slot.tolist() == [0, 0, 1, 1, 2]
+    assert slots.moved.tolist() == [0, 1, 1]
+    assert slots.full.tolist() == [0.2, 0.2, 0.1]
+
+
+def test_slots_without_pages_or_sense():
+    turns = Turns(np.ones(1), np.ones(1))
+    nothing = fill_slots(np.empty(0), np.empty(0, np.int64), turns, start=0.0, length=1.0, count=2, threads=1)
+    assert nothing.pages.tolist() == [0, 0]
+    with pytest.raises(ConfigError, match="slots"):
+        fill_slots(np.empty(0), np.empty(0, np.int64), turns, start=0.0, length=0.0, count=2, threads=1)
