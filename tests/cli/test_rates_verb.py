@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl.cli.knowledge import as_watched, section_labels
+from recrawl.cli.knowledge import section_labels
 from recrawl.cli.rates_table import _first
 from recrawl.cli.rates_words import in_words
 from recrawl.errors import ExitCode
-from recrawl.estimate import mle
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
-from recrawl.model import ChangeKind, Histories, Verdict, Visits
+from recrawl.model import ChangeKind, Verdict, Visits
 from recrawl.store.open import open_store
 from recrawl.time import DAY, HOUR
 from recrawl.urls import section
@@ -379,18 +378,6 @@ def test_an_empty_workspace_cannot_be_diagnosed_but_says_so(run, workspace):
 
 
 # -- parts -------------------------------------------------------------------------------------------------
-
-
-def test_a_watched_log_has_the_likelihood_of_its_changes():
-    """Maximum likelihood of a complete log is X/T."""
-    visits = Visits.of([1] * 5 + [2] * 3, [0, 3, 10, 11, 20, 0, 5, 9], verdict=[0, 2, 2, 2, 1, 0, 1, 2])
-    histories = Histories.from_visits(Visits.of(visits.page, visits.time * DAY, verdict=visits.verdict))
-    watched = as_watched(histories, np.array([True, False]))
-    np.testing.assert_allclose(watched.observed(), histories.observed())
-    np.testing.assert_array_equal(watched.changes(), histories.changes())
-    assert watched.counts().tolist() == [7, 2]
-    assert np.isclose(mle.rates(watched)[0] * DAY, 3 / 20, rtol=1e-4)
-    assert mle.rates(watched)[1] == mle.rates(histories)[1]
 
 
 def test_sections_are_those_of_the_vocabulary():

@@ -6,10 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from recrawl.assess.truth import ragged_search
+from recrawl.crawl.recorder import LAST_MODIFIED
 from recrawl.errors import InputError
+from recrawl.estimate.dated_posterior import DatedPosterior
 from recrawl.estimate.estimator import Estimate, Estimator, Evidence, estimate
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.estimate.point import PointBelief
+from recrawl.estimate.posterior import Posterior
+from recrawl.estimate.trust import Statements
+from recrawl.estimate.watched import as_watched
 from recrawl.model import Belief, BoolArray, ChangeKind, FloatArray, Histories, IntArray
 from recrawl.model.arrays import offsets_of
 from recrawl.predict.clusters import UrlClusters
@@ -17,9 +23,6 @@ from recrawl.store.base import Store
 
 CLUSTERS_UP_TO = 300_000
 """Pages up to which directories are groups of their own beside hosts: beyond, reading every URL would take longest."""
-
-MOMENT = 1.0
-"""Seconds in which a logged change is taken to have happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +69,50 @@ class Knowledge:
 
 
 def learn(store: Store, span: Span | None = None, estimator: Estimator | None = None) -> Knowledge:
-    """Beliefs about all pages that were seen, by the default estimator unless another is given."""
-    lesson = lesson_of(store, span or Span())
-    return Knowledge(lesson, estimate_from(lesson, estimator or ESTIMATORS[DEFAULT]))
+    """Beliefs about all pages that were seen, by the default estimator unless another is given.
+
+    The default also hears what sites say of their last changes, as far as they proved true.
+    """
+    span = span or Span()
+    lesson = lesson_of(store, span)
+    chosen = estimator or ESTIMATORS[DEFAULT]
+    if isinstance(chosen, Posterior) and len(sources := statements_of(store, lesson, span)):
+        chosen = DatedPosterior(sources, chosen)
+    return Knowledge(lesson, estimate_from(lesson, chosen))
+
+
+def statements_of(store: Store, lesson: Lesson, span: Span) -> tuple[Statements, ...]:
+    """What the Last-Modified headers and the sitemaps of a span said of the last change of each page.
+
+    A header is noted when it changes; each look in between heard the same. Nothing is said of pages with a log, which
+    knows better, nor where only some kinds of change count: a date does not tell what changed.
+    """
+    histories = lesson.histories
+    if span.kind not in (None, ChangeKind.CONTENT, ChangeKind.TEXT):
+        return ()
+    claims = store.claims(histories.page[~lesson.exact])
+    told = np.isfinite(claims.lastmod) & (claims.time <= (np.inf if span.until is None else span.until))
+    header = told & np.array([source == LAST_MODIFIED for source in claims.source], np.bool_)
+    sitemap = told & ~header
+    found = [Statements(claims.page[sitemap], claims.time[sitemap], claims.lastmod[sitemap])] if sitemap.any() else []
+    if header.any():
+        found.append(_at_each_look(histories, claims.page[header], claims.time[header], claims.lastmod[header]))
+    return tuple(found)
+
+
+def _at_each_look(histories: Histories, page: IntArray, time: FloatArray, lastmod: FloatArray) -> Statements:
+    """What the last header noted up to each look said; ``page`` and ``time`` ascend. O(looks · log headers)."""
+    ids, row = np.unique(page, return_inverse=True)
+    offsets = offsets_of(row.astype(np.int64), len(ids))
+    place = np.searchsorted(ids, histories.page)
+    known = np.isin(histories.page, ids)
+    asked = np.concatenate([histories.row_of_gap(), np.arange(len(histories))])
+    looks = np.concatenate([histories.look_times(), histories.first_visit])
+    mine = known[asked] & np.isfinite(looks)
+    asked, looks = asked[mine], looks[mine]
+    last = ragged_search(offsets, time, place[asked], looks, after_equal=True) - 1
+    heard = last >= offsets[place[asked]]
+    return Statements(histories.page[asked[heard]], looks[heard], lastmod[last[heard]])
 
 
 def estimate_from(lesson: Lesson, estimator: Estimator) -> Estimate:
@@ -107,28 +151,6 @@ def _logged(store: Store, span: Span, histories: Histories) -> BoolArray:
         dated = store.histories(pages=page, since=span.since, until=span.until, kind=ChangeKind.EXACT).align(page)
         exact[candidates] = dated.changes() >= changes[candidates]
     return exact
-
-
-def as_watched(histories: Histories, exact: BoolArray) -> Histories:
-    """Exact logs as looks: nothing had changed a moment before each change, and then it had.
-
-    A log names each change, so a gap that ends in one was quiet until then. Taken for an ordinary look, "changed at
-    some time since the entry before", a log would make every page seem to change without end. Split into a quiet gap
-    and a moment with the change, its likelihood is λ·e^{−λτ} up to a constant, the exact one. O(gaps).
-    """
-    row = histories.row_of_gap()
-    split = exact[row] & histories.changed
-    if not bool(split.any()):
-        return histories
-    pieces = np.where(split, 2, 1)
-    last = np.cumsum(pieces) - 1
-    moment = np.minimum(MOMENT, histories.gaps / 2.0)
-    gaps, changed = np.empty(int(pieces.sum())), np.zeros(int(pieces.sum()), np.bool_)
-    gaps[last] = np.where(split, moment, histories.gaps)
-    changed[last] = histories.changed
-    gaps[last[split] - 1] = (histories.gaps - moment)[split]
-    times = histories.first_visit, histories.last_visit, histories.last_change
-    return Histories(histories.page, offsets_of(np.repeat(row, pieces), len(histories)), gaps, changed, *times)
 
 
 def section_labels(urls: list[str]) -> tuple[IntArray, list[str]]:

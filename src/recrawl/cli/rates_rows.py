@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from recrawl.cli.knowledge import Lesson, estimate_from, host_id, lesson_of, section_labels
+from recrawl.cli.knowledge import Lesson, host_id, learn, section_labels
 from recrawl.cli.rates_question import By, Question
 from recrawl.estimate.confidence import information, likelihood_ratio
 from recrawl.estimate.point import PointBelief
@@ -76,9 +76,8 @@ class Rows:
 
 def rows_for(store: Store, question: Question) -> Rows:
     """Everything the question is about, before anything is filtered: neighbours teach also where they are not shown."""
-    lesson = lesson_of(store, question.span)
-    histories = lesson.histories
-    belief = estimate_from(lesson, question.estimator).belief
+    known = learn(store, question.span, question.estimator)
+    lesson, histories, belief = known.lesson, known.histories, known.belief
     pages = Rows(
         lesson,
         belief,

@@ -15,6 +15,7 @@ import numpy as np
 
 from recrawl.crawl.importing_chunks import captures_in_pieces, chunks_of
 from recrawl.crawl.importing_listed import kept, listed_captures, with_costs
+from recrawl.crawl.recorder import last_modified_claims, newly_stated
 from recrawl.detect import Judgement, Known, judge, unchanged
 from recrawl.detect.listed import methods_of, outcomes_of
 from recrawl.model import (
@@ -50,6 +51,8 @@ class _Found(NamedTuple):
     judgement: Judgement
     validators: Validators
     ours: bool
+    stated: float | None
+    """When the page says it last changed, if that is news."""
 
 
 @dataclass(slots=True)
@@ -156,8 +159,9 @@ class PayloadJudge:
                 _learn(page, judgement, time, digest)
             return None
         if judgement.outcome > ANSWERED:
-            return _Found(visit, judgement, page.known.validators if page.known else Validators(), ours)
-        return _Found(visit, judgement, _learn(page, judgement, time, digest), ours)
+            return _Found(visit, judgement, page.known.validators if page.known else Validators(), ours, None)
+        stated = newly_stated(judgement.validators, page.known.validators if page.known else None)
+        return _Found(visit, judgement, _learn(page, judgement, time, digest), ours, stated)
 
     def _bytes_at(self, file: str, offset: int) -> Capture | None:
         return self._read(file, offset) if file and offset >= 0 else None
@@ -171,6 +175,8 @@ class PayloadJudge:
         source = np.repeat(np.array([visit.page for visit, _ in read], dtype=np.int64), counts)
         times = np.repeat(np.array([visit.time for visit, _ in read]), counts)
         self._store.record_links(source, targets, times)
+        said = [(one.visit.page, one.visit.time, one.stated) for one in judged if one.stated is not None]
+        self._store.add_claims(last_modified_claims(said))
         visits = Visits.from_rows(one.visit for one in judged)
         visits = with_costs(self._store, visits, np.array([one.ours for one in judged], np.bool_))
         self._store.record(visits, validators=[one.validators for one in judged])

@@ -21,11 +21,16 @@ from recrawl.detect import Known
 from recrawl.model import ANSWERED, Capture, FloatArray, IntArray, Outcome, Validators, Visits
 from recrawl.schedule.agenda import Agenda
 from recrawl.store.base import Store
-from recrawl.store.values import CaptureRecord, Leased
+from recrawl.store.values import CaptureRecord, Claims, Leased
+from recrawl.time import from_http_date
 from recrawl.urls import address
 
 _REMEMBERED = 1_000_000
 """URLs whose page id is kept in memory, about 200 MB; beyond that the store is asked again."""
+
+
+LAST_MODIFIED = "last-modified"
+"""Source of a claim that a page made itself, in the header of this name."""
 
 
 class Recorder:
@@ -44,6 +49,7 @@ class Recorder:
         if not batch:
             return
         self._links(batch, now)
+        self._dates(batch)
         captures: list[CaptureRecord] = []
         for visited in batch:
             if visited.judgement.redirect_to:
@@ -107,6 +113,16 @@ class Recorder:
             np.repeat(np.array([visited.visit.time for visited in read]), counts),
         )
 
+    def _dates(self, batch: Sequence[Visited]) -> None:
+        """Note what pages say of their last change, as a claim, whenever they say something new."""
+        said: list[tuple[int, float, float]] = []
+        for visited in batch:
+            known = visited.target.known
+            when = newly_stated(visited.judgement.validators, known.validators if known else None)
+            if when is not None:
+                said.append((visited.visit.page, visited.visit.time, when))
+        self._store.add_claims(last_modified_claims(said))
+
     @staticmethod
     def _key(url: str) -> str:
         found = address(url)
@@ -119,3 +135,18 @@ def _last_version(visited: Visited) -> Validators:
     read_at = visited.visit.time if judgement.links_read else known.validators.links_read_at if known else -math.inf
     gone = judgement.outcome == Outcome.GONE or (visited.visit.outcome > ANSWERED and known is not None and known.gone)
     return replace(judgement.validators, mime=judgement.mime, gone=gone, links_read_at=read_at)
+
+
+def newly_stated(validators: Validators, before: Validators | None) -> float | None:
+    """When the page says it last changed, if it says so and said something else before; seconds since the epoch."""
+    stated = validators.last_modified
+    if not stated or (before is not None and before.last_modified == stated):
+        return None
+    return from_http_date(stated)
+
+
+def last_modified_claims(said: Sequence[tuple[int, float, float]]) -> Claims:
+    """Claims that pages made in their Last-Modified headers: page, time of the visit, time of the change."""
+    page, time, when = (np.array(column) for column in zip(*said, strict=True)) if said else (np.empty(0),) * 3
+    nothing = np.zeros(len(said), np.int64)
+    return Claims(page.astype(np.int64), time, [LAST_MODIFIED] * len(said), when, nothing, np.full(len(said), -1.0))

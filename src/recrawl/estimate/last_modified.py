@@ -61,30 +61,42 @@ def date(histories: Histories, statements: Statements, group: IntArray, told: Tr
     elsewhere; without them they are counted here, from the same statements.
     """
     histories = sound(histories)
+    weight = (trust.count(trust.check(histories, statements), group) if told is None else told).of(group)
+    found = dates(histories, statements, weight)
+    w = weight[found.row]
+    left = np.ones(len(histories.gaps))
+    left[found.gap[found.gap >= 0]] = 1.0 - w[found.gap >= 0]
+    return Dated(_per_page(found.row, w, w * found.age, len(histories)), left)
+
+
+class Dates(NamedTuple):
+    """Dated changes, at most one a gap and one before each first look."""
+
+    row: IntArray
+    gap: IntArray
+    """The gap the change happened in; ``trust.BEFORE_ALL_LOOKS`` for one before the first look."""
+    age: FloatArray
+    """Seconds from the change to the look that closed the gap, or to the statement if that came first."""
+
+
+def dates(histories: Histories, statements: Statements, weight: FloatArray) -> Dates:
+    """The changes that statements date and no look contradicts; ``weight[i]`` > 0 where row i is heard. O(m + s log s).
+
+    Of statements about one gap the one with the latest change counts, and of those the last.
+    """
     checked = trust.check(histories, statements)
-    weight = (trust.count(checked, group) if told is None else told).of(group)
     usable = np.flatnonzero(checked.true & (checked.gap != trust.AFTER_ALL_LOOKS) & (weight[checked.row] > 0.0))
     gap, row = checked.gap[usable], checked.row[usable]
     slot = np.where(gap >= 0, gap, len(histories.gaps) + row)
-    # of the statements that date the same gap (or first look) the one with the latest change, then the last said
     for column in (checked.changed_at, checked.time):
         best = np.full(len(histories.gaps) + len(histories), -np.inf)
         np.maximum.at(best, slot, column[usable])
         stays = column[usable] == best[slot]
         usable, slot = usable[stays], slot[stays]
-    one = np.unique(slot, return_index=True)[1]
-    return _weigh(histories, checked, usable[one], weight)
-
-
-def _weigh(histories: Histories, checked: trust.Checked, best: IntArray, weight: FloatArray) -> Dated:
-    """m, E and what is left of the gaps, from one statement a gap or first look."""
-    row, gap = checked.row[best], checked.gap[best]
+    chosen = usable[np.unique(slot, return_index=True)[1]]
+    row, gap = checked.row[chosen], checked.gap[chosen]
     look = np.where(gap >= 0, np.append(histories.look_times(), np.nan)[gap], histories.first_visit[row])
-    age = np.minimum(checked.time[best], look) - checked.changed_at[best]
-    w = weight[row]
-    left = np.ones(len(histories.gaps))
-    left[gap[gap >= 0]] = 1.0 - w[gap >= 0]
-    return Dated(_per_page(row, w, w * age, len(histories)), left)
+    return Dates(row, gap, np.minimum(checked.time[chosen], look) - checked.changed_at[chosen])
 
 
 def _per_page(row: IntArray, changes: FloatArray, exposure: FloatArray, pages: int) -> DatedEvidence:

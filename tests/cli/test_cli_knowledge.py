@@ -1,0 +1,78 @@
+"""What the store's visits and claims teach together: dates are heard where they proved true, and nowhere else."""
+
+import numpy as np
+import pytest
+
+from recrawl.cli.knowledge import Span, learn, lesson_of, statements_of
+from recrawl.crawl.recorder import LAST_MODIFIED
+from recrawl.estimate.posterior import Posterior
+from recrawl.model import ChangeKind, Verdict
+from recrawl.simulate.laws import Poisson
+from recrawl.simulate.sampling import Regular, Truth, sample
+from recrawl.store.open import open_store
+from recrawl.store.values import Claims
+from recrawl.time import DAY
+
+START, PAGES, SPAN = 1.79e9, 60, 120 * DAY
+
+
+@pytest.fixture
+def told(tmp_path):
+    """A store with visits to two hosts whose pages tell when they changed: the first truly, the second never."""
+    rng = np.random.default_rng(3)
+    changes = Poisson().times(np.full(PAGES, 0.4 / DAY), START, START + SPAN, rng)
+    truth = Truth(np.full(PAGES, START), np.full(PAGES, np.inf), changes, START, START + SPAN)
+    visits = sample(truth, Regular(6 * DAY), rng)
+    with open_store(str(tmp_path / "x.db"), create=True) as store:
+        urls = [f"http://{'true' if k < PAGES // 2 else 'lying'}.test/{k}" for k in range(PAGES)]
+        page = store.discover(urls, 0.0)
+        last = np.nan_to_num(changes.last_until(visits.page, visits.time), nan=START - DAY)
+        said = np.where(visits.page < PAGES // 2, last, visits.time)
+        news = np.append(True, (visits.page[1:] != visits.page[:-1]) | (said[1:] != said[:-1]))
+        visits.page[:] = page[visits.page]
+        store.record(visits)
+        some = np.flatnonzero(news)
+        yield store, visits, said, some
+
+
+def claim(store, visits, said, rows, source):
+    nothing = np.zeros(len(rows), np.int64)
+    store.add_claims(
+        Claims(visits.page[rows], visits.time[rows], [source] * len(rows), said[rows], nothing, nothing - 1.0)
+    )
+
+
+@pytest.mark.parametrize("source", [LAST_MODIFIED, "http://true.test/sitemap.xml"])
+def test_dates_are_heard_where_they_proved_true(told, source):
+    store, visits, said, news = told
+    rows = news if source == LAST_MODIFIED else np.arange(len(visits))
+    claim(store, visits, said, rows, source)
+    known = learn(store)
+    plain = Posterior()(known.lesson.evidence)
+    rate = 0.4 / DAY
+    wide, narrow = (np.log(b.quantile(0.95) / b.quantile(0.05)) for b in (plain, known.belief))
+    honest = known.histories.page < np.sort(known.histories.page)[PAGES // 2]
+    assert narrow[honest].mean() < 0.9 * wide[honest].mean()
+    off = np.abs(np.log(known.belief.quantile(0.5) / rate))
+    assert off[honest].mean() < 0.4
+    np.testing.assert_allclose(narrow[~honest], wide[~honest])
+
+
+def test_a_header_stands_until_it_changes(told):
+    store, visits, said, news = told
+    claim(store, visits, said, news, LAST_MODIFIED)
+    [statements] = statements_of(store, lesson_of(store, Span()), Span())
+    expected = {(p, t): s for p, t, s in zip(visits.page.tolist(), visits.time.tolist(), said.tolist(), strict=True)}
+    found = zip(statements.page.tolist(), statements.time.tolist(), statements.changed_at.tolist(), strict=True)
+    assert {(p, t): s for p, t, s in found} == expected
+
+
+def test_dates_say_nothing_of_new_links_nor_of_what_came_later(told):
+    store, visits, said, news = told
+    claim(store, visits, said, news, LAST_MODIFIED)
+    links = Span(kind=ChangeKind.NEW_LINKS)
+    assert statements_of(store, lesson_of(store, links), links) == ()
+    early = Span(until=float(np.median(visits.time)))
+    [statements] = statements_of(store, lesson_of(store, early), early)
+    assert statements.time.max() <= early.until
+    assert (visits.verdict != Verdict.UNKNOWN).any()
