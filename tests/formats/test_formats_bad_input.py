@@ -11,6 +11,7 @@ import pytest
 from recrawl.errors import InputError
 from recrawl.formats.captures import Report
 from recrawl.formats.cdx import read_cdx
+from recrawl.formats.cdxj import read_cdxj
 from recrawl.formats.sitemap import read_claims
 from recrawl.formats.timemap import read_timemap
 from recrawl.formats.warc_reader import index_warc
@@ -168,3 +169,24 @@ def test_a_map_that_names_itself_as_its_next_page_has_none():
     text = f'<http://t/1>; rel="self",<http://t/1>; rel="timemap next",<http://m/1>; rel="memento"; datetime="{DATE}"'
     found = read_timemap(f'{text},<http://a/>; rel="original"'.encode(), "x", Report(strict=True))
     assert (found.pages, len(found.mementos)) == ((), 1)
+
+
+def test_an_index_with_nothing_in_it_says_so():
+    for data in (b"", b"\n\n", gzip.compress(b"")):
+        for read in (read_cdx, read_cdxj):
+            told: list[InputError] = []
+            assert list(read(io.BytesIO(data), "x.cdx", Report(on_bad=told.append))) == []
+            assert [str(error) for error in told] == ["x.cdx at byte 0: the file is empty"]
+    fields = b" CDX N b a m s k r M S V g\n"
+    assert cdx(fields) == ([], [], {"an index without captures": 1})
+    assert cdx(fields + LINES[0]) == (urls(0), [], {})
+    assert cdx(LINES[0] + fields) == (urls(0), [], {})
+
+
+def test_the_place_of_garbage_is_where_it_begins(warc):
+    for make in (record, member):
+        before = make(0) + make(1)
+        _, [told], _ = warc(before + b"garbage" + make(2))
+        assert told.position == len(before)
+        _, [told], _ = warc(b"garbage" + make(2)) if make is record else warc(before + b"\xff" * 40)
+        assert told.position == (0 if make is record else len(before))

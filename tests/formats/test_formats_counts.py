@@ -39,7 +39,6 @@ BY_HAND = {
     "wacz/webrecorder__pywb/invalid_example_1.wacz": "a WACZ without a WARC file",
     "warc/chatnoir-eu__chatnoir-resiliparse/block-sized-records.warc.lz4": "as its .gz",
     "warc/chatnoir-eu__chatnoir-resiliparse/warcfile.warc.lz4": "as its .gz",
-    "warc_malformed/richardlehane__webarchive/valid-warcfile-upper-lower-case.warc": "fastwarc wants capitals",
     "warc/iipc__webarchive-commons/link-extraction-test.warc": "a length is wrong; warcio gives up. Six are pages",
 }
 

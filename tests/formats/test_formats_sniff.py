@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import subprocess
+import zipfile
 
 import pytest
 
@@ -89,3 +90,23 @@ def test_every_sample_is_recognised(data_folder):
         ]
         assert files
         assert {sniff(file) for file in files} <= formats
+
+
+def test_a_zip_is_a_wacz_only_with_a_package_or_archives(tmp_path):
+    for names, what in (
+        (["datapackage.json"], Format.WACZ),
+        (["archive/a.warc.gz"], Format.WACZ),
+        (["feed.xml"], Format.ZIP),
+        (["more/archive/a.warc.gz", "x/datapackage.json"], Format.ZIP),
+    ):
+        with zipfile.ZipFile(tmp_path / "x.wacz", "w") as file:
+            for name in names:
+                file.writestr(name, "{}")
+        assert sniff(tmp_path / "x.wacz") is what
+    whole = (tmp_path / "x.wacz").read_bytes()
+    (tmp_path / "x.wacz").write_bytes(whole[: len(whole) // 2])  # its reader says what is wrong with it
+    assert sniff(tmp_path / "x.wacz") is Format.WACZ
+
+
+def test_the_version_of_a_warc_in_any_case():
+    assert sniff_bytes(b"warc/1.0\r\nwarc-type: warcinfo\r\n") is Format.WARC

@@ -60,13 +60,14 @@ def write(tmp_path):
     "garbage", [b"garbage\n\nmore", b"\0" * 3000, b"\x1f\x8b\x08garbage", b"WARC/1.0 is a format."]
 )
 def test_garbage_between_records(write, garbage):
-    for data in packings(page(1), page(2), garbage, page(3), page(4)):
+    before = map(len, packings(page(1), page(2)))
+    for data, place in zip(packings(page(1), page(2), garbage, page(3), page(4)), before, strict=True):
         path = write(data)
         rows, report, [told] = index(path)
         assert numbers(rows) == [1, 2, 3, 4]
         assert report.bad == 1
         assert str(path) in str(told)
-        assert told.position == rows[1]["offset"]  # the damage follows this record
+        assert told.position == place
         assert [read_capture(path, row["offset"]).url for row in rows] == [row["url"] for row in rows]
         with pytest.raises(InputError, match="cannot be read as WARC"):
             list(index_warc(path, Report(strict=True)))

@@ -15,9 +15,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 from recrawl.errors import InputError
 from recrawl.formats.arc_stream import DamageError, Source
-from recrawl.formats.captures import NO_SIZE, RecordKind, Report
+from recrawl.formats.captures import NO_SIZE, RecordKind, Report, and_rest
 from recrawl.formats.warc_fields import EARLIEST, LATEST, parse_date, target_of
-from recrawl.formats.warc_payload import MAX_BODY, begin, digests, rest
+from recrawl.formats.warc_payload import MAX_BODY, begin, digests, is_legible, rest
 from recrawl.formats.warc_reader import OUT_OF_RANGE, opened
 from recrawl.formats.warc_rows import Row, Rows
 from recrawl.model import Capture
@@ -46,34 +46,37 @@ def index_arc(path: Path, report: Report) -> Iterator[Any]:
     """
     with opened(path) as file:
         rows = Rows(path.name)
-        for row, offset, length in _rows(file, str(path), report):
-            if rows.add(row, offset, length):
-                yield rows.take()
-        if len(rows):
-            yield rows.take()
+        full = (rows.take() for found in _rows(file, str(path), report) if rows.add(*found))
+        yield from and_rest(full, rows.rest)
 
 
 def read_arc_capture(path: Path, offset: int, *, max_body: int = MAX_BODY) -> Capture:
     """The record at an offset, with its bytes as stored; a body above ``max_body`` bytes is cut.
 
     Raises:
-        InputError: there is no record at the offset.
+        InputError: there is no record at the offset, or none of its bytes can be read.
     """
     with opened(path) as file:
-        source = Source(file, offset)
+        source = Source(file.fileno(), offset)
         try:
             line = _parsed(source.line()) if source.can_begin else None
             time = parse_date(line.date) if line else None
         except DamageError:
             line = time = None
         if line is None or time is None or not 0 <= line.length <= _MAX_LENGTH:
-            raise InputError("no capture begins here", "Index it again.", source=str(path), position=offset)
+            raise _no_capture(path, offset)
         source.limit(line.length)
         first, head = begin(source.read, line.length)
         body, more = rest(source.read, first[head.length :], max_body)
+        if not is_legible(RecordKind.RESPONSE, head, body, line.length):
+            raise _no_capture(path, offset)
         cut = "" if not more and len(body) == line.length - head.length else "length"
         url = target_of(line.target)
         return Capture(url, time, head.status, first[: head.length], body, ip=line.ip, truncated=cut)
+
+
+def _no_capture(path: Path, offset: int) -> InputError:
+    return InputError("no capture begins here", "Index it again.", source=str(path), position=offset)
 
 
 def _rows(file: BinaryIO, source_name: str, report: Report) -> Iterator[tuple[Row, int, int]]:
@@ -81,10 +84,9 @@ def _rows(file: BinaryIO, source_name: str, report: Report) -> Iterator[tuple[Ro
     if not os.fstat(file.fileno()).st_size:
         report.broken("the file is empty", source=source_name, position=0)
         return
-    source = Source(file, 0)
+    source = Source(file.fileno(), 0)
     lost = told_shared = False
     while True:
-        at = source.at
         try:
             if not source.to_next_line():
                 return
@@ -93,7 +95,7 @@ def _rows(file: BinaryIO, source_name: str, report: Report) -> Iterator[tuple[Ro
             lost = False
         except DamageError as damage:
             if not lost:
-                report.broken(str(damage), source=source_name, position=at)
+                report.broken(str(damage), source=source_name, position=source.mark)
             lost = True
             if not source.search():
                 return

@@ -1,11 +1,11 @@
-"""The bytes of an ARC file, plain or gzip, with the places where its records begin."""
+"""The bytes of an archive file, plain or gzip, with the places where its records begin."""
 
 from __future__ import annotations
 
 import os
 import re
 import zlib
-from typing import Any, BinaryIO
+from typing import Any
 
 from recrawl.formats.captures import NO_SIZE
 from recrawl.formats.warc_members import GZIP
@@ -21,14 +21,14 @@ _LONGEST = 8 << 10
 
 
 class DamageError(OSError):
-    """What is here cannot be part of an ARC file."""
+    """What is here cannot be part of an archive."""
 
 
 class Source:
-    """Reads forward, one gzip member at a time, so that it knows at which member a record begins."""
+    """Reads an open file forward, one gzip member at a time, so that it knows at which member a record begins."""
 
-    def __init__(self, file: BinaryIO, start: int) -> None:
-        self._descriptor = file.fileno()
+    def __init__(self, descriptor: int, start: int) -> None:
+        self._descriptor = descriptor
         self._packed = os.pread(self._descriptor, len(GZIP), 0) == GZIP
         self._begin(start)
 
@@ -44,6 +44,11 @@ class Source:
     def at(self) -> int:
         """Where the next byte lies: its own place in a plain file, that of its member in a packed one."""
         return self._frame if self._packed else self._position - len(self._buffer)
+
+    @property
+    def mark(self) -> int:
+        """Where the current record begins, or what stands in its place."""
+        return self._mark
 
     @property
     def alone(self) -> bool:
@@ -65,11 +70,13 @@ class Source:
 
     def to_next_line(self) -> bool:
         """Go over empty lines; whether anything is left."""
-        while self._buffer or self._fill():
-            self._drop_newlines()
-            if self._buffer:
-                self._mark = self.at
-                return True
+        try:
+            while self._buffer or self._fill():
+                self._drop_newlines()
+                if self._buffer:
+                    return True
+        finally:
+            self._mark = self.at
         if self._inflater is not None and not self._passed:
             raise DamageError("the gzip stream ends before anything was in it")
         return False
@@ -78,7 +85,7 @@ class Source:
         """The next line, with its end."""
         while (end := self._buffer.find(b"\n")) < 0:
             if len(self._buffer) > MAX_LINE:
-                raise DamageError("a line is too long for an ARC record")
+                raise DamageError("a line is too long")
             if not self._fill():
                 raise DamageError("the file ends within the line of a record")
         return self._take(end + 1)

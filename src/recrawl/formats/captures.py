@@ -8,7 +8,7 @@ values named below, so that no column holds nulls.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,7 +56,10 @@ def schema() -> Any:  # noqa: ANN401 - pyarrow ships no types
 
 @dataclass(slots=True)
 class Report:
-    """What a reader could not take: told as it happens, counted by reason. With ``strict`` the first one is raised."""
+    """What a reader could not take: told as it happens, counted by reason. With ``strict`` the first one is raised.
+
+    Readers give all that stands before what they raise for: :func:`and_rest`.
+    """
 
     strict: bool = False
     on_bad: Callable[[InputError], None] = lambda _error: None
@@ -76,3 +79,23 @@ class Report:
     def skip(self, reason: str, count: int = 1) -> None:
         """Pass over records that are no captures."""
         self.skipped[reason] = self.skipped.get(reason, 0) + count
+
+
+def and_rest(given: Iterable[Any], rest: Callable[[InputError | None], Iterable[Any]]) -> Iterator[Any]:
+    """What a reader gives, and in the end the ``rest`` that it holds; where it raises, the rest comes before the error.
+
+    ``rest`` is told what is raised, if anything is.
+
+    >>> def reader():
+    ...     yield 1
+    ...     raise InputError("broken")
+    >>> found = and_rest(reader(), lambda error: [2, 3])
+    >>> next(found), next(found), next(found)
+    (1, 2, 3)
+    """
+    try:
+        yield from given
+    except InputError as damage:
+        yield from rest(damage)
+        raise
+    yield from rest(None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,7 +18,7 @@ from recrawl.errors import InputError, require
 from recrawl.formats.captures import Report
 from recrawl.formats.cdx_columns import Spans, cut, to_captures
 from recrawl.formats.cdx_text import archived, capture_texts, write_sorted
-from recrawl.formats.lines import Block, read_blocks
+from recrawl.formats.lines import Block, not_empty, read_blocks, whole_lines
 
 HEADER = " CDX N b a m s k r M S V g"
 """The first line of what we write: eleven fields. The space before CDX says what separates them."""
@@ -50,7 +51,8 @@ def read_cdx(stream: BinaryIO, source: str, report: Report) -> Iterator[Any]:
     A line with another number of fields is reported and left out. A file without a first line that names its
     fields is read by their number (9, 10, 11, 14 or 16); anything else cannot be CDX.
     """
-    yield from captures_of_blocks(read_blocks(stream, source, report), report)
+    blocks = not_empty(read_blocks(stream, source, report), source, report)
+    yield from captures_of_blocks(blocks, report)
 
 
 def captures_of_blocks(
@@ -61,14 +63,15 @@ def captures_of_blocks(
     ``otherwise`` names the values of lines that have as many fields, where no line of the file names them.
     """
     layout: Layout | None = None
+    lines = False
     for block in blocks:
         if layout is None:
             layout = _first_layout(block, otherwise)
         for part, named in _sections(block, layout):
-            layout = named
-            batch = _captures(part, layout, report)
-            if batch.num_rows:
-                yield batch
+            layout, lines = named, True
+            yield from whole_lines(part, partial(_captures, layout=named, report=report), report)
+    if layout is not None and not lines:
+        report.skip("an index without captures")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from recrawl.formats import cdx, cdxj
 from recrawl.formats.captures import Report
 from recrawl.formats.cdx_columns import to_captures
 from recrawl.formats.cdxj_shapes import NAMES
-from recrawl.formats.lines import Block, read_blocks
+from recrawl.formats.lines import Block, read_blocks, whole_lines
 
 LONGEST_ROW = 1 << 26
 """An answer may be one line; a longer one is not read."""
@@ -44,6 +44,8 @@ class Answer:
         self._report = report
         self._empty: int | None = None
         """Where the row before was empty."""
+        self._names: list[str | None] | None = None
+        """What the columns of an array of arrays are; the first row says it."""
 
     def __iter__(self) -> Iterator[Any]:
         blocks = read_blocks(self._stream, self._source, self._report, longest=LONGEST_ROW)
@@ -66,21 +68,28 @@ class Answer:
 
     def _rows(self, blocks: Iterable[Block]) -> Iterator[Any]:
         """An array of arrays, of which the first names the columns. Servers write a row a line; so it is read."""
-        names: list[str | None] | None = None
         for block in blocks:
-            rows, lines = self._rows_of(block)
-            if names is None and rows:
-                header, rows, lines = rows[0], rows[1:], lines[1:]
-                names = [NAMES.get(name) if isinstance(name, str) else None for name in header]
-                if "timestamp" not in names:
-                    self._report.skip("an answer without captures")
-                    return
-            if names is not None and rows:
-                batch = self._captures(names, rows, lines, block)
-                if batch.num_rows:
-                    yield batch
-        if names is not None:
+            yield from whole_lines(block, self._table, self._report)
+            if self._names is not None and "timestamp" not in self._names:
+                self._report.skip("an answer without captures")
+                return
+        if self._names is not None:
             self._tell_empty()
+
+    def _table(self, block: Block) -> Any:  # noqa: ANN401 - a pyarrow.RecordBatch
+        """The captures of a block of rows. Where it raises, it leaves what is known as it was before."""
+        known = self._names, self._empty, self.resume_key
+        try:
+            rows, lines = self._rows_of(block)
+            if self._names is None and rows:
+                header, rows, lines = rows[0], rows[1:], lines[1:]
+                self._names = [NAMES.get(name) if isinstance(name, str) else None for name in header]
+            if "timestamp" not in (names := self._names or []):
+                rows, lines = [], []
+            return self._captures(names, rows, lines, block)
+        except InputError:
+            self._names, self._empty, self.resume_key = known
+            raise
 
     def _rows_of(self, block: Block) -> tuple[list[list[Any]], list[int]]:
         rows: list[list[Any]] = []

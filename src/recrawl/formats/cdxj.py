@@ -17,7 +17,7 @@ from recrawl.formats.captures import Report
 from recrawl.formats.cdx_columns import to_captures
 from recrawl.formats.cdx_text import archived, capture_texts, write_sorted
 from recrawl.formats.cdxj_shapes import cut_lines
-from recrawl.formats.lines import Block, read_blocks
+from recrawl.formats.lines import Block, not_empty, read_blocks, whole_lines
 
 _ORDER = ("url", "mime", "status", "digest", "length", "offset", "filename")
 
@@ -28,16 +28,17 @@ def read_cdxj(stream: BinaryIO, source: str, report: Report) -> Iterator[Any]:
     Numbers may be written as numbers or as texts. Lines that begin with ``!`` describe the file and are passed over.
     Where a line gives no URL, one is made of its key.
     """
-    yield from captures_of_blocks(read_blocks(stream, source, report), report)
+    yield from captures_of_blocks(not_empty(read_blocks(stream, source, report), source, report), report)
 
 
 def captures_of_blocks(blocks: Iterable[Block], report: Report) -> Iterator[Any]:
     """Captures of CDXJ or JSON lines that are already in blocks."""
+
+    def captures(block: Block) -> Any:  # noqa: ANN401 - a pyarrow.RecordBatch
+        return to_captures(*cut_lines(block, report), block, report)
+
     for block in blocks:
-        texts, lines = cut_lines(block, report)
-        batch = to_captures(texts, lines, block, report)
-        if batch.num_rows:
-            yield batch
+        yield from whole_lines(block, captures, report)
 
 
 def write_cdxj(batches: Iterable[Any], stream: BinaryIO, *, scratch: Path | None = None) -> int:

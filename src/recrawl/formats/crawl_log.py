@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from recrawl.errors import InputError, require
 from recrawl.formats.captures import NO_SIZE, RecordKind, Report
 from recrawl.formats.cdx_columns import to_captures
-from recrawl.formats.lines import read_blocks
+from recrawl.formats.lines import Block, read_blocks, whole_lines
 
 _FIELDS = 12
 _LOGGED = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,3}))?\d*Z")
@@ -103,32 +104,34 @@ def read_crawl_log(stream: BinaryIO, source: str, report: Report) -> Iterator[An
 
     The time is that at which the fetch began. A media type is that of the answer, of revisits too.
     """
-    pa = require("pyarrow", "columns")
     for block in read_blocks(stream, source, report):
-        found: list[LogLine] = []
-        lines: list[int] = []
-        for number, text in enumerate(block.text.decode().split("\n")[:-1]):
-            if not text.strip():
-                continue
-            try:
-                found.append(parse_line(text))
-            except InputError as error:
-                report.broken(error.what, source=source, position=block.place(number))
-                continue
-            lines.append(number)
-        texts = {
-            "timestamp": [line.timestamp for line in found],
-            "url": [line.url or "-:" for line in found],
-            "mime": [line.mime for line in found],
-            "digest": [line.digest for line in found],
-            "status": [str(line.status) for line in found],
-            "size": [str(line.size) if line.size >= 0 else "" for line in found],
-        }
-        columns = {name: pa.array(values, pa.string()) for name, values in texts.items()}
-        kinds = np.array([line.kind for line in found], np.uint8)
-        batch = to_captures(columns, np.array(lines, np.int64), block, report, kinds=kinds)
-        if batch.num_rows:
-            yield batch
+        yield from whole_lines(block, partial(_captures, report=report), report)
+
+
+def _captures(block: Block, report: Report) -> Any:  # noqa: ANN401 - a pyarrow.RecordBatch
+    pa = require("pyarrow", "columns")
+    found: list[LogLine] = []
+    lines: list[int] = []
+    for number, text in enumerate(block.text.decode().split("\n")[:-1]):
+        if not text.strip():
+            continue
+        try:
+            found.append(parse_line(text))
+        except InputError as error:
+            report.broken(error.what, source=block.source, position=block.place(number))
+            continue
+        lines.append(number)
+    texts = {
+        "timestamp": [line.timestamp for line in found],
+        "url": [line.url or "-:" for line in found],
+        "mime": [line.mime for line in found],
+        "digest": [line.digest for line in found],
+        "status": [str(line.status) for line in found],
+        "size": [str(line.size) if line.size >= 0 else "" for line in found],
+    }
+    columns = {name: pa.array(values, pa.string()) for name, values in texts.items()}
+    kinds = np.array([line.kind for line in found], np.uint8)
+    return to_captures(columns, np.array(lines, np.int64), block, report, kinds=kinds)
 
 
 def _began(text: str) -> tuple[str, float]:

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import codecs
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from recrawl.formats.captures import Report
+from recrawl.errors import InputError
+from recrawl.formats.captures import Report, and_rest
 
 BLOCK = 1 << 22
 """Bytes of text in a block: some 20,000 lines of an index."""
@@ -45,6 +46,13 @@ class Block:
         """Where the line with this number begins in the file."""
         return self.position + (int(self._ends[line - 1]) + 1 if line else 0)
 
+    def before(self, position: int | None) -> Block | None:
+        """The lines before the one that begins at a place of the file; nothing if there are none."""
+        size = 0 if position is None else position - self.position
+        if not 0 < size <= len(self.raw):
+            return None
+        return _block(self.raw[:size], self.position, self.source)
+
     @cached_property
     def _ends(self) -> npt.NDArray[np.intp]:
         return np.flatnonzero(np.frombuffer(self.raw, np.uint8) == ord("\n"))
@@ -58,9 +66,16 @@ def read_blocks(
     Memory is a few blocks, whatever the length of file or lines. A gzip stream that breaks off or is damaged is
     reported, and all lines before the damage are given.
     """
+    yield from blocks_of(pieces_of(stream, source, report, size), source, report, size=size, longest=longest)
+
+
+def blocks_of(
+    pieces: Iterable[bytes], source: str, report: Report, *, size: int = BLOCK, longest: int = LONGEST_LINE
+) -> Iterator[Block]:
+    """As :func:`read_blocks`, of bytes that are already unpacked."""
     position, rest, first = 0, b"", True
     passing = -1  # where a line began that is too long to hold
-    for data in _gathered(pieces_of(stream, source, report, size), size):
+    for data in _gathered(pieces, size):
         text = data
         if first:
             first = False
@@ -85,6 +100,36 @@ def read_blocks(
             rest = b""
     if rest:
         yield _block(rest + b"\n", position, source)
+
+
+def not_empty(blocks: Iterable[Block], source: str, report: Report) -> Iterator[Block]:
+    """The blocks; that there is nothing in them is told."""
+    empty = True
+    for block in blocks:
+        if not empty or block.text.strip():
+            empty = False
+            yield block
+    if empty and not report.bad:
+        report.broken("the file is empty", source=source, position=0)
+
+
+def whole_lines(block: Block, convert: Callable[[Block], Any], report: Report) -> Iterator[Any]:
+    """A block as the record batch that ``convert`` makes of it, if it has rows.
+
+    A block is read column by column, so its first broken line is not always the first that is found: where ``convert``
+    raises, the lines before that one are converted alone, until nothing is broken in them.
+    """
+    skipped = dict(report.skipped)
+    try:
+        batch = convert(block)
+    except InputError as error:
+        report.skipped.clear()
+        report.skipped.update(skipped)
+        if (before := block.before(error.position)) is not None:
+            yield from whole_lines(before, convert, report)
+        raise
+    if batch.num_rows:
+        yield batch
 
 
 def clean(raw: bytes) -> bytes:
@@ -137,14 +182,18 @@ def _gathered(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
     """Small pieces, as from small gzip members, put together."""
     held: list[bytes] = []
     weight = 0
-    for piece in pieces:
-        held.append(piece)
-        weight += len(piece)
-        if weight >= size:
-            yield b"".join(held)
-            held, weight = [], 0
-    if held:
-        yield b"".join(held)
+
+    def full() -> Iterator[bytes]:
+        nonlocal weight
+        for piece in pieces:
+            held.append(piece)
+            weight += len(piece)
+            if weight >= size:
+                yield b"".join(held)
+                held.clear()
+                weight = 0
+
+    return and_rest(full(), lambda _damage: [b"".join(held)] if held else [])
 
 
 def pieces_of(stream: BinaryIO, source: str, report: Report, size: int) -> Iterator[bytes]:

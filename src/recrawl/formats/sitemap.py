@@ -7,6 +7,7 @@ URL a line, and feeds. Each may be gzipped. Memory grows by what is found only.
 
 from __future__ import annotations
 
+import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +19,9 @@ from recrawl.formats.captures import Report
 from recrawl.formats.claims import FREQUENCIES, Entry, to_batches
 from recrawl.formats.dates import w3c_time
 from recrawl.formats.feed import ROOTS, Feed, FeedReader
-from recrawl.formats.xml_stream import Enough, Stop, tell, unpacked
+from recrawl.formats.sniff import HEAD, Format, sniff_bytes
+from recrawl.formats.url_list import WIDE, entry_of, read_url_list
+from recrawl.formats.xml_stream import Enough, Stop, tell, trimmed, unpacked
 from recrawl.model import Capture
 from recrawl.urls import address
 
@@ -31,7 +34,6 @@ _FIELD_DEPTH = 3
 """Of ``urlset/url/loc``. Deeper ones (``image:image/image:loc``) speak of something else."""
 _OURS = "/schemas/sitemap/"
 """Part of every namespace that sitemaps themselves have had; those of extensions read ``/schemas/sitemap-image/``."""
-_WIDE = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,17 @@ def read_sitemap(capture: Capture) -> Sitemap:
 def read_claims(data: bytes | BinaryIO, source: str, fetched: float, report: Report) -> Iterator[Any]:
     """The claims of a sitemap file, as Arrow record batches of ``claims.schema()``. Children are not followed.
 
-    Of an open file no more is read than the protocol allows.
+    Of an open file no more is read than the protocol allows, unless it is a plain list of URLs: what the protocol
+    allows is asked of files only that say they are sitemaps.
     """
+    stream = io.BytesIO(data) if isinstance(data, bytes) else data
+    head = stream.read(HEAD)
+    stream.seek(0)
+    if sniff_bytes(head) is Format.SEEDS:
+        yield from read_url_list(stream, source, fetched, report)
+        return
     try:
-        found = parse_sitemap(data if isinstance(data, bytes) else data.read(MAX_BYTES + 1), source)
+        found = parse_sitemap(stream.read(MAX_BYTES + 1), source)
     except InputError as error:
         if report.strict:
             raise
@@ -101,31 +110,29 @@ def parse_sitemap(data: bytes, source: str) -> Sitemap:
 
 def _parse_lines(data: bytes, source: str, not_xml: Stop) -> Sitemap:
     """A text file with one URL a line; a file without any is no sitemap."""
-    lines, broken = _lines(data)
+    text, broken = _text(data)
     entries: list[Entry] = []
-    skipped = 0
-    for line in lines:
-        if not line.strip():
-            continue
-        found = address(line) if "://" in line[:_SCHEME] else None
-        if found is None:
-            skipped += 1
-        elif len(entries) == MAX_URLS:
+    skipped, position = 0, len(data) - len(trimmed(data))
+    for line in text.splitlines(keepends=True):
+        found = entry_of(line.decode("utf-8", "replace").removeprefix("\ufeff"))
+        if found is not None and len(entries) == MAX_URLS:
             broken = _TOO_MANY
             break
-        else:
-            entries.append(Entry(found.url))
+        if found is not None:
+            entries.append(found)
+        elif line.strip():
+            skipped += 1
+        position += len(line)
     if not entries:
         raise InputError(f"this is not a sitemap ({broken or not_xml.why})", source=source, position=not_xml.position)
-    return Sitemap(tuple(entries), (), skipped, broken, len(data) if broken else 0)
+    return Sitemap(tuple(entries), (), skipped, broken, position if broken else 0)
 
 
-_SCHEME = 16
-"""A line that is a URL has its ``://`` before this character, blanks included."""
 _TOO_MANY = f"it lists more than {MAX_URLS} URLs"
 
 
-def _lines(data: bytes) -> tuple[list[str], str]:
+def _text(data: bytes) -> tuple[bytes, str]:
+    """A text file as UTF-8, unpacked, and why it is not all of it."""
     parts: list[bytes] = []
     broken = ""
     try:
@@ -133,7 +140,7 @@ def _lines(data: bytes) -> tuple[list[str], str]:
     except (zlib.error, Enough) as error:
         broken = str(error)
     whole = b"".join(parts)
-    return whole.decode(_WIDE.get(whole[:2], "utf-8"), "replace").splitlines(), broken
+    return (whole.decode("utf-16", "replace").encode() if whole.startswith(WIDE) else whole), broken
 
 
 class _Reader:

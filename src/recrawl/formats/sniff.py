@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import enum
 import re
+import zipfile
 import zlib
 from pathlib import Path
 
 from recrawl.errors import InputError
+from recrawl.formats.wacz import PACKAGE
 
 HEAD = 65_536
 """Bytes looked at, after unpacking."""
@@ -27,6 +29,7 @@ class Format(enum.Enum):
     SITEMAP = "sitemap"
     FEED = "feed"
     WACZ = "WACZ"
+    ZIP = "ZIP, but no WACZ"
     PARQUET = "Parquet"
     GIT = "git repository"
     SITES = "recorded sites"
@@ -41,7 +44,7 @@ _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "
 _BY_HEAD: tuple[tuple[re.Pattern[bytes], Format], ...] = tuple(
     (re.compile(pattern), what)
     for pattern, what in (
-        (rb"\s*WARC/\d", Format.WARC),
+        (rb"\s*(?i:WARC)/\d", Format.WARC),
         (rb"filedesc://|\S+://\S+ \d{1,3}(\.\d{1,3}){3} \d{14} ", Format.ARC),
         (rb"[ \t|,]CDX( [A-Za-z])+", Format.CDX),
         (rb"<https?://[^>]*>\s*;\s*rel=", Format.TIMEMAP),
@@ -78,7 +81,18 @@ def sniff(path: Path) -> Format:
             head = file.read(HEAD)
     except OSError as error:
         raise InputError(f"it cannot be read ({error.strerror})", "Check the path.", source=str(path)) from error
-    return sniff_bytes(head, path.name)
+    what = sniff_bytes(head, path.name)
+    return _zip(path) if what is Format.WACZ and head.startswith(_ZIP) else what
+
+
+def _zip(path: Path) -> Format:
+    """A ZIP is a WACZ if it has a package or a folder of archives; what cannot be opened may be a damaged one."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            names = file.namelist()
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
+        return Format.WACZ
+    return Format.WACZ if any(name == PACKAGE or name.startswith("archive/") for name in names) else Format.ZIP
 
 
 def sniff_bytes(head: bytes, name: str = "") -> Format:

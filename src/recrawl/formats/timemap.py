@@ -2,8 +2,8 @@
 
 Three forms are read and told apart by how they begin: link-format (RFC 6690), JSON as MemGator writes it (and the
 lines and tables that pywb and the Wayback Machine give as JSON), and CDXJ (also pywb's, whose lines begin with a key
-as in an index). Long maps come in pages: a map
-names further ones, and whoever follows them keeps track of where it has been, since they may form a circle.
+as in an index). Long maps come in pages: a map names further ones, and whoever follows them keeps track of where it
+has been, since they may form a circle.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -85,8 +86,14 @@ def read_timemap(data: bytes, source: str, report: Report) -> TimeMap:
     (Memento(uri='http://x/1', original='http://a.org/', time=1359799200.0),)
     """
     text = data.removeprefix(b"\xef\xbb\xbf")
-    first = text.lstrip()[:1]
     found = Findings(source, report, offset=len(data) - len(text))
+    read_text(text, found)
+    return found.timemap()
+
+
+def read_text(text: bytes, found: Findings) -> None:
+    """Take a whole map of whichever form, without the mark of its byte order."""
+    first = text.lstrip()[:1]
     if first == b"<":
         read_links(text, found)
     elif first in (b"{", b"["):
@@ -95,22 +102,23 @@ def read_timemap(data: bytes, source: str, report: Report) -> TimeMap:
         read_lines(text, found)
     elif text.strip():
         raise InputError(
-            "this is not a TimeMap", "It begins with '<' (link-format), '{' (JSON) or '!' (CDXJ).", source=source
+            "this is not a TimeMap", "It begins with '<' (link-format), '{' (JSON) or '!' (CDXJ).", source=found.source
         )
-    return found.timemap()
 
 
 def to_batches(mementos: Iterable[Memento], rows: int = BATCH) -> Iterator[Any]:
     """Mementos as captures: Arrow record batches of ``captures.schema()``. A map says no more than URL and time."""
     pa = require("pyarrow", "columns")
     part: list[Memento] = []
-    for memento in mementos:
-        part.append(memento)
-        if len(part) == rows:
-            yield _batch(pa, part)
-            part = []
-    if part:
-        yield _batch(pa, part)
+
+    def full() -> Iterator[Any]:
+        for memento in mementos:
+            part.append(memento)
+            if len(part) == rows:
+                yield _batch(pa, part)
+                part.clear()
+
+    return captures.and_rest(full(), lambda _damage: [_batch(pa, part)] if part else [])
 
 
 def _batch(pa: Any, part: list[Memento]) -> Any:  # noqa: ANN401 - the pyarrow module and one of its batches
@@ -139,14 +147,14 @@ class Findings:
         self.original = self.timegate = self.self_uri = ""
         self._found: list[tuple[str, str, float, int]] = []
         self._pages: dict[str, MapPage] = {}
-        self._source = source
+        self.source = source
         self._report = report
         self.offset = offset
         """Where the bytes begin that are read now; positions count from there."""
 
     def broken(self, what: str, position: int) -> None:
         """Tell what is wrong, and at which byte of the file."""
-        self._report.broken(what, source=self._source, position=position)
+        self._report.broken(what, source=self.source, position=position)
 
     def memento(self, uri: str, when: object, position: int, original: str = "") -> None:
         """One capture; its time is an HTTP date, a W3C date or 14 digits."""
@@ -174,6 +182,14 @@ class Findings:
     def __len__(self) -> int:
         """How many mementos wait to be taken."""
         return len(self._found)
+
+    def rest(self, damage: InputError | None = None) -> Iterator[Memento]:
+        """Take the last ones. Where reading ends with damage, what they are of may stand behind it: no error."""
+        if damage is None:
+            yield from self.mementos()
+        else:
+            with suppress(InputError):
+                yield from self.mementos()
 
     def mementos(self) -> Iterator[Memento]:
         """Take those found so far, with what is known by now of what they are mementos of."""

@@ -7,9 +7,9 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 from recrawl.errors import InputError
-from recrawl.formats.captures import Report
+from recrawl.formats.captures import Report, and_rest
 from recrawl.formats.lines import pieces_of
-from recrawl.formats.timemap import BATCH, Findings, Memento, is_cdxj, read_links, read_timemap, to_batches
+from recrawl.formats.timemap import BATCH, Findings, Memento, is_cdxj, read_links, read_text, to_batches
 from recrawl.formats.timemap import read_lines as take_lines
 
 MAX_JSON = 64 * 1024 * 1024
@@ -36,11 +36,17 @@ def read_timemap_file(stream: BinaryIO, source: str, report: Report) -> Iterator
     every = chain([first[offset:]], pieces)
     found = Findings(source, report, offset)
     if begin.startswith(b"<"):
-        yield from to_batches(_linked(every, found))
+        taken = _linked(every, found)
     elif is_cdxj(begin):
-        yield from to_batches(_listed(every, found))
+        taken = _listed(every, found)
     else:
-        yield from to_batches(read_timemap(first[:offset] + _whole(every, source), source, report).mementos)
+        taken = _at_once(every, found)
+    yield from to_batches(and_rest(taken, found.rest))
+
+
+def _at_once(pieces: Iterator[bytes], found: Findings) -> Iterator[Memento]:
+    read_text(_whole(pieces, found.source), found)
+    yield from ()
 
 
 def _whole(pieces: Iterator[bytes], source: str) -> bytes:
@@ -67,7 +73,6 @@ def _linked(pieces: Iterator[bytes], found: Findings) -> Iterator[Memento]:
         if found.original or len(found) >= BATCH:
             yield from found.mementos()
     read_links(rest, found)
-    yield from found.mementos()
 
 
 def _listed(pieces: Iterator[bytes], found: Findings) -> Iterator[Memento]:
@@ -80,4 +85,3 @@ def _listed(pieces: Iterator[bytes], found: Findings) -> Iterator[Memento]:
         if found.original or len(found) >= BATCH:
             yield from found.mementos()
     take_lines(rest, found)
-    yield from found.mementos()

@@ -6,6 +6,7 @@ import hashlib
 from base64 import b32encode
 from collections.abc import Callable
 
+from recrawl.formats.captures import RecordKind
 from recrawl.formats.unchunking import Unchunking
 from recrawl.formats.warc_fields import NO_HEAD, Head, head_of, head_up_to
 
@@ -33,6 +34,13 @@ def begin(read: Read, size: int) -> tuple[bytes, Head]:
     if head is None:  # the answer is all head: cut, or without the empty line at its end
         return block, head_up_to(block, len(block)) if len(block) == size else NO_HEAD
     return block, head
+
+
+def is_legible(kind: RecordKind, head: Head, body: bytes, size: int) -> bool:
+    """Whether enough of a block of ``size`` bytes could be read to judge it: its HTTP head, or bytes without one."""
+    if head.length or not size:
+        return True
+    return body != b"" and (kind is RecordKind.RESOURCE or not body.startswith(b"HTTP/"))
 
 
 def rest(read: Read, first: bytes, limit: int) -> tuple[bytes, bool]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from recrawl.errors import InputError
-from recrawl.formats.captures import NO_SIZE, RecordKind, Report
+from recrawl.formats.captures import NO_SIZE, RecordKind, Report, and_rest
 from recrawl.formats.warc_fields import (
     EARLIEST,
     LATEST,
@@ -20,7 +20,7 @@ from recrawl.formats.warc_fields import (
     parse_date,
     target_of,
 )
-from recrawl.formats.warc_payload import MAX_BODY, begin, digests, rest
+from recrawl.formats.warc_payload import MAX_BODY, begin, digests, is_legible, rest
 from recrawl.formats.warc_rows import Row, Rows
 from recrawl.formats.warc_stream import PLAIN, Window, fastwarc, magic_of, record_at, records
 from recrawl.model import Capture
@@ -41,13 +41,14 @@ def index_warc(path: Path, report: Report, *, verify: bool = False) -> Iterator[
     with opened(path) as file:
         window = Window(file)
         index = _Index(window, path, report, verify=verify)
-        for record, at in records(window, str(path), report):
-            if index.waiting is not None and index.pending(at):
-                yield index.rows.take()
-            index.see(record, at)
-        index.pending(None)
-        if len(index.rows):
+        yield from and_rest(_batches(index, records(window, str(path), report)), index.rest)
+
+
+def _batches(index: _Index, found: Iterator[tuple[Any, int]]) -> Iterator[Any]:
+    for record, at in found:
+        if index.waiting is not None and index.pending(at):
             yield index.rows.take()
+        index.see(record, at)
 
 
 def read_capture(path: Path, offset: int, *, max_body: int = MAX_BODY) -> Capture:
@@ -56,20 +57,17 @@ def read_capture(path: Path, offset: int, *, max_body: int = MAX_BODY) -> Captur
     A body above ``max_body`` bytes, or one that the file does not hold to its end, is cut and ``truncated`` says so.
 
     Raises:
-        InputError: there is no such record at the offset.
+        InputError: there is no such record at the offset, or none of its bytes can be read: damage is no empty page.
     """
     report = Report(strict=True)
     with opened(path) as file:
         window = Window(file)
         record = record_at(window, offset)
         row = _Index(window, path, report, verify=False).row(record, offset, digest=False) if record else None
-        if record is None or row is None:
-            raise _no_record(path, offset)
-        return _capture(record, row, max_body)
-
-
-def _no_record(path: Path, offset: int) -> InputError:
-    return InputError("no capture begins here", "Index the file again.", source=str(path), position=offset)
+        capture = _capture(record, row, max_body) if record is not None and row is not None else None
+        if capture is None:
+            raise InputError("no capture begins here", "Index the file again.", source=str(path), position=offset)
+        return capture
 
 
 def opened(path: Path) -> BinaryIO:
@@ -80,10 +78,12 @@ def opened(path: Path) -> BinaryIO:
         raise InputError(f"it cannot be read ({error.strerror})", "Check the path.", source=str(path)) from error
 
 
-def _capture(record: Any, row: tuple[Row, bytes, Head], max_body: int) -> Capture:  # noqa: ANN401 - fastwarc's record
-    """The record that a row was made of, with what is left of its bytes."""
+def _capture(record: Any, row: tuple[Row, bytes, Head], max_body: int) -> Capture | None:  # noqa: ANN401 - a record
+    """The record that a row was made of, with what is left of its bytes; nothing if not even its head is."""
     (url, time, kind, status, *_), first, head = row
     body, more = rest(record.reader.read, first[head.length :], max_body)
+    if not is_legible(kind, head, body, record.content_length):
+        return None
     cut = "" if not more and len(body) == record.content_length - head.length else "length"
     given = record.headers.get("WARC-Truncated") or ""
     is_revisit = kind in (RecordKind.REVISIT_IDENTICAL, RecordKind.REVISIT_NOT_MODIFIED)
@@ -145,6 +145,13 @@ class _Index:
                 what, source=self._source, position=max(self._before, 0), remedy="Recompress it record by record."
             )
         return self.rows.add(row)
+
+    def rest(self, damage: InputError | None) -> Iterator[Any]:
+        """The last rows. Where reading ends with damage, one that waits is whole if that lies behind it."""
+        end = None if damage is None else damage.position or 0
+        if end is None or end > self._at:
+            self.pending(end)
+        yield from self.rows.rest()
 
     def row(self, record: Any, at: int, *, digest: bool = True) -> tuple[Row, bytes, Head] | None:  # noqa: ANN401
         """The row of a record, the bytes of its block read so far and its HTTP head; nothing if it is no capture."""

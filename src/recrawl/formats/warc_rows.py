@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from recrawl.errors import require
+from recrawl.errors import InputError, require
 from recrawl.formats.captures import NO_SIZE, RecordKind, schema
 
 ROWS = 16_384
@@ -33,8 +34,10 @@ class Rows:
         self._characters += len(row[0])
         return len(rows) >= ROWS or self._characters >= _CHARACTERS
 
-    def __len__(self) -> int:
-        return len(self._rows)
+    def rest(self, _damage: InputError | None = None) -> Iterator[Any]:
+        """What is there, as the last batch."""
+        if self._rows:
+            yield self.take()
 
     def take(self) -> Any:  # noqa: ANN401 - a pyarrow.RecordBatch
         """The rows so far as a batch; begins anew."""

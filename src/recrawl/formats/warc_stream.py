@@ -18,18 +18,19 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 from recrawl.errors import require
-from recrawl.formats.captures import Report
-from recrawl.formats.warc_members import GZIP, member_end
+from recrawl.formats.arc_stream import DamageError, Source
+from recrawl.formats.captures import NO_SIZE, Report
+from recrawl.formats.warc_members import GZIP
+from recrawl.formats.warc_odd import LENGTH, VERSION, OddRecord, Unpacked
 from recrawl.formats.warc_payload import MAX_HEADERS
 
 PLAIN = b"WARC/"
 _ZSTD, _ZSTD_DICTIONARY, _LZ4 = b"\x28\xb5\x2f\xfd", b"\x5d\x2a\x4d\x18", b"\x04\x22\x4d\x18"
 _EXPANSION = {PLAIN: 1 << 20, GZIP: 1_032, _LZ4: 255, _ZSTD: 50_000}
 """How many bytes one stored byte can become at most; a plain record may end early, but not by any factor."""
-_VERSION = re.compile(rb"WARC/[01]\.\d{1,2}[ \t]*\r?\n")
 _BARE_NEWLINE = re.compile(rb"WARC/\S+[ \t]*\n")
 _HEADERS_END = re.compile(rb"\r?\n\r?\n")
-_LENGTH = re.compile(rb"\d{1,15}")
+_RECORD_END = re.compile(rb"(?:\r?\n){2}|\Z")
 _BLOCK = 1 << 20
 _OVERLAP = 16
 
@@ -107,12 +108,12 @@ def records(file: BinaryIO | Window, source: str, report: Report) -> Iterator[tu
 def record_at(file: BinaryIO | Window, offset: int) -> Any:  # noqa: ANN401 - fastwarc's record
     """The record at an offset, nothing if none begins there. It is good as long as the file is open."""
     walk = _Walk(file, "", Report())
-    if os.pread(file.fileno(), len(walk.magic), offset) != walk.magic:
+    if os.pread(file.fileno(), len(walk.magic), offset).upper() != walk.magic:
         return None
     try:
-        record = next(walk.iterator(offset, quirks=False), None)
-        if record is None or b"\n" in record.headers.get_bytes(b"WARC-Type", b"\n"):
-            record = next(walk.iterator(offset, quirks=walk.ends_lines_bare(offset)), None)
+        record = walk.first(offset)
+        if not 0 < record.content_length <= walk.longest and walk.wrong_length(record):
+            return None
     except OSError:
         return None
     return record
@@ -132,7 +133,7 @@ class _Walk:
     def run(self, start: int) -> Generator[tuple[Any, int], None, int | None]:
         """The records from ``start`` to the next damage; returns where to start again, nothing at the end."""
         at: int = start
-        length, begun = 0, False
+        before, length, begun, count = -1, 0, False, 0
         quirks, longest = self.ends_lines_bare(start), self.longest
         careful = self.magic == PLAIN  # a packed record ends with its frame
         try:
@@ -141,22 +142,21 @@ class _Walk:
                 if (careful or not length) and not quirks and self._is_misread(record, at):
                     return at
                 begun, self.lost = True, False
-                if not 0 < length <= longest and (wrong := self._wrong_length(record)):
+                if not 0 < length <= longest and (wrong := self.wrong_length(record)):
                     self._tell(wrong, at)
-                    return self._search(at, None)
-                yield record, at
+                    return self._search(at + 1)
                 if not length and _is_length(record):
-                    self._tell("fastwarc does not find the length of this record, so its block is passed over", at)
-                    return self._search(at, None)
+                    alone = self.magic == PLAIN or (before < at and self._starts(at))
+                    return (yield from self._odd(at) if alone else self._odd(start, passed=count))
+                before, count = at, count + 1
+                yield record, at
                 record.consume()
                 done = record.reader.tell()
                 if done < length:
                     self._tell(f"the record ends after {done} of its {length} bytes", at)
-                    return self._search(at, None)
+                    return self._search(at + 1)
         except OSError as error:
-            what = "what follows this record" if begun else "this"
-            self._tell(f"{what} cannot be read as WARC ({error})", at)
-            return self._search(at, length if begun else None)
+            return (yield from self._past(error, at, length if begun else None))
         if begun:
             self._tell_tail(at, length)
         elif not self.lost:
@@ -179,30 +179,95 @@ class _Walk:
         """A record with bare line ends among others is taken for one long line: it must be read again."""
         return b"\n" in record.headers.get_bytes(b"WARC-Type", b"\n") and self.ends_lines_bare(at)
 
-    def _wrong_length(self, record: Any) -> str:  # noqa: ANN401 - fastwarc's record
+    def wrong_length(self, record: Any) -> str:  # noqa: ANN401 - fastwarc's record
+        """What is wrong with the length that a record says it has; empty if nothing is."""
         given = record.headers.get_bytes(b"Content-Length")
         if given is None:
             return "the record has no Content-Length"
-        if record.content_length > self.longest or not _LENGTH.fullmatch(given.strip()):
+        if record.content_length > self.longest or not LENGTH.fullmatch(given.strip()):
             return f"the record cannot have a Content-Length of {given[:40].decode('latin-1')}"
         return ""
 
     def ends_lines_bare(self, start: int) -> bool:
         """Whether the record at ``start`` ends its lines without a carriage return, as some tools wrote."""
-        reader = {GZIP: "GzipReader", _ZSTD: "ZstdReader", _LZ4: "Lz4Reader"}.get(self.magic)
-        self.file.seek(start)
-        try:
-            stream = getattr(fastwarc().stream_io, reader)(self.file) if reader else self.file
-            return _BARE_NEWLINE.match(stream.read(64)) is not None
-        except OSError:
-            return False
+        return _BARE_NEWLINE.match(self._beginning(start)) is not None
 
-    def _search(self, at: int, length: int | None) -> int | None:
-        """Where the next record may begin after the one at ``at``, whose block has ``length`` bytes if known."""
-        position = at + 1
-        if self.magic == PLAIN and length is not None:
-            position = self._behind(at, length)
-        pattern = _VERSION if self.magic == PLAIN else re.compile(re.escape(self.magic))
+    def _beginning(self, start: int) -> bytes:
+        """The first bytes of what begins at ``start``, unpacked; none if they cannot be."""
+        try:
+            return bytes(self._unpacked(start).read(64))
+        except OSError:
+            return b""
+
+    def _unpacked(self, start: int) -> Any:  # noqa: ANN401 - the file, or one of fastwarc's streams
+        self.file.seek(start)
+        reader = {GZIP: "GzipReader", _ZSTD: "ZstdReader", _LZ4: "Lz4Reader"}.get(self.magic)
+        return getattr(fastwarc().stream_io, reader)(self.file) if reader else self.file
+
+    def _starts(self, at: int) -> bool:
+        """Whether a frame begins there."""
+        return os.pread(self.file.fileno(), len(self.magic), at).upper() == self.magic
+
+    # -- where fastwarc fails -------------------------------------------------------------------
+
+    def first(self, at: int) -> Any:  # noqa: ANN401 - fastwarc's record, or one of ours
+        """The record at a place, whoever can read it; raises ``OSError`` if nobody can."""
+        try:
+            record = next(self.iterator(at, quirks=False), None)
+            if record is None or b"\n" in record.headers.get_bytes(b"WARC-Type", b"\n"):
+                record = next(self.iterator(at, quirks=self.ends_lines_bare(at)), None)
+        except OSError:
+            record = None
+        if record is not None and (record.content_length or self.wrong_length(record) or not _is_length(record)):
+            return record
+        return OddRecord(self._source(at), fastwarc().WarcRecordType)
+
+    def _past(self, error: OSError, at: int, length: int | None) -> Generator[tuple[Any, int], None, int | None]:
+        """Go on where fastwarc gave up: behind the record at ``at``, or at that place if no ``length`` is known."""
+        place = at if length is None else self._next(at, length)
+        begins = self._beginning(place) if place is not None else b""
+        if place is not None and VERSION.match(begins) and not begins.startswith(PLAIN):
+            return (yield from self._odd(place))
+        self._tell(f"this cannot be read as WARC ({error})", at if place is None else place)
+        return self._search(at + 1 if place is None or length is None else place)
+
+    def _source(self, at: int) -> Source:
+        if self.magic in (PLAIN, GZIP):
+            return Source(self.file.fileno(), at)
+        return Unpacked(self.file.fileno(), self._unpacked(at))
+
+    def _odd(self, start: int, passed: int = 0) -> Generator[tuple[Any, int], None, int | None]:
+        """As :meth:`run`, without fastwarc. The first records, as many as ``passed``, are those given before."""
+        types, source = fastwarc().WarcRecordType, self._source(start)
+        framed, number = isinstance(source, Unpacked), 0
+        whole: tuple[int, int] | None = None
+        try:
+            while source.to_next_line():
+                at = start if framed else source.at
+                record = OddRecord(source, types)
+                if record.content_length > self.longest:
+                    raise DamageError(f"the record cannot have a Content-Length of {record.content_length}")
+                self.lost, number = False, number + 1
+                if number > passed:
+                    yield record, at
+                if missing := source.finish():
+                    done = record.content_length - missing
+                    raise DamageError(f"the record ends after {done} of its {record.content_length} bytes")
+                whole = at, record.content_length
+                if framed:
+                    self.lost = True  # a frame has no length: the next is searched, and not all that looks like one is
+                    return self._search(start + 1)
+        except OSError as damage:
+            at = start if framed else source.mark
+            if whole is not None and self.magic == PLAIN and self._next(*whole) is None:
+                at = whole[0]  # its length is wrong: what it swallowed is to be found
+            self._tell(str(damage), at)
+            return self._search(at + 1)
+        return None
+
+    def _search(self, position: int) -> int | None:
+        """Where the next record may begin, from ``position`` on."""
+        pattern = VERSION if self.magic == PLAIN else re.compile(re.escape(self.magic))
         while position < self.size:
             block = os.pread(self.file.fileno(), _BLOCK + _OVERLAP, position)
             found = pattern.search(block)
@@ -211,26 +276,34 @@ class _Walk:
             position += _BLOCK
         return None
 
-    def _behind(self, at: int, length: int) -> int:
-        """The end of a plain record if it ends where it says, else the end of its headers."""
-        headers = os.pread(self.file.fileno(), MAX_HEADERS + 4, at)
-        found = _HEADERS_END.search(headers)
-        if not found:
-            return at + 1
-        block = at + found.end()
-        ends = os.pread(self.file.fileno(), 4, block + length)
-        return block + length if ends.strip(b"\r\n") == b"" else block
+    def _next(self, at: int, length: int) -> int | None:
+        """Where the record at ``at`` ends, with the empty lines behind it; nothing if it does not end as it says.
+
+        Of zstd and lz4, whose frames cannot be measured, nothing is known.
+        """
+        if self.magic == PLAIN:
+            headers = _HEADERS_END.search(os.pread(self.file.fileno(), MAX_HEADERS + 4, at))
+            end = at + headers.end() + length if headers else at
+            found = _RECORD_END.match(os.pread(self.file.fileno(), 4, end)) if headers else None
+            return end + found.end() if found else None
+        if self.magic != GZIP or not self._starts(at):
+            return None
+        source = Source(self.file.fileno(), at)
+        try:
+            while source.line().strip():
+                pass
+            source.limit(length)
+            size = NO_SIZE if source.finish() else source.length_from(at)
+        except OSError:
+            size = NO_SIZE
+        return at + size if size != NO_SIZE else None
 
     def _tell_tail(self, at: int, length: int) -> None:
         """Fastwarc ends in silence where the last header block is cut: look whether something is left."""
-        end: int | None = None
-        if self.magic == PLAIN:
-            end = self._behind(at, length)
-        elif self.magic == GZIP and os.pread(self.file.fileno(), len(GZIP), at) == GZIP:
-            end = member_end(self.file.fileno(), at)
+        end = self._next(at, length)
         rest = os.pread(self.file.fileno(), _BLOCK, end) if end is not None else b""
-        if rest.strip(b"\r\n\0"):
-            self._tell("what follows the last record is cut or no record", end or at)
+        if end is not None and rest.strip(b"\r\n\0"):
+            self._tell("what follows the last record is cut or no record", end)
 
 
 def _is_length(record: Any) -> bool:  # noqa: ANN401 - fastwarc's record

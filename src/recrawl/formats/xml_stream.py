@@ -63,7 +63,7 @@ def tell(data: bytes, reader: XmlReader, source: str, limit: int) -> Stop:
         InputError: there is a document type.
     """
     pieces = unpacked(data, limit)
-    trimmed = len(data) - len(_trimmed(data))
+    passed = len(data) - len(trimmed(data))
     parser: expat.XMLParserType | None = None
     try:
         first = next(pieces, b"")
@@ -73,7 +73,7 @@ def tell(data: bytes, reader: XmlReader, source: str, limit: int) -> Stop:
     except (expat.ExpatError, zlib.error, ValueError, LookupError, Enough) as error:
         why = str(error)
     reached = max(parser.CurrentByteIndex, 0) if parser is not None else 0
-    return Stop(why, trimmed + reached)
+    return Stop(why, passed + reached)
 
 
 def _feed(parser: expat.XMLParserType, pieces: Iterator[bytes]) -> str:
@@ -128,7 +128,7 @@ def unpacked(data: bytes, limit: int) -> Iterator[bytes]:
     for piece in _inflated(data) if data.startswith(GZIP) else _cut(data):
         kept = piece[:left]
         if not begun:
-            kept = _trimmed(kept)
+            kept = trimmed(kept)
         begun |= bool(kept)
         if kept:
             yield kept
@@ -137,7 +137,8 @@ def unpacked(data: bytes, limit: int) -> Iterator[bytes]:
             raise Enough(f"it is longer than {limit} bytes")
 
 
-def _trimmed(data: bytes) -> bytes:
+def trimmed(data: bytes) -> bytes:
+    """Without the mark of UTF-8 and the blanks that come first."""
     return data if data.startswith(_WIDE) else data.removeprefix(_BOM).lstrip()
 
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from recrawl.errors import InputError
 from recrawl.formats import cdx, cdxj
-from recrawl.formats.captures import Report
+from recrawl.formats.captures import Report, and_rest
 from recrawl.formats.lines import BLOCK, Block, clean, read_blocks
 
 LINES_PER_BLOCK = 3_000
@@ -167,13 +167,17 @@ def _gathered(first: Block, blocks: Iterator[Block]) -> Iterator[Block]:
     A place in such a block is that of its first gzip block plus the bytes of text from there on.
     """
     held, weight = [first], len(first.raw)
-    for block in blocks:
-        if block.source != held[0].source or weight + len(block.raw) > BLOCK:
-            yield _joined(held)
-            held, weight = [], 0
-        held.append(block)
-        weight += len(block.raw)
-    yield _joined(held)
+
+    def full() -> Iterator[Block]:
+        nonlocal held, weight
+        for block in blocks:
+            if block.source != held[0].source or weight + len(block.raw) > BLOCK:
+                yield _joined(held)
+                held, weight = [], 0
+            held.append(block)
+            weight += len(block.raw)
+
+    return and_rest(full(), lambda _damage: [_joined(held)])
 
 
 def _joined(held: list[Block]) -> Block:
