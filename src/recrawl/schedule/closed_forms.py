@@ -150,10 +150,10 @@ LAWS: dict[str, Law] = {
 def table(law: Law) -> tuple[float, FloatArray]:
     """Log x as cubic pieces over ln y (over ln −ln(1−y) where pages drop out): where it begins, and one row a piece.
 
-    Beyond the ends the last piece goes on as a straight line: a power law, which every u is there.
+    Beyond the ends the last piece goes on as a straight line: a whole power, which every u is there.
     """
-    start, end = -46.0, float(np.log(_LONGEST)) if law.drops else 46.0
-    places = start + STEP * np.arange(int(np.ceil((end - start) / STEP)) + 1)
+    start, stop = -46.0, float(np.log(_LONGEST)) if law.drops else 46.0
+    places = start + STEP * np.arange(int(np.ceil((stop - start) / STEP)) + 1)
     y = -np.expm1(-np.exp(places)) if law.drops else np.exp(places)
     goal = np.exp(-np.exp(places)) if law.drops else y
     logs = _invert(law, y, goal)
@@ -165,7 +165,8 @@ def table(law: Law) -> tuple[float, FloatArray]:
         [first, slope[:-1], 3 * rise - 2 * slope[:-1] - slope[1:], slope[:-1] + slope[1:] - 2 * rise], axis=1
     )
     pieces[0, 2:] = pieces[-1, 2:] = 0.0
-    pieces[0, 1], pieces[-1, 1] = rise[0], rise[-1]
+    for end in (0,) if law.drops else (0, -1):
+        pieces[end, 1] = STEP / round(STEP / rise[end])
     return start, np.ascontiguousarray(pieces)
 
 

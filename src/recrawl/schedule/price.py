@@ -55,6 +55,9 @@ def allocate(asking: Asking, budget: float) -> Allocation:
     """Spend ``budget``, in units of cost per second, where it is worth most. O(pages · steps)."""
     if not budget >= 0:
         raise ConfigError(f"A budget of {budget} visits per second is not possible.", "Give a number of 0 or more.")
+    if isinstance(asking, KnownRates) and len(asking) > _BINNED and asking.unbounded and budget > 0:
+        price, rate = spend_by_bins(asking, budget)
+        return Allocation(price, rate, rate == 0, feasible=True)
     ends = asking.extremes()
     wanted = ends.limit > 0
     if np.isfinite(ends.most[wanted]).all() and _spent(asking, ends.most) <= budget:
@@ -82,8 +85,6 @@ def spread(n: int, some: int) -> IntArray:
 
 
 def _solve(asking: Asking, budget: float, ends: Extremes) -> tuple[float, FloatArray]:
-    if isinstance(asking, KnownRates) and not asking.bounded and len(asking) > _BINNED:
-        return spend_by_bins(asking, budget)
     if len(asking) <= _SAMPLE:
         return _exact(asking, budget, ends.typical)
     return _large(asking, budget, ends)

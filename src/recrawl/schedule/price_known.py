@@ -3,9 +3,9 @@ r"""Known rates: the price and the rates of ten million pages in about a second 
 At the price ν a page asks for f = λ/x(νρ) (``closed_forms``). So what all ask for, Σ cλ/x(νρ), depends on a page only
 through its pace ρ and its share cλ. One pass sorts the pages into bins of ρ that are a thousandth wide, by the bits of
 the number itself: exponent and ten bits of the mantissa. The price is found over the bins, each standing at its mean
-pace; one more pass gives the rates. The error of a bin is of second order, about 1e-7 of the budget; the rates are put
-right by a common factor, and the price by the slope of the demand. The optimum is flat, so the objective loses about
-the square of that.
+pace; one more pass, or two, gives the rates and puts the price right by the slope of the demand. The last
+hundred-thousandth of the budget is met by a common factor. The optimum is flat, so the objective loses about the square
+of that.
 
 Floors and ceilings make a page depend on more than ρ; then the general solver does it (``price.allocate``).
 """
@@ -25,6 +25,8 @@ from recrawl.schedule.price_roots import Extremes
 
 _KEPT_BITS = 42
 """Bits of a number's end that a bin does not look at: ten of 52 stay."""
+_NEAR, _MOST_PASSES = 3e-5, 4
+"""ln of spending over budget below which no further pass is made: one does for millions of pages, two for fewer."""
 _BLOCK = 65_536
 _HALF = 0.5
 _TWO = 2.0
@@ -66,6 +68,12 @@ class KnownRates:
         """Whether there is a floor or a ceiling."""
         return self.least > 0 or self.most < math.inf
 
+    @property
+    def unbounded(self) -> bool:
+        """Whether any budget can be spent: there is neither floor nor ceiling, and a page that wants visits."""
+        wants = bool(((self.rate > 0) & (self.importance > 0)).any())
+        return wants and not self.bounded and self.law.soonest == 0
+
     def extremes(self) -> Extremes:
         """Rates at an infinite price and at the price 0, and the price at which each page comes down to its floor."""
         pace = self.pace
@@ -75,7 +83,7 @@ class KnownRates:
             most = np.where(wanted, np.clip(soonest, self.least, self.most), self.least)
             at_floor = self.law.value(self.rate / self.least) if self.least > 0 else np.full(len(self), math.inf)
             limit = np.where(wanted, np.minimum(at_floor, 1.0 if self.law.drops else math.inf) / pace, 0.0)
-        typical = 1.0 / float(np.median(pace[wanted])) if wanted.any() else 1.0
+        typical = 1.0 / float(np.median(pace[wanted][:: 1 + len(self) // _BLOCK])) if wanted.any() else 1.0
         return Extremes(np.full(len(self), self.least), most, limit, typical)
 
     def rates(
@@ -101,18 +109,21 @@ class KnownRates:
 def spend_by_bins(known: KnownRates, budget: float) -> tuple[float, FloatArray]:
     """The price and rates that spend ``budget``, without floor or ceiling; the rates sum to it up to rounding.
 
-    O(pages + bins · steps). There must be pages that ask for something, and the budget be above 0 and, where rates
-    are bounded, below what all can use.
+    O(pages + bins · steps). For pages that are ``unbounded``, and a budget above 0.
     """
     rate, cost, law = known.rate, known.cost, known.law
     pace = known.pace
     share, mean = _bins(pace, cost, rate)
     log_price, elasticity = _price_of_bins(law, share, mean, budget)
-    price = math.exp(log_price)
     out = np.empty(len(rate))
-    spent = _rates_at(law, rate, pace, np.asarray(price), out, cost)
+    for _ in range(_MOST_PASSES):
+        spent = _rates_at(law, rate, pace, np.asarray(math.exp(log_price)), out, cost)
+        excess = math.log(spent / budget)
+        log_price += excess / elasticity
+        if abs(excess) < _NEAR:
+            break
     out *= budget / spent
-    return price * (spent / budget) ** (1.0 / elasticity), out
+    return math.exp(log_price), out
 
 
 def _price_of_bins(law: Law, share: FloatArray, mean: FloatArray, budget: float) -> tuple[float, float]:
@@ -146,7 +157,7 @@ def _price_of_bins(law: Law, share: FloatArray, mean: FloatArray, budget: float)
             low, below, above, stayed = middle, found, above * (_HALF if stayed > 0 else 1.0), 1
         else:
             high, above, below, stayed = middle, found, below * (_HALF if stayed < 0 else 1.0), -1
-    nearby = 1e-4
+    nearby = 1e-2
     rise = excess(low - nearby) - excess(low + nearby)
     return low, (rise / (_TWO * nearby) if math.isfinite(rise) and rise > 0 else 1.0)
 
