@@ -12,6 +12,7 @@ from recrawl.cli.verbs import TeachingCommand, new_app
 EXAMPLES = """
 recrawl experiment rates --data ../data
 recrawl experiment rates --data ../data/scholarly --repeats 3 --output reports/rates
+recrawl experiment crawl-time --crawls 100
 recrawl experiment policies --data ../data --only llvm,til --policy uniform --policy valued-archive
 """
 
@@ -101,3 +102,25 @@ def policies(  # noqa: PLR0913 - one argument an option
     names = [name.strip() for name in only.split(",") if name.strip()]
     rules = Rules(budget=0.0, tick=parse_duration(tick))
     run(data, output, Asked(policy or list(POLICIES), budget or BUDGETS, names, pages, rules, seed, repeats, jobs))
+
+
+@app.command("crawl-time", cls=TeachingCommand, epilog=EXAMPLES)
+def crawl_time(
+    output: OutputOption = Path("experiment-crawl-time"),
+    seed: SeedOption = 1,
+    *,
+    crawls: Annotated[int, typer.Option(min=5, help="Simulated crawls of each kind.")] = 60,
+    log: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A Heritrix crawl.log of a recorded crawl, earliest first. May be repeated."),
+    ] = None,
+) -> None:
+    """Foretell how long crawls take: Table 3 of paper 001 again.
+
+    Worlds of hosts are crawled again and again; sizes, rests, download times, failures and pages found on the way
+    differ as they do on the web. Before each crawl the heuristic of the paper, as printed and corrected, and recrawl's
+    own estimate say from the crawls before it how long it will take. With --log recorded crawls are foretold too.
+    """
+    from recrawl.cli.crawl_time_experiment import run
+
+    run(output, log or [], seed=seed, crawls=crawls)

@@ -57,14 +57,21 @@ def judge_kind(
         for _ in range(min(CRAWLS_OF_A_WORLD, crawls - len(judged))):
             record = crawl_world(world, len(past), rng, past=False)
             judged.append(
-                judge(kind.name, planned(world, record.given, DEFAULT_DELAY), past, record.seconds, rng, draws)
+                judge(kind.name, planned(world, record.given, DEFAULT_DELAY), past, record.seconds, rng, draws=draws)
             )
             progress()
     return judged
 
 
-def judge(  # noqa: PLR0913, PLR0917 - what is crawled, what is known, and what came of it
-    name: str, crawl: Crawl, past: Sequence[CrawlRecord], actual: float, rng: np.random.Generator, draws: int = DRAWS
+def judge(  # noqa: PLR0913 - what is crawled, what is known, and what came of it
+    name: str,
+    crawl: Crawl,
+    past: Sequence[CrawlRecord],
+    actual: float,
+    rng: np.random.Generator,
+    *,
+    draws: int = DRAWS,
+    limit: float = TIME_LIMIT,
 ) -> Judged:
     """What each method says of a crawl from the same past."""
     downloads = Downloads(
@@ -81,7 +88,7 @@ def judge(  # noqa: PLR0913, PLR0917 - what is crawled, what is known, and what 
         np.concatenate([record.found for record in past]),
         hosts,
     )
-    ours = forecast(crawl, learn_downloads(downloads, hosts, limit=TIME_LIMIT), rng, growth=growth, draws=draws)
+    ours = forecast(crawl, learn_downloads(downloads, hosts, limit=limit), rng, growth=growth, draws=draws)
     printed = estimate(domains, crawl.threads).seconds
     corrected = estimate(domains, crawl.threads, keep_delay=True).seconds
     return Judged(name, actual, printed, corrected, ours.seconds, ours.low, ours.high)

@@ -1,0 +1,129 @@
+"""Recorded crawls: what Heritrix's crawl.log files say of how long crawls took, and what was known before each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recrawl.errors import InputError
+from recrawl.formats.crawl_log import LogLine, parse_line
+from recrawl.formats.dates import w3c_time
+from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.plan.crawl_time import DEFAULT_DELAY
+from recrawl.plan.durations import Downloads
+from recrawl.plan.forecast import Crawl, Manners
+from recrawl.schedule.politeness import PolitenessRules
+from recrawl.simulate.crawl_time_trial import Judged, judge
+from recrawl.simulate.crawls import CrawlRecord
+from recrawl.urls import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ANSWERED = 1
+"""Statuses above this are answers of a web server; 1 is one of the DNS (conventions L3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    """One crawl as columns."""
+
+    host: IntArray
+    start: FloatArray
+    seconds: FloatArray
+    status: IntArray
+    seed: IntArray
+    """1 where the URL was given, 0 where it was found on the way."""
+    threads: int
+
+
+def judge_logs(files: Sequence[Path], name: str, rng: np.random.Generator) -> list[Judged]:
+    """Judge the estimates of every crawl from those before it; the first only teaches. Files in the order of time."""
+    names: dict[str, int] = {}
+    crawls = [_read(file, names) for file in files]
+    if len(crawls) <= 1:
+        raise InputError("One crawl alone cannot be foretold.", "Give the logs of two crawls or more, earliest first.")
+    hosts = len(names)
+    records = [_record(crawl, number, hosts) for number, crawl in enumerate(crawls)]
+    judged = []
+    for number in range(1, len(crawls)):
+        delay, heard = _delays(crawls[:number], hosts)
+        manners = Manners(PolitenessRules(0.0, 0.0, 0.0, np.inf))
+        crawl = Crawl(records[number].given, delay, crawls[number].threads, manners, ~heard)
+        judged.append(judge(name, crawl, records[:number], records[number].seconds, rng, limit=math.inf))
+    return judged
+
+
+def _read(file: Path, names: dict[str, int]) -> _Logged:
+    lines = list(_lines(file))
+    if not lines:
+        raise InputError("there is no download in it.", "Give a crawl.log of Heritrix.", source=str(file))
+    host = [names.setdefault(host_of(line.url) or "", len(names)) for line in lines]
+    return _Logged(
+        np.array(host, dtype=np.int64),
+        np.array([_began(line.timestamp) for line in lines]),
+        np.array([line.duration for line in lines]),
+        np.array([line.status for line in lines], dtype=np.int64),
+        np.array([line.hop_count == 0 for line in lines], dtype=np.int64),
+        max(len({line.worker for line in lines}), 1),
+    )
+
+
+def _began(stamp: str) -> float:
+    """Seconds since the epoch of 14 or 17 digits.
+
+    >>> _began("20240501100000250") - _began("20240501100000")
+    0.25
+    """
+    return (w3c_time(stamp[:14]) or 0.0) + int(stamp[14:17] or 0) / 1000
+
+
+def _lines(file: Path) -> Iterator[LogLine]:
+    """Attempts that took time; names and robots.txt are not pages."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(f"it cannot be read ({error.strerror}).", "Check the path.", source=str(file)) from error
+    for number, row in enumerate(text.splitlines(), start=1):
+        if not row.strip():
+            continue
+        try:
+            line = parse_line(row)
+        except InputError as error:
+            raise InputError(f"line {number}: {error.what}", "Give a crawl.log.", source=str(file)) from error
+        if line.url.startswith("http") and not math.isnan(line.duration) and not line.hops.endswith("P"):
+            yield line
+
+
+def _record(crawl: _Logged, number: int, hosts: int) -> CrawlRecord:
+    seeds = np.bincount(crawl.host, crawl.seed, hosts).astype(np.int64)
+    pages = np.bincount(crawl.host, minlength=hosts)
+    # A host that was only found on the way was given its first page by the link that led there.
+    given = np.where((seeds == 0) & (pages > 0), 1, seeds)
+    downloads = Downloads(crawl.host, np.full(len(crawl.host), number), crawl.seconds, crawl.status > ANSWERED)
+    took = float((crawl.start + crawl.seconds).max() - crawl.start.min())
+    return CrawlRecord(given, pages - given, downloads, took)
+
+
+def _delays(crawls: Sequence[_Logged], hosts: int) -> tuple[FloatArray, BoolArray]:
+    """The rest that each host usually got between an answer and the next request, and of which hosts that is known."""
+    host, rest = [], []
+    for crawl in crawls:
+        order = np.lexsort((crawl.start, crawl.host))
+        same = np.flatnonzero(np.diff(crawl.host[order]) == 0)
+        end = (crawl.start + crawl.seconds)[order]
+        host.append(crawl.host[order][same])
+        rest.append(np.maximum(crawl.start[order][same + 1] - end[same], 0.0))
+    of, rests = np.concatenate(host), np.concatenate(rest)
+    order = np.lexsort((rests, of))
+    first, behind = (np.searchsorted(of[order], np.arange(hosts), side) for side in ("left", "right"))
+    heard = behind > first
+    middle = np.minimum((first + behind) // 2, max(len(of) - 1, 0))
+    found = np.full(hosts, DEFAULT_DELAY)
+    found[heard] = rests[order][middle[heard]]
+    return found, heard
