@@ -108,12 +108,14 @@ class Clocks:
         self._time = replace(self._time, calendar=None)
         self._settle(Places(cluster, np.array(self._cluster_hosts, dtype=np.int64), self._time.born))
 
-    def relearn(self, looks: Looks, rates: FloatArray, calendar: FloatArray, until: float) -> FloatArray:
-        """Learn the calendar of the window before ``until`` and the ages anew, given the rates of the looks.
+    def relearn(
+        self, looks: Looks, rates: FloatArray, calendar: FloatArray, until: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Learn the calendar of the window before ``until`` and the ages anew; rates and calendar of the looks then.
 
-        ``calendar`` is what the calendar made of each gap so far, in seconds per second; returned is what it makes
-        of it now. Rates and factors are only known up to a factor between them: it is fixed here, such that the
-        calendar of each cluster is 1 on average, and so is the usual age.
+        ``rates`` are those believed of each page after the look, ``calendar`` what the calendar made of each gap so
+        far, in seconds per second. Rates and factors are only known up to a factor between them: it is fixed here,
+        such that the calendar of each cluster is 1 on average, and so is the usual age.
         """
         if Factor.CLUSTERS in self.factors and len(looks):
             begin = self._begin(until)
@@ -137,9 +139,10 @@ class Clocks:
             steps = self._tempo.age.table()
             self._tempo.age.clear()
             self._tempo.age.add(expected.pieces.step[0], steps, expected)
+            rates = rates * self._tempo.age.table().factor[self._tempo.age.usual]
             self._tempo.age.settle()
         self._time = self._tempo.time()
-        return calendar
+        return rates, calendar
 
     def fold(self, looks: Looks, rates: FloatArray, until: float) -> FloatArray:
         """Learn from a day of looks, the day that ends at ``until``; what the calendar makes of their gaps."""
@@ -154,8 +157,10 @@ class Clocks:
                 calendar.begin += old * BIN
                 calendar.changes = calendar.changes[:, old:].copy()
                 calendar.exposure = calendar.exposure[:, old:].copy()
-            calendar.reach(until)
-            self._time = self._tempo.time()
+                self._time = self._tempo.time()
+            if calendar.end < until + BIN:
+                calendar.reach(until + BIN)
+                self._time = self._tempo.time()
         expected = informative(self._time, looks, rates)
         if calendar is not None:
             calendar.add(self._time, expected)

@@ -27,6 +27,7 @@ from recrawl.schedule.believing import Beliefs
 from recrawl.schedule.clocks import Clocks
 from recrawl.schedule.columns import Columns
 from recrawl.schedule.ledger import Gaps, Ledger
+from recrawl.schedule.signals import Signals
 from recrawl.time import DAY
 
 _MORE_LOOKS = 1.25
@@ -35,7 +36,7 @@ _LONG_AGO = -(1 << 60)
 
 
 class Learning:
-    """The fold. Memory beside beliefs and clocks: 34 bytes a look, room to grow aside."""
+    """The fold. Memory beside beliefs and clocks: 42 bytes a look, room to grow aside."""
 
     def __init__(self, ledger: Ledger, start: Callable[[], tuple[Beliefs, Clocks]]) -> None:
         """``start`` makes the beliefs and clocks of no pages, told of no looks."""
@@ -43,8 +44,17 @@ class Learning:
         self._start = start
         real = np.float64
         self._log = Columns(
-            {"row": np.int64, "end": real, "seconds": real, "calendar": real, "changed": np.bool_, "folded": np.bool_}
+            {
+                "row": np.int64,
+                "end": real,
+                "seconds": real,
+                "calendar": real,
+                "rate": real,
+                "changed": np.bool_,
+                "folded": np.bool_,
+            }
         )
+        self.signals = Signals()
         self.latest = 0.0
         """Of the times of looks and of questions."""
         self._until = _LONG_AGO
@@ -53,6 +63,7 @@ class Learning:
 
     def _start_over(self) -> None:
         self.beliefs, self.clocks = self._start()
+        self.signals.forget()
         self._log["folded"][:] = False
         self._waiting = np.empty(0, np.int64)
         """Looks in the log of days that are not over; those before ``_taken`` were put there."""
@@ -73,6 +84,7 @@ class Learning:
             end=closed.end,
             seconds=closed.seconds,
             calendar=nothing,
+            rate=nothing,
             changed=closed.changed,
             folded=nothing,
         )
@@ -80,6 +92,11 @@ class Learning:
         self._late |= bool((day < self._folded_until).any())
         self._until = max(self._until, int(day.max()))
         self.latest = max(self.latest, float(closed.end.max()))
+
+    def hear(self, row: IntArray, time: FloatArray) -> None:
+        """Note signals of change. O(signals)."""
+        self.signals.hear(row, time)
+        self._late |= bool((np.floor(time / DAY) < self._folded_until).any())
 
     def catch_up(self, now: float) -> None:
         """Make beliefs and clocks those of ``now``: fold the days that are over, look ahead at the one that is not."""
@@ -122,8 +139,9 @@ class Learning:
         until = (day + 1) * DAY
         looks = self._looks(positions)
         positions = positions[self._canonical(positions)]
-        self._log["calendar"][positions] = self.clocks.fold(looks, self._rates_after(looks), until)
-        self.beliefs.update(looks.row, self.clocks.elapsed(looks.row, looks.start, looks.end), looks.changed)
+        rates = self._rates_after(looks)
+        self._log["rate"][positions], self._log["calendar"][positions] = rates, self.clocks.fold(looks, rates, until)
+        self._believe(looks)
         self._log["folded"][positions] = True
         self._looks_folded += len(looks)
         discovered = self._ledger.pages.discovered[self._by_discovery]
@@ -150,12 +168,14 @@ class Learning:
         self.clocks.regroup(self._ledger.pages, self._by_discovery, known)
         folded = np.flatnonzero(self._log["folded"])
         folded = folded[self._canonical(folded)]
-        looks, calendar = self._looks(folded), self._log["calendar"]
-        calendar[folded] = self.clocks.relearn(looks, self.beliefs.of(looks.row).mean(), calendar[folded], until)
+        looks, rate, calendar = self._looks(folded), self._log["rate"], self._log["calendar"]
+        rate[folded], calendar[folded] = self.clocks.relearn(looks, rate[folded], calendar[folded], until)
         passed = self.clocks.stretch(looks, calendar[folded])
         by_id = np.argsort(self._ledger.pages.id)
         pages = self._ledger.pages.take(by_id)
-        told = self._told(looks, passed, by_id)
+        self.signals.learn(looks, passed, self._ledger.pages.host)
+        silent = np.flatnonzero(~self.signals.explain(looks, self._ledger.pages.host[looks.row]))
+        told = self._told(looks.take(silent), passed[silent], by_id)
         self.beliefs.learn(told, pages, (pages.host, self.clocks.cluster[by_id]), by_id)
 
     def _look_ahead(self, positions: IntArray) -> None:
@@ -167,12 +187,16 @@ class Learning:
         fresh = rows[~np.isin(rows, moved)]
         self._undo.append((fresh, self.beliefs.copy_of(fresh)))
         looks = self._looks(positions)
-        passed = self.clocks.elapsed(looks.row, looks.start, looks.end)
         heads = np.flatnonzero(np.diff(looks.row, prepend=-1))
         nth = np.arange(len(looks)) - np.repeat(heads, np.diff(np.append(heads, len(looks))))
         for k in range(int(nth.max()) + 1):
-            at = np.flatnonzero(nth == k)
-            self.beliefs.update(looks.row[at], passed[at], looks.changed[at])
+            self._believe(looks.take(nth == k))
+
+    def _believe(self, looks: Looks) -> None:
+        """Fold looks into the beliefs, but not those whose change was signalled: beliefs are about the others."""
+        if self.signals.trusted():
+            looks = looks.take(~self.signals.explain(looks, self._ledger.pages.host[looks.row]))
+        self.beliefs.update(looks.row, self.clocks.elapsed(looks.row, looks.start, looks.end), looks.changed)
 
     def _put_back(self) -> None:
         for rows, held in self._undo:

@@ -8,11 +8,13 @@ the budget, turns that into a due time.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from recrawl.estimate.grid import JUMP
+from recrawl.estimate.point import PointBelief
 from recrawl.estimate.tempo_state import Factor
 from recrawl.model import Belief, FloatArray, IntArray, Pages, Visits
 from recrawl.schedule.believing import Beliefs, GammaBeliefs, GridBeliefs, PagePrior
@@ -20,15 +22,16 @@ from recrawl.schedule.clocks import USED, Clocks, Clusters, by_host
 from recrawl.schedule.due import Demand
 from recrawl.schedule.learning import Learning
 from recrawl.schedule.ledger import Ledger
-from recrawl.schedule.objectives import ARCHIVE, Objective
+from recrawl.schedule.objectives import ARCHIVE, Objective, basics_of
 from recrawl.schedule.paced import Paced
+from recrawl.schedule.paced_value import POWERS, paced_value
 from recrawl.schedule.price import Allocation, allocate
 from recrawl.schedule.reaching import time_to_reach
 from recrawl.time import DAY, HOUR
 
 
 class Valued:
-    """The policy of recrawl. Memory: about 230 bytes a page and 34 a look, room to grow aside.
+    """The policy of recrawl. Memory: about 230 bytes a page and 42 a look, room to grow aside.
 
     ``longest_interval`` is the floor against starvation: no page waits longer, whatever its value, and where pages
     are hopeless or the budget is too small it is all they get. ``prior`` replaces the priors that are otherwise
@@ -97,12 +100,23 @@ class Valued:
         """Note looks; they are learned from when somebody asks. O(1) a look."""
         self._learning.tell(self._ledger.tell(visits))
 
+    def signal(self, page: IntArray, time: FloatArray) -> None:
+        """Note that something outside said, at ``time``, that a page changed: a sitemap, a feed, a sibling.
+
+        ``time`` is when it was heard. A signal up to the last look at its page counts for nothing by then; one heard
+        again counts once. Signals move nothing until those of the host proved to carry information.
+        """
+        self._learning.hear(self._ledger.rows(page), np.asarray(time, dtype=np.float64))
+
     def fit(self, budget: float, now: float) -> None:
         """Solve the price for pages at the pace they have now. O(pages · steps)."""
         if not len(self._ledger):
             return
         rows = self._rows(self._ledger.pages.id, now)
-        self._allocation = allocate(self._demand(rows, np.full(len(rows), now)), budget)
+        pace = self._learning.clocks.pace(rows, np.full(len(rows), now))
+        demand, unit = self._demand(rows, pace, self._shortest * pace, self._longest * pace)
+        found = allocate(demand, budget)
+        self._allocation = replace(found, rate=found.rate * pace / unit)
 
     def due(self, page: IntArray, now: float) -> FloatArray:
         """When the value of a visit reaches the price, at the latest ``longest_interval`` after the last look.
@@ -117,13 +131,11 @@ class Valued:
         last = self._ledger.last_look[rows]
         interval = np.full(len(rows), self._longest)
         seen = np.flatnonzero(~np.isnan(last))
-
-        def worth(which: IntArray, elapsed: FloatArray) -> FloatArray:
-            return self._worth(rows[seen[which]], last[seen[which]], last[seen[which]] + elapsed)
-
-        ends = np.full(len(seen), self._shortest), np.full(len(seen), self._longest)
-        found = time_to_reach(worth, np.full(len(seen), price), *ends)
-        interval[seen] = np.minimum(found, self._longest)
+        pace = self._learning.clocks.pace
+        ages = pace(rows[seen], last[seen] + self._shortest) != pace(rows[seen], last[seen] + self._longest)
+        ages |= self._learning.signals.weight(self._ledger.pages.host[rows[seen]]) > 0
+        for which, wait in ((seen[ages], self._wait_ageing), (seen[~ages], self._wait)):
+            interval[which] = np.minimum(wait(rows[which], last[which], price), self._longest)
         return self._ledger.due_after(page, interval)
 
     def urgency(self, page: IntArray, now: float) -> FloatArray:
@@ -150,21 +162,84 @@ class Valued:
         self._learning.catch_up(now)
         return rows
 
+    def _wait(self, rows: IntArray, last: FloatArray, price: float) -> FloatArray:
+        """Seconds until a visit is worth the price, of pages whose pace stays; inf for never.
+
+        First the operational time it takes, then when that has passed.
+        """
+        clocks = self._learning.clocks
+        ends = [np.full(len(rows), end) for end in (self._shortest, self._longest)]
+        shortest, longest = (clocks.elapsed(rows, last, last + end) for end in ends)
+        demand, unit = self._demand(rows, clocks.pace(rows, last), shortest, longest)
+        found = demand.intervals(price) * unit
+        if clocks.time.is_wall():
+            return found
+
+        def passed(which: IntArray, elapsed: FloatArray) -> FloatArray:
+            return clocks.elapsed(rows[which], last[which], last[which] + elapsed)
+
+        return np.where(np.isinf(found), np.inf, time_to_reach(passed, found, *ends))
+
+    def _wait_ageing(self, rows: IntArray, last: FloatArray, price: float) -> FloatArray:
+        """Seconds until a visit is worth the price, of pages whose pace falls on the way; inf for never."""
+
+        def worth(which: IntArray, elapsed: FloatArray) -> FloatArray:
+            return self._worth(rows[which], last[which], last[which] + elapsed)
+
+        ends = (np.full(len(rows), end) for end in (self._shortest, self._longest))
+        return time_to_reach(worth, np.full(len(rows), price), *ends)
+
     def _paced(self, rows: IntArray, at: FloatArray) -> Belief:
         """What is believed of these pages, at the pace they have at ``at``."""
         return Paced(self._learning.beliefs.of(rows), self._learning.clocks.pace(rows, at))
 
-    def _demand(self, rows: IntArray, at: FloatArray) -> Demand:
-        pages = self._ledger.pages.take(rows)
-        return Demand(
-            self._objective, self._paced(rows, at), pages.importance, pages.cost, self._shortest, self._longest
-        )
+    def _demand(
+        self, rows: IntArray, pace: FloatArray, shortest: FloatArray, longest: FloatArray
+    ) -> tuple[Demand, FloatArray]:
+        """What these pages ask for, and its unit of time in operational seconds; the intervals are given in these.
+
+        The unit is 1 where it can be: a page of pace m that is visited f times in an operational second costs c·m·f
+        in a second, and its value is less by m for each time that the objective is a time.
+        """
+        pages, belief = self._ledger.pages, self._learning.beliefs.of(rows)
+        powers = {power for power, share in zip(POWERS, basics_of(self._objective) or (), strict=False) if share}
+        if len(powers) == 1:
+            weight = pages.importance[rows] * pace ** (1 - powers.pop())
+            cost = pages.cost[rows] * pace
+            return Demand(self._objective, belief, weight, cost, shortest, longest), np.ones(len(rows))
+        paced, ends = Paced(belief, pace), (shortest / pace, longest / pace)
+        return Demand(self._objective, paced, pages.importance[rows], pages.cost[rows], *ends), pace
 
     def _worth(self, rows: IntArray, last: FloatArray, at: FloatArray) -> FloatArray:
         """w·U/c of visits at ``at`` to pages last looked at at ``last``; 0 for those that were not."""
         clocks, pages = self._learning.clocks, self._ledger.pages
         since = np.where(np.isnan(last), at, np.minimum(last, at))
-        pace = clocks.pace(rows, at)
-        belief = Paced(self._learning.beliefs.of(rows), pace)
-        value = self._objective.value(belief, clocks.elapsed(rows, since, at) / pace)
+        passed, pace = clocks.elapsed(rows, since, at), clocks.pace(rows, at)
+        value = paced_value(self._objective, self._learning.beliefs.of(slice(None)), rows, passed, pace)
+        told = np.flatnonzero(self._learning.signals.weight(pages.host[rows]))
+        if len(told):
+            value[told] = self._value_told(rows[told], since[told], at[told], passed[told], pace[told], value[told])
         return pages.importance[rows] * value / pages.cost[rows]
+
+    def _value_told(  # noqa: PLR0913, PLR0917 - columns of the same pages
+        self,
+        rows: IntArray,
+        since: FloatArray,
+        at: FloatArray,
+        passed: FloatArray,
+        pace: FloatArray,
+        value: FloatArray,
+    ) -> FloatArray:
+        """U of visits to pages whose signals are trusted; ``value`` is U by what is believed of unsignalled changes.
+
+        The cheap form of algorithms §4 for any objective: the rate is that of all changes, and the time such that the
+        page is stale with the probability 1 − e^{−ℓ}.
+        """
+        signals, host = self._learning.signals, self._ledger.pages.host[rows]
+        belief = self._learning.beliefs.of(rows)
+        quiet = belief.mean() * pace
+        rate = quiet + signals.signalled_rate(rows, host)
+        stale = signals.weight(host) * signals.count(rows, since, at) - np.log(belief.survival(passed))
+        powers = [power for power, share in zip(POWERS, basics_of(self._objective) or (1,), strict=False) if share]
+        announced = self._objective.value(PointBelief(rate), stale / rate)
+        return np.maximum(value * (quiet / rate) ** max(powers), announced)
