@@ -1,0 +1,85 @@
+"""How fast policies can be simulated: contests of all pages at once, beside a replay of one event at a time.
+
+    uv run python benchmarks/simulate.py                          100,000 pages, 20 days
+    uv run python benchmarks/simulate.py --pages 10000 --policy uniform --policy valued-archive
+
+Two budgets: nine in ten pages visited at every tick, where what counts is visits a second (made, judged by the truth,
+scored and told to the policy; first visits count too), and one in thirty, where nearly all time goes into asking how
+urgent each page is: urgencies a second. The replay runs the same policy on a small web of the same kind through agenda
+and frontier, which also keep hosts' pauses and single due times. Seconds are those of the processor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+from recrawl.schedule.agenda import Agenda
+from recrawl.schedule.frontier import Frontier
+from recrawl.schedule.politeness import Politeness, PolitenessRules
+from recrawl.simulate.contest import Rules, compete
+from recrawl.simulate.contest_entries import entry
+from recrawl.simulate.contest_field import Field
+from recrawl.simulate.laws import Poisson
+from recrawl.simulate.replay import Replay
+from recrawl.simulate.sampling import Truth
+from recrawl.simulate.sites import synthetic_web
+from recrawl.time import DAY
+
+MANY, FEW = 0.9, 1 / 30
+
+
+def main() -> None:
+    """Print one line a policy."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=100_000)
+    parser.add_argument("--days", type=int, default=20)
+    parser.add_argument("--policy", action="append", help="name; may be repeated")
+    parser.add_argument(
+        "--replayed", type=int, default=300, help="pages of the web that is replayed one event at a time"
+    )
+    options = parser.parse_args()
+    field = population(options.pages, options.days)
+    print(f"{options.pages:,} pages, {options.days} days; replay: {options.replayed:,} pages")
+    print(f"{'policy':<20}{'visits/s':>14}{'urgencies/s':>14}{'replay visits/s':>17}{'ratio':>8}")
+    for name in options.policy or ["uniform", "nutch", "window", "historic-classes"]:
+        visits = _contest(field, name, MANY)[0]
+        urgencies = _contest(field, name, FEW)[1]
+        replayed = _replay(name, options.replayed, options.days)
+        print(f"{name:<20}{visits:>14,.0f}{urgencies:>14,.0f}{replayed:>17,.0f}{visits / replayed:>8,.0f}", flush=True)
+
+
+def population(pages: int, days: int) -> Field:
+    """Pages on hosts of a hundred, there from the start; log-normal rates around one change in 30 days."""
+    rng = np.random.default_rng(1)
+    rate = np.exp(rng.normal(np.log(1 / 30), 2.0, pages)) / DAY
+    changes = Poisson().times(np.minimum(rate, 5 / DAY), 0.0, days * DAY, rng)
+    host = np.arange(pages) // 100
+    truth = Truth(np.zeros(pages), np.full(pages, np.inf), changes, 0.0, days * DAY)
+    return Field.of("log-normal", truth, host=host, cluster=host)
+
+
+def _contest(field: Field, name: str, budget: float) -> tuple[float, float]:
+    """Visits and urgencies a second."""
+    policy = entry(name, field)
+    began = time.process_time()
+    result = compete(field, policy, Rules(budget), np.random.default_rng(1))
+    seconds = time.process_time() - began
+    return result.made / seconds, result.evaluations / seconds
+
+
+def _replay(name: str, pages: int, days: int) -> float:
+    """Visits a second, one event at a time."""
+    web = synthetic_web(pages=pages, start=1.79e9, days=days, seed=1)
+    field = Field.of("web", Truth.of_web(web), host=web.host)
+    agenda = Agenda(entry(name, field), budget=pages * MANY / DAY)
+    frontier = Frontier(Politeness(PolitenessRules(shortest=1.0, longest=1.0)))
+    began = time.process_time()
+    visits = Replay(web, agenda, frontier).run(web.start, web.end)
+    return len(visits) / (time.process_time() - began)
+
+
+if __name__ == "__main__":
+    main()
