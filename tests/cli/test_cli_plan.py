@@ -123,6 +123,14 @@ def test_requests_that_cannot_be_met_are_named_with_the_reason(run, known, plan)
     assert plan()["unmet"] == []
 
 
+def test_a_slow_host_makes_the_budget_buy_less(run, known, plan):
+    quick = ("--set", "schedule.budget=100")
+    slow = (*quick, "--set", "politeness.min_delay=4h", "--set", "politeness.max_delay=20h")
+    assert plan(*slow)["budgets"]["now"]["freshness"] < plan(*quick)["budgets"]["now"]["freshness"]
+    said = run("plan", "-w", known, *AT_END, "--capacity", "--freshness", "0.9", *slow).stdout
+    assert "The rests that hosts are given allow only" in said
+
+
 def test_the_printed_plan(run, known):
     said = run("plan", "-w", known, *AT_END, "--limit", "3", "--set", "schedule.budget=12").stdout
     assert "3 of 28 shown; --limit shows more." in said

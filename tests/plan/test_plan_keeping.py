@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError
 from recrawl.model import GammaBelief
-from recrawl.plan.keeping import budget_for, keep, keep_at_rates, keep_many, machines_for
+from recrawl.plan.keeping import Limits, budget_for, keep, keep_at_rates, keep_many, machines_for
 from recrawl.plan.slots import Turns, fill_slots
 from recrawl.schedule.due import Demand
 from recrawl.schedule.objectives import OBJECTIVES
@@ -77,6 +77,16 @@ def test_many_pages_of_a_kind_are_these_scaled():
     scaled = keep_many(demand, 30 / DAY, 120)
     for part in ("spending", "price", "freshness", "found", "happening", "recall", "hopeless"):
         assert getattr(scaled, part) == pytest.approx(getattr(thrice, part), rel=1e-3)
+
+
+def test_what_a_host_cannot_take_is_spent_elsewhere():
+    demand, host = demand_of(60), np.repeat([0, 1], 30)
+    free = Limits(host, np.array([math.inf, math.inf]))
+    assert keep(demand, 20 / DAY, free).freshness == pytest.approx(keep(demand, 20 / DAY).freshness, rel=1e-4)
+    tight = keep(demand, 20 / DAY, Limits(host, np.array([2 / DAY, math.inf])))
+    assert tight.freshness < keep(demand, 20 / DAY).freshness
+    assert tight.spending == pytest.approx(20 / DAY, rel=1e-3)
+    assert tight.price < keep(demand, 20 / DAY).price
 
 
 def test_machines_follow_from_the_goal():

@@ -10,11 +10,15 @@ import typer
 
 from recrawl.cli.plan_next import host_capacity, what_if
 from recrawl.cli.plan_outlook import Outlook
-from recrawl.plan.keeping import Machines, Measure, keep_many, machines_for
+from recrawl.plan.keeping import Limits, Machines, Measure, keep_many, machines_for
 from recrawl.time import DAY, format_duration
 
 SAMPLE = 20_000
 """Of more pages so many stand for all."""
+
+
+NOTICED = 0.002
+"""A goal missed by less is no news."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +33,22 @@ def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, threads: int,
     """Print what this budget does for pages of this kind, and what a goal takes. One machine spends the budget."""
     from recrawl.cli.tables import print_json, print_table
 
-    demand = outlook.demand
+    demand, limits = outlook.demand, outlook.limits
     if len(demand) > SAMPLE:
-        demand = demand.take(np.linspace(0, len(demand) - 1, SAMPLE).astype(np.int64))
+        some = np.linspace(0, len(demand) - 1, SAMPLE).astype(np.int64)
+        demand, limits = demand.take(some), Limits(limits.host[some], limits.most * SAMPLE / len(demand))
     asked = len(outlook.pages) if pages is None else pages
     busiest = busiest_visits(outlook, threads)
     machine = min(outlook.budget, busiest)
-    kept = keep_many(demand, machine, asked)
+    kept = keep_many(demand, machine, asked, limits)
     share = goal.share if goal.share is not None else _round_up(kept.measure(goal.measure))
     reach = machines_for(demand, share, goal.measure, machine, asked) if machine > 0 else None
     hosts = host_capacity(outlook, what_if(outlook).rate, threads)
     if json_output:
         facts = {"pages": asked, "budget_per_day": outlook.budget * DAY, "threads_visits_per_day": busiest * DAY}
-        limits = {"hosts_visits_per_day": hosts.largest_budget * DAY, "round_seconds": hosts.round_seconds}
+        bounds = {"hosts_visits_per_day": hosts.largest_budget * DAY, "round_seconds": hosts.round_seconds}
         wanted = {"measure": goal.measure, "share": share, "reached": None if reach is None else asdict(reach)}
-        print_json({**facts, **limits, "kept": asdict(kept), "goal": wanted})
+        print_json({**facts, **bounds, "kept": asdict(kept), "goal": wanted})
         return
     scaled = asked / len(outlook.pages)
     rows = [
@@ -65,6 +70,12 @@ def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, threads: int,
         print_table(("", ""), rows[:3])
         typer.echo(f"One visit to each page in {least} alone takes {needed:,.1f} visits a day: more than there are.")
     typer.echo(_sentence(goal.measure, share, asked, reach))
+    if reach is not None:
+        bound = keep_many(demand, reach.spending * 1.001, asked, limits).measure(goal.measure)
+        if bound < share - NOTICED:
+            typer.echo(
+                f"The rests that hosts are given allow only {bound:.1%} for it: pages on slow hosts stay behind."
+            )
 
 
 def busiest_visits(outlook: Outlook, threads: int) -> float:

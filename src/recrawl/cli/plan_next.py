@@ -35,17 +35,18 @@ class WhatIf:
     now: Kept
     more: Kept
     rate: FloatArray
-    """Visits per second of each page at the budget there is."""
+    """Visits per second that each page asks for at the budget there is, whatever its host allows."""
 
 
 def what_if(outlook: Outlook) -> WhatIf:
-    """The three budgets, spent as the policy spends them."""
+    """The three budgets, spent as the policy spends them; what a host cannot take goes to others."""
     from recrawl.schedule.price import allocate
     from recrawl.schedule.valued import Valued
 
     budgets = [outlook.budget * factor for factor in (1.0 - STEP, 1.0, 1.0 + STEP)]
     if isinstance(outlook.policy, Valued):
-        less, now, more = (keep(outlook.demand, budget) for budget in budgets)
+        limits = outlook.limits
+        less, now, more = (keep(outlook.demand, budget, limits) for budget in budgets)
         return WhatIf(less, now, more, allocate(outlook.demand, outlook.budget).rate)
     evenly = [np.full(len(outlook.pages), budget / float(outlook.pages.cost.sum())) for budget in budgets]
     less, now, more = (keep_at_rates(outlook.demand, rate) for rate in evenly)

@@ -14,6 +14,7 @@ from recrawl.errors import InputError
 from recrawl.model import ANSWERED, FloatArray, IntArray, Pages
 from recrawl.plan.durations import Downloads, DownloadTimes, learn_downloads
 from recrawl.plan.forecast import Manners
+from recrawl.plan.keeping import Limits
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.due import Demand
 from recrawl.schedule.objectives import OBJECTIVES
@@ -83,6 +84,11 @@ class Outlook:
     def host(self) -> IntArray:
         """Row of each page's host."""
         return self.hosts.rows(self.pages.host)
+
+    @property
+    def limits(self) -> Limits:
+        """What politeness lets each host take."""
+        return Limits(self.host, 1.0 / np.maximum(self.hosts.pause + self.hosts.times.mean(), 1e-9))
 
 
 def look_ahead(store: Store, settings: Settings, now: float) -> Outlook:

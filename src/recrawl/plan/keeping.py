@@ -15,9 +15,10 @@ from typing import Literal
 import numpy as np
 
 from recrawl.errors import ConfigError
-from recrawl.model import FloatArray
+from recrawl.model import FloatArray, IntArray
 from recrawl.schedule.due import Demand
-from recrawl.schedule.price import allocate
+from recrawl.schedule.host_prices import HostAllocation, allocate_by_host
+from recrawl.schedule.price import Allocation, allocate
 
 Measure = Literal["freshness", "recall"]
 _FOREVER = 1e12
@@ -50,9 +51,25 @@ class Kept:
         return self.freshness if which == "freshness" else self.recall
 
 
-def keep(demand: Demand, budget: float) -> Kept:
-    """What a budget, in units of cost per second, keeps. O(pages · steps)."""
-    spent = allocate(demand, budget)
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What politeness lets each host take."""
+
+    host: IntArray
+    """Row of each page's host."""
+    most: FloatArray
+    """Cost per second of each host."""
+
+
+def keep(demand: Demand, budget: float, limits: Limits | None = None) -> Kept:
+    """What a budget, in units of cost per second, keeps. O(pages · steps).
+
+    With limits, what a host cannot take is spent elsewhere.
+    """
+    if limits is None:
+        spent: Allocation | HostAllocation = allocate(demand, budget)
+    else:
+        spent = allocate_by_host(demand, limits.host, limits.most, budget)
     return _kept(demand, spent.rate, spent.price, int(spent.hopeless.sum()), feasible=spent.feasible)
 
 
@@ -61,10 +78,13 @@ def keep_at_price(demand: Demand, price: float) -> Kept:
     return _kept(demand, demand.rates(price), price, 0, feasible=True)
 
 
-def keep_many(demand: Demand, budget: float, pages: float) -> Kept:
-    """What a budget keeps of ``pages`` pages of which these are a sample; visits and changes are those of all."""
+def keep_many(demand: Demand, budget: float, pages: float, limits: Limits | None = None) -> Kept:
+    """What a budget keeps of ``pages`` pages of which these are a sample, on more such hosts, not on larger ones.
+
+    Visits and changes are those of all.
+    """
     scale = pages / len(demand)
-    sample = keep(demand, budget / scale)
+    sample = keep(demand, budget / scale, limits)
     return Kept(
         sample.spending * scale, sample.price, sample.freshness, sample.found * scale, sample.happening * scale,
         sample.recall, round(sample.hopeless * scale), sample.feasible,
