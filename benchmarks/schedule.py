@@ -6,7 +6,8 @@
 
 The population is that of algorithms §3: log-normal rates around one change in 30 days, half of their variance between
 hosts of 100 pages, log-normal importance, 0.03 visits a page and day. Plain ways run on fewer pages where they would
-take minutes; their time is then scaled up. Times are seconds of one processor and, in brackets, of the clock on the wall.
+take minutes; their time is then scaled up. Times are seconds of one processor and, in brackets, of the clock on the
+wall.
 """
 
 from __future__ import annotations
