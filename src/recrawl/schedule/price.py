@@ -12,8 +12,8 @@ often as its law says (``price_known.KnownRates``). Σ cost_i/τ_i(ν) falls wit
    both sides of the jump, each of which is optimal at its own budget.
 
 Of more than 200,000 pages a sample finds the price to about a hundredth first. Then all of them are asked, two or three
-times, until they spend the budget to a millionth; what is left is put right by a common factor on the rates that are
-not at a bound. The optimum is flat, so the objective loses the square of that.
+times, until they spend the budget to a hundred-thousandth; what is left is put right by a common factor on the rates
+that are not at a bound. The optimum is flat, so the objective loses the square of that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SAMPLE = 200_000
 """Up to as many pages are solved exactly; of more, half as many are sampled."""
 _BINNED = 20_000
 """From as many pages of known rates on, single pages no longer make jumps that matter."""
-_NEAR = 1e-6
+_NEAR = 1e-5
 """ln of spending over budget at which the search over all of many pages ends."""
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
