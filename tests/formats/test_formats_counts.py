@@ -35,7 +35,6 @@ BY_HAND = {
     "url/crawler-commons__crawler-commons/invalidUrls.csv": "a list in which nothing is a URL",
     "url/crawler-commons__crawler-commons/url-resolve.csv": "tables of tests, not lists: the first field of a line",
     "url/crawler-commons__crawler-commons/weirdToNormalizedUrls.csv": "the same",
-    "gzip/scrapy__scrapy/feed-sample1.zip": "a ZIP, but no WACZ",
     "wacz/webrecorder__pywb/invalid_example_1.wacz": "a WACZ without a WARC file",
     "warc/chatnoir-eu__chatnoir-resiliparse/block-sized-records.warc.lz4": "as its .gz",
     "warc/chatnoir-eu__chatnoir-resiliparse/warcfile.warc.lz4": "as its .gz",

@@ -18,7 +18,7 @@ from recrawl.errors import InputError, require
 from recrawl.formats.captures import Report
 from recrawl.formats.cdx_columns import Spans, cut, to_captures
 from recrawl.formats.cdx_text import archived, capture_texts, write_sorted
-from recrawl.formats.lines import Block, not_empty, read_blocks, whole_lines
+from recrawl.formats.lines import NO_CAPTURES, Block, not_empty, read_blocks, whole_lines
 
 HEADER = " CDX N b a m s k r M S V g"
 """The first line of what we write: eleven fields. The space before CDX says what separates them."""
@@ -51,7 +51,7 @@ def read_cdx(stream: BinaryIO, source: str, report: Report) -> Iterator[Any]:
     A line with another number of fields is reported and left out. A file without a first line that names its
     fields is read by their number (9, 10, 11, 14 or 16); anything else cannot be CDX.
     """
-    blocks = not_empty(read_blocks(stream, source, report), source, report)
+    blocks = not_empty(read_blocks(stream, source, report), report)
     yield from captures_of_blocks(blocks, report)
 
 
@@ -68,10 +68,10 @@ def captures_of_blocks(
         if layout is None:
             layout = _first_layout(block, otherwise)
         for part, named in _sections(block, layout):
-            layout, lines = named, True
+            layout, lines = named, lines or not part.text.isspace()
             yield from whole_lines(part, partial(_captures, layout=named, report=report), report)
     if layout is not None and not lines:
-        report.skip("an index without captures")
+        report.skip(NO_CAPTURES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def read_cdxj(stream: BinaryIO, source: str, report: Report) -> Iterator[Any]:
     Numbers may be written as numbers or as texts. Lines that begin with ``!`` describe the file and are passed over.
     Where a line gives no URL, one is made of its key.
     """
-    yield from captures_of_blocks(not_empty(read_blocks(stream, source, report), source, report), report)
+    yield from captures_of_blocks(not_empty(read_blocks(stream, source, report), report), report)
 
 
 def captures_of_blocks(blocks: Iterable[Block], report: Report) -> Iterator[Any]:

@@ -25,6 +25,8 @@ BLOCK = 1 << 22
 """Bytes of text in a block: some 20,000 lines of an index."""
 LONGEST_LINE = 1 << 20
 """A longer line is no line of an index; it is reported and passed over without being held."""
+NO_CAPTURES = "an index without captures"
+"""Why a whole file is passed over."""
 _GZIP = b"\x1f\x8b"
 _BOM = codecs.BOM_UTF8
 
@@ -102,15 +104,15 @@ def blocks_of(
         yield _block(rest + b"\n", position, source)
 
 
-def not_empty(blocks: Iterable[Block], source: str, report: Report) -> Iterator[Block]:
-    """The blocks; that there is nothing in them is told."""
+def not_empty(blocks: Iterable[Block], report: Report) -> Iterator[Block]:
+    """The blocks of an index from the first that is not empty; that there is none is counted."""
     empty = True
     for block in blocks:
         if not empty or block.text.strip():
             empty = False
             yield block
     if empty and not report.bad:
-        report.broken("the file is empty", source=source, position=0)
+        report.skip(NO_CAPTURES)
 
 
 def whole_lines(block: Block, convert: Callable[[Block], Any], report: Report) -> Iterator[Any]:
