@@ -124,3 +124,19 @@ def crawl_time(
     from recrawl.cli.crawl_time_experiment import run
 
     run(output, log or [], seed=seed, crawls=crawls)
+
+
+@app.command(cls=TeachingCommand, epilog=EXAMPLES)
+def datamonitor(
+    data: DataOption,
+    output: OutputOption = Path("experiment-datamonitor"),
+    seed: SeedOption = 1,
+) -> None:
+    """Recall and precision of adaptive rescheduling on documents and data sources (datamonitor, figures 4 to 6).
+
+    Three years of each document, visited whenever a strategy says so, by classes of change rate. The paper prints
+    pictures and no numbers; what it reads off them stands beside what is so here.
+    """
+    from recrawl.cli.datamonitor_experiment import run
+
+    run(data, output, seed=seed)

@@ -45,6 +45,8 @@ class Rules:
     """Visits to one host at a tick, at most; ``None`` for no limit."""
     fit_every: float = 90 * DAY
     """Seconds between two fits, at most."""
+    whenever_due: bool = False
+    """Visit every page that is due, as a crawler without a budget does; policies are told the budget all the same."""
     scored_from: float = 0.25
     """Share of the record that is not scored, because policies are learning."""
 
@@ -117,6 +119,9 @@ class _Contest:
         budget = self._rules.budget * len(self._rows) / DAY
         if len(self._rows) and self._fits.is_time(now, self._found):
             self._policy.fit(budget, now)
+        if self._rules.whenever_due:
+            self._visit(candidates, candidates[self._policy.urgency(candidates, now) >= 1.0], now)
+            return
         self._carry += budget * self._rules.tick
         quota = int(self._carry + 1e-9)
         self._carry -= quota

@@ -1,0 +1,173 @@
+"""``recrawl experiment datamonitor``: recall and precision of adaptive rescheduling, figures 4 to 6 of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from recrawl.errors import InputError
+
+if TYPE_CHECKING:
+    from recrawl.show.experiments import Panel
+    from recrawl.simulate.datamonitor_trial import Outcome
+
+_SHOWN = ("all", "7d > λ > 2d", "6m > λ > 4m")
+"""The classes of figures 4, 5 and 6."""
+
+
+def run(data: Path, output: Path, *, seed: int) -> None:
+    """Try all strategies on each data set; write datamonitor.csv, datamonitor.md and a picture a data set."""
+    import numpy as np
+
+    from recrawl.cli.datasets import collections, find_datasets
+    from recrawl.show.experiments import draw_panels, write_csv
+    from recrawl.simulate.datamonitor_trial import STRATEGIES, documents, try_strategy
+
+    output.mkdir(parents=True, exist_ok=True)
+    found: dict[str, list[Outcome]] = {}
+    pictures = []
+    for folder in find_datasets(data):
+        rng = np.random.default_rng(seed)
+        try:
+            drawn = documents(collections(folder), rng)
+        except ValueError as error:
+            raise InputError(str(error), "Take a data set with longer records.", source=str(folder)) from None
+        found[folder.name] = [one for name in STRATEGIES for one in try_strategy(drawn, name, rng)]
+        pictures.append(output / f"datamonitor-{folder.name}.png")
+        draw_panels(
+            pictures[-1],
+            _panels(found[folder.name]),
+            x_label="year of the record",
+            y_label="share",
+            title=f"Recall and precision of adaptive rescheduling: {folder.name}",
+        )
+    write_csv(output / "datamonitor.csv", _columns(found))
+    text = _report(found)
+    (output / "datamonitor.md").write_text(text, encoding="utf-8")
+    typer.echo(text)
+    typer.echo(f"Written: {', '.join(map(str, [output / 'datamonitor.md', output / 'datamonitor.csv', *pictures]))}")
+
+
+def _columns(found: dict[str, list[Outcome]]) -> dict[str, list[object]]:
+    rows: list[dict[str, object]] = [
+        {
+            "data": data,
+            "class": one.kind,
+            "strategy": one.strategy,
+            "year": one.year or "all",
+            "documents": one.documents,
+            "changes": one.changes,
+            "downloads": one.downloads,
+            "observed": one.observed,
+            **{f"recall{end}": value for end, value in zip(("", "_low", "_high"), one.recall, strict=True)},
+            **{f"precision{end}": value for end, value in zip(("", "_low", "_high"), one.precision, strict=True)},
+        }
+        for data, outcomes in found.items()
+        for one in outcomes
+    ]
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def _report(found: dict[str, list[Outcome]]) -> str:
+    """A section a data set: recall and precision by class, then what the paper says beside what is so here."""
+    from recrawl.show.experiments import markdown_table
+    from recrawl.simulate.datamonitor_trial import ALL, CLASSES, STRATEGIES
+
+    parts = []
+    for data, outcomes in found.items():
+        at = {(one.strategy, one.kind): one for one in outcomes if one.year == 0}
+        kinds = [kind for kind in (ALL, *CLASSES) if at[STRATEGIES[0], kind].documents]
+        counts = ["documents", *(f"{at[STRATEGIES[0], kind].documents:,}" for kind in kinds)]
+        rows = [
+            [name, *(f"{at[name, kind].recall.mean:.3f} / {at[name, kind].precision.mean:.3f}" for kind in kinds)]
+            for name in STRATEGIES
+        ]
+        parts += [
+            f"## {data}",
+            "Recall / precision over three years, by mean time between changes (Table 2).",
+            markdown_table(["strategy", *kinds], [*rows, counts]),
+            "What the paper reads off its figures (which print no numbers), and what is so here.",
+            markdown_table(["the paper", "here", "figures here"], _claims(outcomes)),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _claims(outcomes: Sequence[Outcome]) -> list[list[str]]:
+    """Each claim of §4.3 with a verdict and the numbers it rests on."""
+    at = {(one.strategy, one.kind, one.year): one for one in outcomes}
+
+    def recall(name: str, kind: str = "all") -> float:
+        return at[name, kind, 0].recall.mean
+
+    def precision(name: str, kind: str = "all", year: int = 0) -> float:
+        return at[name, kind, year].precision.mean
+
+    adaptive = ("fix", "dyn", "window", "state-1", "state-2")
+    everyone = (*adaptive, "week")
+    steps, chains = ("fix", "dyn"), ("state-1", "state-2")
+    hot, cold = _SHOWN[1:]
+    later = [name for name in adaptive if precision(name, year=3) > precision(name, year=1)]
+    claims = [
+        ("Fig. 4: week has the best recall", max(everyone, key=recall) == "week", [("week", recall("week"))]),
+        ("Fig. 4: week has the worst precision", min(everyone, key=precision) == "week", [("week", precision("week"))]),
+        (
+            "Fig. 4: state-1 and state-2 are second in recall",
+            min(map(recall, chains)) > max(map(recall, (*steps, "window"))),
+            [(name, recall(name)) for name in (*chains, *steps)],
+        ),
+        (
+            "Fig. 4: window trades recall for precision",
+            min(adaptive, key=recall) == "window" and max(adaptive, key=precision) == "window",
+            [("recall", recall("window")), ("precision", precision("window"))],
+        ),
+        (
+            "Fig. 4: precision grows over the years",
+            len(later) == len(adaptive),
+            [(name, precision(name, year=3) - precision(name, year=1)) for name in adaptive],
+        ),
+        (
+            "Fig. 5: state-1 and state-2 are close to gold",
+            all(abs(recall(name, hot) - recall("gold", hot)) < _CLOSE for name in chains),
+            [(name, recall(name, hot)) for name in (*chains, "gold")],
+        ),
+        (
+            "Fig. 6: window is close to gold",
+            abs(recall("window", cold) - recall("gold", cold)) < _CLOSE,
+            [(name, recall(name, cold)) for name in ("window", "gold")],
+        ),
+        (
+            "Fig. 6: state-1 and state-2 have better recall and worse precision than fix and dyn",
+            min(recall(name, cold) for name in chains) > max(recall(name, cold) for name in steps)
+            and max(precision(name, cold) for name in chains) < min(precision(name, cold) for name in steps),
+            [(name, recall(name, cold)) for name in (*chains, *steps)],
+        ),
+    ]
+    return [
+        [claim, "yes" if holds else "no", ", ".join(f"{name} {value:.3f}" for name, value in figures)]
+        for claim, holds, figures in claims
+    ]
+
+
+_CLOSE = 0.1
+"""What counts as close, of a share."""
+
+
+def _panels(outcomes: Sequence[Outcome]) -> list[Panel]:
+    """Recall and precision by year, for the classes of the figures."""
+    from recrawl.show.experiments import Line, Panel
+    from recrawl.simulate.datamonitor_trial import STRATEGIES, YEARS
+
+    years = range(1, YEARS + 1)
+    at = {(one.strategy, one.kind, one.year): one for one in outcomes}
+    panels = []
+    for kind in _SHOWN:
+        for metric in ("recall", "precision"):
+            lines = []
+            for name in STRATEGIES:
+                means, lows, highs = zip(*(getattr(at[name, kind, year], metric) for year in years), strict=True)
+                lines.append(Line(name, [float(year) for year in years], means, lows, highs, ours=name == "gold"))
+            panels.append(Panel(f"{metric}, {kind}", lines))
+    return panels
