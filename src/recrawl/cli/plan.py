@@ -108,15 +108,14 @@ def plan(  # noqa: PLR0913 - one argument an option
 def _tell_next(store: Store, outlook: Outlook, host: str | None, limit: int, *, json_output: bool) -> None:
     import numpy as np
 
-    from recrawl.cli.knowledge import Span, host_id, learn
+    from recrawl.cli.knowledge import host_id
     from recrawl.cli.plan_next import cannot_be_met, chosen, next_pages, what_if
     from recrawl.cli.tables import print_json, rows_of
     from recrawl.time import DAY
 
     wanted = np.flatnonzero(chosen(outlook, host_id(store, host)))
     order = wanted[np.lexsort((outlook.pages.id[wanted], outlook.due[wanted]))]
-    known = learn(store, Span(until=outlook.now))
-    columns = next_pages(store, outlook, known, order[:limit])
+    columns = next_pages(store, outlook, order[:limit])
     buys = what_if(outlook)
     unmet = cannot_be_met(outlook, buys)
     if json_output:
@@ -177,7 +176,7 @@ def _print_budget(outlook: Outlook, buys: WhatIf, unmet: list[Unmet]) -> None:
 
     print_table(
         ("budget", "visits a day", "pages current", "changes found a day", "price of a visit"),
-        what_if_rows(buys, outlook.budget),
+        what_if_rows(buys, outlook.budget, outlook.settings.schedule.objective),
         right=("visits a day", "pages current", "changes found a day", "price of a visit"),
     )
     if buys.now.hopeless:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import typer
 
-from recrawl.cli.plan_next import host_capacity, what_if
+from recrawl.cli.plan_next import host_capacity, shown_price, what_if
 from recrawl.cli.plan_outlook import Outlook
 from recrawl.plan.keeping import Limits, Machines, Measure, keep_many, machines_for
 from recrawl.time import DAY, format_duration
@@ -60,7 +60,7 @@ def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, threads: int,
         ),
         ("keeps current", f"{kept.freshness:.1%} of the pages"),
         ("finds", f"{kept.found * DAY:,.1f} of {kept.happening * DAY:,.1f} changes a day ({kept.recall:.1%})"),
-        ("price of a visit", format_duration(kept.price)),
+        ("price of a visit", shown_price(kept.price, outlook.settings.schedule.objective)),
     ]
     if kept.feasible:
         print_table(("", ""), rows)

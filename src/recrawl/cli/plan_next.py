@@ -16,13 +16,14 @@ from recrawl.plan.keeping import Kept, keep, keep_at_rates
 from recrawl.time import DAY, format_duration
 
 if TYPE_CHECKING:
-    from recrawl.cli.knowledge import Knowledge
     from recrawl.store.base import Store
 
 Columns = dict[str, list[Any]]
 STEP = 0.1
 """How much more or less budget is tried."""
 NEARLY = 1.0 - 1e-6
+IN_SECONDS = ("archive", "freshness", "harmonic")
+"""Objectives whose value is time during which a copy is right."""
 UNNAMED = 5
 """Hosts that are named at most."""
 
@@ -53,12 +54,12 @@ def what_if(outlook: Outlook) -> WhatIf:
     return WhatIf(less, now, more, evenly[1])
 
 
-def next_pages(store: Store, outlook: Outlook, known: Knowledge, rows: IntArray) -> Columns:
+def next_pages(store: Store, outlook: Outlook, rows: IntArray) -> Columns:
     """The pages at these rows: when, and why."""
     ids = outlook.pages.id[rows]
     last, due = outlook.last_look[rows], outlook.due[rows]
     urgency = outlook.policy.urgency(ids, outlook.now)
-    words, changed = _beliefs(known, ids, outlook.now)
+    words, changed = _beliefs(outlook, rows)
     price = outlook.policy.price
     return {
         "url": store.urls(ids),
@@ -74,21 +75,15 @@ def next_pages(store: Store, outlook: Outlook, known: Knowledge, rows: IntArray)
     }
 
 
-def _beliefs(known: Knowledge, page: IntArray, now: float) -> tuple[list[str], list[float]]:
-    """What is believed of each page in words, and the probability that it has changed; nothing of pages never seen."""
-    words, changed = ["never seen"] * len(page), [math.nan] * len(page)
-    place = np.minimum(np.searchsorted(known.histories.page, page), max(len(known.histories) - 1, 0))
-    if not len(known.histories):
-        return words, changed
-    seen = np.flatnonzero(known.histories.page[place] == page)
-    belief = known.belief.take(place[seen])
-    elapsed = np.maximum(now - known.histories.last_visit[place[seen]], 0.0)
+def _beliefs(outlook: Outlook, rows: IntArray) -> tuple[list[str], list[float]]:
+    """What the policy believes of each page in words, at the pace it has now, and that it has changed since seen."""
+    belief = outlook.demand.belief.take(rows)
     with np.errstate(divide="ignore"):
         every, longest, shortest = (1.0 / belief.quantile(q) for q in (0.5, 0.05, 0.95))
-    told = zip(seen.tolist(), every, shortest, longest, belief.p_change(elapsed).tolist(), strict=True)
-    for row, middle, low, high, share in told:
-        words[row], changed[row] = in_words(float(middle), float(low), float(high)), share
-    return words, changed
+    words = [in_words(*times) for times in np.stack([every, shortest, longest]).T.tolist()]
+    elapsed = outlook.now - outlook.last_look[rows]
+    changed = np.where(np.isnan(elapsed), math.nan, belief.p_change(np.maximum(np.nan_to_num(elapsed), 0.0)))
+    return words, changed.tolist()
 
 
 def _reasons(outlook: Outlook, rows: IntArray) -> list[str]:
@@ -158,7 +153,22 @@ def chosen(outlook: Outlook, host: int | None) -> BoolArray:
     return np.ones(len(outlook.pages), np.bool_) if host is None else outlook.pages.host == host
 
 
-def what_if_rows(buys: WhatIf, budget: float) -> list[tuple[str, ...]]:
+def shown_price(price: float, objective: str) -> str:
+    """What a visit must bring, in the unit of its objective.
+
+    >>> shown_price(7200.0, "archive"), shown_price(0.25, "changes"), shown_price(math.nan, "archive")
+    ('2 h', '0.25 changes', '–')
+    """
+    if math.isnan(price):
+        return "–"
+    if math.isinf(price):
+        return "beyond all"
+    if objective in IN_SECONDS:
+        return format_duration(price)
+    return f"{price:.3g} changes" if objective == "changes" else f"{price:.3g}"
+
+
+def what_if_rows(buys: WhatIf, budget: float, objective: str) -> list[tuple[str, ...]]:
     """The three budgets as a table: visits a day, pages current, changes found a day."""
     rows: list[tuple[str, ...]] = []
     for name, factor, kept in (
@@ -173,7 +183,7 @@ def what_if_rows(buys: WhatIf, budget: float) -> list[tuple[str, ...]]:
                 f"{budget * factor * DAY:,.1f}",
                 f"{kept.freshness:.1%}" + (f" ({gain:+.1%})" if factor != 1.0 else ""),
                 f"{kept.found * DAY:,.1f} of {kept.happening * DAY:,.1f}",
-                "–" if math.isnan(kept.price) else format_duration(kept.price),
+                shown_price(kept.price, objective),
             )
         )
     return rows

@@ -25,6 +25,8 @@ Order = Literal["turns", "longest"]
 """Hosts take turns, or the one with most left to do goes first."""
 DRAWS = 200
 _FEWEST = 5
+_UNMODELLED = 0.02
+"""What no draw knows of, as a share of the time: a crawl that rests rule out to the second is still not exact."""
 _MOST_REQUESTS = (200_000, 2_000_000)
 """Requests that are run through in all, in Python and in machine code."""
 
@@ -125,7 +127,11 @@ def forecast(  # noqa: PLR0913 - what is crawled, what is known, and how it is a
     drawn = found[0]
     if whole < draws:
         drawn = _from_bounds(crawl, times, growth, found, draws, rng)
-    middle, low, high = np.quantile(drawn, [0.5, 0.5 - level / 2, 0.5 + level / 2]).tolist()
+    middle = float(np.median(drawn))
+    ends = np.quantile(
+        drawn * np.exp(_UNMODELLED * rng.standard_normal(len(drawn))), [0.5 - level / 2, 0.5 + level / 2]
+    )
+    low, high = min(float(ends[0]), middle), max(float(ends[1]), middle)
     return Forecast(
         middle, low, high, float(np.median(found[1])), float(np.median(found[2])), crawl.threads, expected,
         int(np.bincount(found[3].astype(np.int64)).argmax()), drawn,
