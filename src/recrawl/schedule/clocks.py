@@ -24,6 +24,7 @@ from recrawl.estimate.operational_learning import Expectation, Looks, expect
 from recrawl.estimate.operational_tables import CalendarTable
 from recrawl.estimate.tempo_state import Factor, Places, Tempo
 from recrawl.model import FloatArray, IntArray, Pages
+from recrawl.schedule.clock_verdict import Verdict
 
 Clusters: TypeAlias = Callable[[Pages], IntArray]
 """The cluster of each of these pages, given in order of discovery: any numbers, asked for anew as pages grow more."""
@@ -65,6 +66,9 @@ class Clocks:
         """The cluster of a host's pages that are in no cluster yet."""
         self._hosts: dict[int, int] = {}
         self._cluster_hosts: list[int] = []
+        self._trial: CalendarTable | None = None
+        """The calendar of all clusters; in use is that of hosts for which it proved useful."""
+        self._verdict = Verdict()
         self._time = self._tempo.time()
 
     @property
@@ -104,8 +108,9 @@ class Clocks:
         cluster[order[:known]] = label.ravel()
         rest = order[known:]
         cluster[rest] = [self._home_of(name) for name in pages.host[rest].tolist()]
-        self._tempo.clusters = None
+        self._tempo.clusters = self._trial = None
         self._time = replace(self._time, calendar=None)
+        self._verdict.decide()
         self._settle(Places(cluster, np.array(self._cluster_hosts, dtype=np.int64), self._time.born))
 
     def relearn(
@@ -128,7 +133,8 @@ class Clocks:
                 fresh.add(held, informative(held, some, rates[recent]))
             self._tempo.clusters = fresh
             calendar = calendar.copy()
-            calendar[recent] = self._made_by(fresh.table(), some)
+            self._retime()
+            calendar[recent] = self._made_by(self._time.calendar, some)
             mean = self._means(looks, calendar)
             fresh.exposure *= mean[:, None]
             own = mean[self._tempo.places.cluster[looks.row]]
@@ -141,7 +147,7 @@ class Clocks:
             self._tempo.age.add(expected.pieces.step[0], steps, expected)
             rates = rates * self._tempo.age.table().factor[self._tempo.age.usual]
             self._tempo.age.settle()
-        self._time = self._tempo.time()
+        self._retime()
         return rates, calendar
 
     def fold(self, looks: Looks, rates: FloatArray, until: float) -> FloatArray:
@@ -150,24 +156,36 @@ class Clocks:
         if Factor.CLUSTERS in self.factors and calendar is None:
             calendar = ClusterIntensity.of(self._tempo.places.host, self._begin(until), until)
             self._tempo.clusters = calendar
-            self._time = self._tempo.time()
+            self._retime()
         if calendar is not None:
             old = round((self._begin(until) - calendar.begin) / BIN)
             if old > 0:
                 calendar.begin += old * BIN
                 calendar.changes = calendar.changes[:, old:].copy()
                 calendar.exposure = calendar.exposure[:, old:].copy()
-                self._time = self._tempo.time()
-            if calendar.end < until + BIN:
+            short = calendar.end < until + BIN
+            if short:
                 calendar.reach(until + BIN)
-                self._time = self._tempo.time()
+            if old > 0 or short:
+                self._retime()
         expected = informative(self._time, looks, rates)
         if calendar is not None:
             calendar.add(self._time, expected)
         if self._tempo.age is not None and self._time.age is not None:
             self._tempo.age.add(expected.pieces.step[0], self._time.age, expected)
-        self._time = self._tempo.time()
+        self._retime()
         return self._made_by(self._time.calendar, looks)
+
+    def trial(self, looks: Looks) -> tuple[FloatArray, FloatArray] | None:
+        """Operational seconds of gaps with the calendar and without it, as known before these looks."""
+        if self._trial is None:
+            return None
+        own = self.stretch(looks, np.ones(len(looks)))
+        return own * self._made_by(self._trial, looks), own
+
+    def judge(self, host: IntArray, gain: FloatArray) -> None:
+        """Take note of how much better the calendar predicted looks at pages of these hosts, nats each."""
+        self._verdict.add(host, gain)
 
     def stretch(self, looks: Looks, calendar: FloatArray) -> FloatArray:
         """Operational seconds of gaps of which the calendar made ``calendar``, by the ages as they are known now."""
@@ -221,7 +239,22 @@ class Clocks:
         more = np.zeros((len(places.host) - len(calendar.changes), calendar.changes.shape[1]))
         calendar.changes = np.concatenate([calendar.changes, more])
         calendar.exposure = np.concatenate([calendar.exposure, more])
-        self._time = self._tempo.time()
+        self._retime()
+
+    def _retime(self) -> None:
+        """Operational time as the factors are known now. O(clusters · window)."""
+        places, calendar = self._tempo.places, self._tempo.clusters
+        used = self._trial = None
+        if calendar is not None:
+            factor = calendar.factor()
+            used = self._trial = CalendarTable.of(calendar.begin, BIN, factor, places.host, None)
+            off = np.flatnonzero(~self._verdict.on(list(self._hosts))[places.host])
+            if len(off):
+                factor = factor.copy()
+                factor[off] = 1.0
+                used = CalendarTable.of(calendar.begin, BIN, factor, places.host, None)
+        age = None if self._tempo.age is None else self._tempo.age.table()
+        self._time = OperationalTime(places.cluster, places.host, places.born, calendar=used, age=age)
 
 
 def informative(time: OperationalTime, looks: Looks, rates: FloatArray) -> Expectation:

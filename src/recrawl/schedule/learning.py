@@ -32,6 +32,8 @@ from recrawl.time import DAY
 
 _MORE_LOOKS = 1.25
 _MORE_PAGES = 1.1
+_UNLIKELY = 1e-3
+"""Probabilities are taken for no less, so that one surprise does not decide alone."""
 _LONG_AGO = -(1 << 60)
 
 
@@ -139,6 +141,7 @@ class Learning:
         until = (day + 1) * DAY
         looks = self._looks(positions)
         positions = positions[self._canonical(positions)]
+        self._judge(looks)
         rates = self._rates_after(looks)
         self._log["rate"][positions], self._log["calendar"][positions] = rates, self.clocks.fold(looks, rates, until)
         self._believe(looks)
@@ -149,6 +152,16 @@ class Learning:
         if self._looks_folded >= _MORE_LOOKS * self._looks_reviewed or known >= _MORE_PAGES * self._pages_reviewed:
             self._looks_reviewed, self._pages_reviewed = self._looks_folded, known
             self._review(until, known)
+
+    def _judge(self, looks: Looks) -> None:
+        """Predict looks with and without the calendar, before anything is learned from them."""
+        tried = self.clocks.trial(looks)
+        if tried is not None:
+            belief = self.beliefs.of(looks.row)
+            found = [np.clip(belief.p_change(passed), _UNLIKELY, 1.0 - _UNLIKELY) for passed in tried]
+            gain = np.log(found[0] / found[1])
+            gain[~looks.changed] = np.log1p(-found[0][~looks.changed]) - np.log1p(-found[1][~looks.changed])
+            self.clocks.judge(self._ledger.pages.host[looks.row], gain)
 
     def _rates_after(self, looks: Looks) -> FloatArray:
         """The rate of the page of each look, as it would be believed with these looks.

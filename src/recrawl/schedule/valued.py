@@ -40,6 +40,9 @@ class Valued:
     for wall time. ``belief="gamma"`` needs 136 bytes a page less and learns a little worse.
     """
 
+    _averages = True
+    """Whether values are averages over the belief, so that due times can be searched for in them."""
+
     def __init__(  # noqa: PLR0913 - each is a choice of its own, and each has a default
         self,
         objective: Objective = ARCHIVE,
@@ -133,6 +136,7 @@ class Valued:
         seen = np.flatnonzero(~np.isnan(last))
         pace = self._learning.clocks.pace
         ages = pace(rows[seen], last[seen] + self._shortest) != pace(rows[seen], last[seen] + self._longest)
+        ages |= not self._averages
         ages |= self._learning.signals.weight(self._ledger.pages.host[rows[seen]]) > 0
         for which, wait in ((seen[ages], self._wait_ageing), (seen[~ages], self._wait)):
             interval[which] = np.minimum(wait(rows[which], last[which], price), self._longest)
@@ -215,11 +219,15 @@ class Valued:
         clocks, pages = self._learning.clocks, self._ledger.pages
         since = np.where(np.isnan(last), at, np.minimum(last, at))
         passed, pace = clocks.elapsed(rows, since, at), clocks.pace(rows, at)
-        value = paced_value(self._objective, self._learning.beliefs.of(slice(None)), rows, passed, pace)
+        value = self._value(rows, since, passed, pace)
         told = np.flatnonzero(self._learning.signals.weight(pages.host[rows]))
         if len(told):
             value[told] = self._value_told(rows[told], since[told], at[told], passed[told], pace[told], value[told])
         return pages.importance[rows] * value / pages.cost[rows]
+
+    def _value(self, rows: IntArray, since: FloatArray, passed: FloatArray, pace: FloatArray) -> FloatArray:  # noqa: ARG002 - others want the last look
+        """U of visits to pages, averaged over what is believed of them."""
+        return paced_value(self._objective, self._learning.beliefs.of(slice(None)), rows, passed, pace)
 
     def _value_told(  # noqa: PLR0913, PLR0917 - columns of the same pages
         self,

@@ -1,0 +1,178 @@
+"""Thompson sampling, optimism and the parts of the valued policy, each for itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recrawl.estimate.point import PointBelief
+from recrawl.estimate.tempo_state import Factor
+from recrawl.model import GammaBelief, GridBelief, Pages, Verdict, Visits
+from recrawl.model.grid_belief import half_octaves
+from recrawl.schedule.believing import on_grid
+from recrawl.schedule.clock_verdict import Verdict as Usefulness
+from recrawl.schedule.clocks import by_host
+from recrawl.schedule.exploration import Optimistic, Thompson, _uniform
+from recrawl.schedule.objectives import OBJECTIVES, Blend, Changes, Freshness
+from recrawl.schedule.paced import Paced
+from recrawl.schedule.paced_value import paced_value
+from recrawl.schedule.reaching import time_to_reach
+from recrawl.schedule.valued import Valued
+from recrawl.time import DAY
+
+PAGES = Pages.of(np.arange(20), discovered=-100 * DAY)
+
+
+def told(policy, days=60, seed=1):
+    """Every page every third day, with changes of its own pace."""
+    rng = np.random.default_rng(seed)
+    policy.add(PAGES)
+    for day in range(0, days, 3):
+        changed = rng.random(20) < -np.expm1(-3 / (2 + np.arange(20)))
+        verdict = np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED) if day else Verdict.UNKNOWN
+        policy.tell(Visits.of(PAGES.id, np.full(20, day * DAY), verdict=verdict))
+    policy.fit(20 * 0.1 / DAY, days * DAY)
+    return policy
+
+
+@pytest.mark.parametrize("make", [Thompson, Optimistic])
+def test_explorers_are_due_when_urgent_and_urgency_never_falls(make):
+    policy = told(make())
+    due = policy.due(PAGES.id, 60 * DAY)
+    before = np.zeros(20)
+    for at in (60 * DAY, 75 * DAY, 120 * DAY):
+        urgency = policy.urgency(PAGES.id, at)
+        clear = np.abs(due - at) > 1.0
+        np.testing.assert_array_equal((urgency >= 1)[clear], (due <= at)[clear])
+        assert (urgency >= before * (1 - 1e-9)).all()
+        before = urgency
+
+
+def test_thompson_draws_by_its_seed_and_anew_after_each_look():
+    first, again, other = (told(Thompson(seed=seed)).urgency(PAGES.id, 80 * DAY) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    page, time = np.arange(20_000), np.linspace(0, 1e9, 20_000)
+    draws = _uniform(3, page, time)
+    assert draws.min() >= 0
+    assert draws.max() < 1
+    assert draws.mean() == pytest.approx(0.5, abs=0.01)
+    assert np.histogram(draws, 10, (0, 1))[0].min() > 1_800
+    assert np.corrcoef(draws[:-1], draws[1:])[0, 1] == pytest.approx(0, abs=0.03)
+
+
+def test_optimism_is_above_the_mean_and_their_names_say_what_they_are():
+    plain, optimistic = told(Valued()), told(Optimistic())
+    assert (optimistic.urgency(PAGES.id, 80 * DAY) >= plain.urgency(PAGES.id, 80 * DAY) - 1e-9).all()
+    assert (Thompson().name, Optimistic().name) == ("thompson-archive", "ucb-archive")
+    with pytest.raises(TypeError, match="grid"):
+        told(Thompson(belief="gamma")).urgency(PAGES.id, 80 * DAY)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_machine_code_values_pages_as_the_objectives_do(name):
+    rng = np.random.default_rng(2)
+    rates = half_octaves()
+    belief = GridBelief.of(rates, rng.random((50, len(rates))))
+    rows, passed = rng.permutation(50)[:33], rng.exponential(30 * DAY, 33)
+    pace = np.exp(rng.normal(0, 1, 33))
+    plain = OBJECTIVES[name].value(Paced(belief.take(rows), pace), passed / pace)
+    np.testing.assert_allclose(paced_value(OBJECTIVES[name], belief, rows, passed, pace), plain, rtol=1e-6)
+
+
+def test_a_paced_belief_is_that_of_the_faster_rate():
+    slow, t = GammaBelief(np.array([1.5, 0.7]), np.array([10.0, 20.0])), np.array([3.0, 8.0])
+    pace = np.array([4.0, 0.5])
+    paced, fast = Paced(slow, pace), GammaBelief(slow.a, slow.b / pace)
+    for question in ("survival", "p_change", "unchanged_time", "change_density"):
+        np.testing.assert_allclose(getattr(paced, question)(t), getattr(fast, question)(t), rtol=1e-12)
+    np.testing.assert_allclose(paced.mean(), fast.mean())
+    np.testing.assert_allclose(paced.quantile(0.3), fast.quantile(0.3))
+    np.testing.assert_allclose(paced.expect(np.sqrt), fast.expect(np.sqrt), rtol=1e-9)
+    assert len(paced.take(np.array([1]))) == 1
+
+
+def test_any_belief_can_be_put_on_the_grid():
+    rates = half_octaves()
+    gamma = GammaBelief(np.array([2.0]), np.array([40 * DAY]))
+    put = GridBelief(rates, on_grid(gamma, rates))
+    np.testing.assert_allclose(put.mean(), gamma.mean(), rtol=0.03)
+    np.testing.assert_allclose(put.quantile(0.9), gamma.quantile(0.9), rtol=0.05)
+    known = GridBelief(rates, on_grid(PointBelief(np.array([0.1 / DAY])), rates))
+    np.testing.assert_allclose(known.mean(), 0.1 / DAY, rtol=0.2)
+
+
+def test_values_that_jump_are_found_where_they_jump():
+    target = np.array([5.0, 5.0, 50.0, 0.5])
+    found = time_to_reach(
+        lambda rows, t: np.where(t < 7.0, t, 10 * t)[: len(rows)], target, np.ones(4), np.full(4, 100.0)
+    )
+    np.testing.assert_allclose(found, [5.0, 5.0, 7.0, 1.0], rtol=1e-9)
+
+
+def test_hosts_are_cut_into_clusters_in_the_order_of_discovery():
+    cluster = by_host(Pages.of(np.arange(700), host=np.arange(700) % 2))
+    assert np.bincount(cluster).tolist() == [300, 50, 300, 50]
+    assert len(np.unique(cluster[:600])) == 2
+
+
+def test_the_calendar_is_used_where_it_predicts_better():
+    verdict = Usefulness()
+    assert verdict.on([1, 2, 3]).all()
+    verdict.add(np.array([1] * 50 + [2] * 50), np.array([0.1] * 50 + [-0.2] * 50))
+    assert verdict.on([2]).all()
+    verdict.decide()
+    assert verdict.on([1, 2, 3]).tolist() == [True, False, False]
+
+
+def test_a_bulk_edit_found_on_some_pages_makes_their_siblings_urgent():
+    """Two directories, each edited as a whole every 60 days, in turn; pages are looked at on different days."""
+    policy = Valued(Changes(), clusters=lambda pages: pages.id // 20, factors=(Factor.CLUSTERS,))
+    page = np.arange(40)
+    policy.add(Pages.of(page, discovered=-400 * DAY))
+    edits = np.arange(-60, 600, 60)[None, :] + 30 * (page // 20)[:, None]
+    last = np.zeros(40)
+    for day in range(481):
+        rows = page[page % 10 == day % 10] if day < 480 else np.array([0, 1, 2, 20, 21, 22])
+        changed = ((edits[rows] > last[rows, None]) & (edits[rows] <= day)).any(axis=1)
+        policy.tell(Visits.of(rows, np.full(len(rows), day * DAY), verdict=np.where(changed, 2, 1)))
+        last[rows] = day
+        if day == 470:
+            policy.fit(40 * 0.05 / DAY, day * DAY)
+    waiting = np.array([3, 4, 5, 6])
+    edited, others = (policy.urgency(waiting + first, 481 * DAY) for first in (0, 20))
+    assert (edited > 2 * others).all()
+
+
+def test_young_pages_are_visited_sooner_for_changes():
+    """Of equal pages the one found last week is expected to change more."""
+    policy = Valued(Changes(), factors=(Factor.AGE,))
+    policy.add(Pages.of(np.arange(30), discovered=-800 * DAY))
+    policy.add(Pages.of([99], discovered=-2 * DAY))
+    policy.tell(Visits.of([*range(30), 99], np.zeros(31)))
+    policy.fit(31 * 0.05 / DAY, DAY)
+    due = policy.due(np.array([0, 99]), DAY)
+    assert due[1] < due[0]
+
+
+def test_objectives_of_different_units_blend_on_a_clock_of_their_own():
+    mixed = Blend("mixed", ((0.5 / DAY, Freshness()), (0.5, Changes())))
+    policy = told(Valued(mixed))
+    due = policy.due(PAGES.id, 60 * DAY)
+    assert np.isfinite(due).all()
+    assert policy.allocation.rate.sum() == pytest.approx(20 * 0.1 / DAY, rel=1e-6)
+
+
+def test_a_look_told_late_gives_what_it_would_have_given_in_time():
+    visits = Visits.of([1, 1, 1, 2, 2, 2], np.array([0, 4, 9, 0, 5, 9]) * DAY, verdict=[0, 2, 1, 0, 2, 2])
+    in_time, late = Valued(), Valued()
+    for policy in (in_time, late):
+        policy.add(PAGES)
+    in_time.tell(visits)
+    late.tell(visits.take(visits.page == 1))
+    late.fit(1 / DAY, 20 * DAY)
+    late.urgency(PAGES.id, 20 * DAY)
+    late.tell(visits.take(visits.page == 2))
+    for policy in (in_time, late):
+        policy.fit(1 / DAY, 20 * DAY)
+    np.testing.assert_array_equal(in_time.urgency(PAGES.id, 30 * DAY), late.urgency(PAGES.id, 30 * DAY))
