@@ -140,3 +140,23 @@ def datamonitor(
     from recrawl.cli.datamonitor_experiment import run
 
     run(data, output, seed=seed)
+
+
+@app.command(cls=TeachingCommand, epilog=EXAMPLES)
+def hacs(
+    data: DataOption,
+    output: OutputOption = Path("experiment-hacs"),
+    seed: SeedOption = 1,
+    repeats: RepeatsOption = 1,
+    median: Annotated[
+        float, typer.Option(min=0.1, metavar="DAYS", help="Median time from one capture of a page to the next.")
+    ] = 7.0,
+) -> None:
+    """Choose pages by their probability of new links, week by week (HACS, Table I and figures 8 to 11).
+
+    Home pages and whole sites of the scholarly data set are captured at irregular times; from the captures of the last
+    weeks, who will have new links in the week to come? Published values stand beside those here.
+    """
+    from recrawl.cli.hacs_experiment import run
+
+    run(data, output, seed=seed, repeats=repeats, median=median)

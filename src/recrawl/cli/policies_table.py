@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -172,21 +172,24 @@ class GrandTable:
         titles = {"recall": "changes caught"}
         if "uniform" in self.policies:
             titles = {"staleness": "stale copies, in units of even visits'"} | titles
-        return [
-            Panel(title, [self._line(name, metric) for name in self._drawn(metric)]) for metric, title in titles.items()
-        ]
+        drawn = self._drawn(list(titles))
+        return [Panel(title, [self._line(name, metric) for name in drawn]) for metric, title in titles.items()]
 
-    def _drawn(self, metric: str) -> list[str]:
-        """Ours, the yardstick, and the best of the others in the middle of the budgets: more lines nobody can read."""
+    def _drawn(self, metrics: Sequence[str]) -> list[str]:
+        """Ours, the yardstick, and the best of the others in the middle of the budgets: more lines nobody can read.
+
+        The same in all panels, so that each policy has one colour.
+        """
         from recrawl.simulate.contest_entries import OURS, OURS_FOR_CHANGES, YARDSTICK
 
-        middle, sign = self.budgets[len(self.budgets) // 2], 1.0 if metric == "staleness" else -1.0
+        middle = self.budgets[len(self.budgets) // 2]
         shown = [name for name in (YARDSTICK, OURS, OURS_FOR_CHANGES) if name in self.policies]
-        others = sorted(
-            (name for name in self.policies if name not in shown),
-            key=lambda name: sign * self._median(name, middle, metric),
-        )
-        return [*others[:_LINES], *shown]
+        others = [name for name in self.policies if name not in shown]
+        best: list[str] = []
+        for metric in metrics:
+            sign = 1.0 if metric == "staleness" else -1.0
+            best += sorted(others, key=lambda name: sign * self._median(name, middle, metric))[:_BEST]
+        return [*dict.fromkeys(best), *shown]
 
     def _line(self, policy: str, metric: str) -> Line:
         import numpy as np
@@ -201,8 +204,8 @@ class GrandTable:
         return Line(policy, [budget * _DAYS_A_YEAR for budget in self.budgets], middle, low, high, ours=policy == OURS)
 
 
-_LINES = 6
-"""Drawn beside ours and the yardstick."""
+_BEST = 4
+"""Policies drawn for each metric beside ours and the yardstick."""
 _STALENESS_NOTE = """\
 Median over collections of the share of stale copies, in units of the share that visiting every page equally often
 leaves. Lower is better."""
