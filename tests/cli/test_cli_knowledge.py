@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recrawl.cli.knowledge import Span, learn, lesson_of, statements_of
+from recrawl.cli.knowledge import Span, claims_of, learn, lesson_of, statements_of
 from recrawl.crawl.recorder import LAST_MODIFIED
 from recrawl.estimate.posterior import Posterior
 from recrawl.model import ChangeKind, Verdict
@@ -47,7 +47,7 @@ def test_dates_are_heard_where_they_proved_true(told, source):
     store, visits, said, news = told
     rows = news if source == LAST_MODIFIED else np.arange(len(visits))
     claim(store, visits, said, rows, source)
-    known = learn(store)
+    known = learn(store, estimator=Posterior())
     plain = Posterior()(known.lesson.evidence)
     rate = 0.4 / DAY
     wide, narrow = (np.log(b.quantile(0.95) / b.quantile(0.05)) for b in (plain, known.belief))
@@ -61,7 +61,8 @@ def test_dates_are_heard_where_they_proved_true(told, source):
 def test_a_header_stands_until_it_changes(told):
     store, visits, said, news = told
     claim(store, visits, said, news, LAST_MODIFIED)
-    [statements] = statements_of(store, lesson_of(store, Span()), Span())
+    lesson = lesson_of(store, Span())
+    [statements] = statements_of(claims_of(store, lesson, Span()), lesson.histories)
     expected = {(p, t): s for p, t, s in zip(visits.page.tolist(), visits.time.tolist(), said.tolist(), strict=True)}
     found = zip(statements.page.tolist(), statements.time.tolist(), statements.changed_at.tolist(), strict=True)
     assert {(p, t): s for p, t, s in found} == expected
@@ -71,8 +72,25 @@ def test_dates_say_nothing_of_new_links_nor_of_what_came_later(told):
     store, visits, said, news = told
     claim(store, visits, said, news, LAST_MODIFIED)
     links = Span(kind=ChangeKind.NEW_LINKS)
-    assert statements_of(store, lesson_of(store, links), links) == ()
+    assert len(claims_of(store, lesson_of(store, links), links)) == 0
     early = Span(until=float(np.median(visits.time)))
-    [statements] = statements_of(store, lesson_of(store, early), early)
-    assert statements.time.max() <= early.until
+    claims = claims_of(store, lesson_of(store, early), early)
+    assert 0 < len(claims) < len(news)
+    assert claims.time.max() <= early.until
     assert (visits.verdict != Verdict.UNKNOWN).any()
+
+
+@pytest.mark.parametrize("estimator", [None, Posterior()])
+def test_a_changefreq_is_a_prior_that_looks_outgrow(told, estimator):
+    store, visits, *_ = told
+    before = learn(store, estimator=estimator).belief.quantile(0.5)
+    page, rows = np.unique(visits.page, return_index=True)
+    often = np.where(np.arange(PAGES) % 2, 7, 1)  # never, always
+    nothing = np.full(PAGES, -np.inf)
+    store.add_claims(
+        Claims(page, visits.time[rows], ["http://x/sitemap.xml"] * PAGES, nothing, often, np.full(PAGES, -1.0))
+    )
+    after = learn(store, estimator=estimator).belief.quantile(0.5)
+    assert (after[often == 1] > before[often == 1]).all()
+    assert (after[often == 7] < before[often == 7]).all()
+    assert (np.abs(np.log(after / before)) < 0.4).all()

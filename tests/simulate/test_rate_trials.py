@@ -10,7 +10,7 @@ from recrawl.estimate.point import PointBelief
 from recrawl.estimate.tempo_state import Places
 from recrawl.model import Verdict
 from recrawl.simulate.laws import Poisson
-from recrawl.simulate.rate_methods import InOperationalTime, InWallTime
+from recrawl.simulate.rate_methods import InWallTime, method_of
 from recrawl.simulate.rate_trials import Population, run_trial, score
 from recrawl.simulate.sampling import Irregular, Truth, sample
 from recrawl.time import DAY
@@ -56,7 +56,7 @@ def test_the_truth_has_the_lowest_loss_and_is_calibrated_and_more_history_helps(
     assert scores["posterior", 20].rank_correlation > scores["posterior", 0].rank_correlation + 0.3
 
 
-@pytest.mark.parametrize("method", [*map(InWallTime, ESTIMATORS.values()), InOperationalTime()], ids=lambda m: m.name)
+@pytest.mark.parametrize("method", [method_of(estimator) for estimator in ESTIMATORS.values()], ids=lambda m: m.name)
 def test_no_method_sees_what_comes_after_the_cut(web, method):
     population, _, visits = web
     cut = 0.5 * SPAN

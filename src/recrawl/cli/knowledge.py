@@ -9,17 +9,21 @@ import numpy as np
 from recrawl.assess.truth import ragged_search
 from recrawl.crawl.recorder import LAST_MODIFIED
 from recrawl.errors import InputError
+from recrawl.estimate import sitemap
+from recrawl.estimate.clocked_belief import ClockedBelief
 from recrawl.estimate.dated_posterior import DatedPosterior
 from recrawl.estimate.estimator import Estimate, Estimator, Evidence, estimate
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
+from recrawl.estimate.operational_posterior import OperationalPosterior
 from recrawl.estimate.point import PointBelief
 from recrawl.estimate.posterior import Posterior
 from recrawl.estimate.trust import Statements
 from recrawl.estimate.watched import as_watched
-from recrawl.model import Belief, BoolArray, ChangeKind, FloatArray, Histories, IntArray
+from recrawl.model import Belief, BoolArray, ChangeKind, FloatArray, GridBelief, Histories, IntArray
 from recrawl.model.arrays import offsets_of
 from recrawl.predict.clusters import UrlClusters
 from recrawl.store.base import Store
+from recrawl.store.values import Claims
 
 CLUSTERS_UP_TO = 300_000
 """Pages up to which directories are groups of their own beside hosts: beyond, reading every URL would take longest."""
@@ -71,30 +75,58 @@ class Knowledge:
 def learn(store: Store, span: Span | None = None, estimator: Estimator | None = None) -> Knowledge:
     """Beliefs about all pages that were seen, by the default estimator unless another is given.
 
-    The default also hears what sites say of their last changes, as far as they proved true.
+    The posteriors also hear what sites say: of their last changes as far as they proved true, and how often pages are
+    said to change (``changefreq``) as a prior that a few looks outgrow.
     """
     span = span or Span()
     lesson = lesson_of(store, span)
     chosen = estimator or ESTIMATORS[DEFAULT]
-    if isinstance(chosen, Posterior) and len(sources := statements_of(store, lesson, span)):
-        chosen = DatedPosterior(sources, chosen)
-    return Knowledge(lesson, estimate_from(lesson, chosen))
+    if not isinstance(chosen, Posterior | OperationalPosterior):
+        return Knowledge(lesson, estimate_from(lesson, chosen))
+    claims = claims_of(store, lesson, span)
+    if len(sources := statements_of(claims, lesson.histories)):
+        chosen = DatedPosterior(sources, chosen) if isinstance(chosen, Posterior) else replace(chosen, sources=sources)
+    found = estimate_from(lesson, chosen)
+    return Knowledge(lesson, replace(found, belief=_hinted(found.belief, claims, lesson.histories)))
 
 
-def statements_of(store: Store, lesson: Lesson, span: Span) -> tuple[Statements, ...]:
-    """What the Last-Modified headers and the sitemaps of a span said of the last change of each page.
+def claims_of(store: Store, lesson: Lesson, span: Span) -> Claims:
+    """What was claimed in a span about the pages of a lesson, by page and time.
 
-    A header is noted when it changes; each look in between heard the same. Nothing is said of pages with a log, which
-    knows better, nor where only some kinds of change count: a date does not tell what changed.
+    Nothing of pages with a log, which knows better, nor where only some kinds of change count: claims do not tell what
+    changed.
     """
-    histories = lesson.histories
-    if span.kind not in (None, ChangeKind.CONTENT, ChangeKind.TEXT):
-        return ()
-    claims = store.claims(histories.page[~lesson.exact])
-    told = np.isfinite(claims.lastmod) & (claims.time <= (np.inf if span.until is None else span.until))
+    heard = span.kind in (None, ChangeKind.CONTENT, ChangeKind.TEXT)
+    claims = store.claims(lesson.histories.page[~lesson.exact] if heard else np.empty(0, np.int64))
+    return claims.take(np.flatnonzero(claims.time <= (np.inf if span.until is None else span.until)))
+
+
+def _hinted(belief: Belief, claims: Claims, histories: Histories) -> Belief:
+    """The belief with the last ``changefreq`` said of each page as its prior (SHARC Def. 6.1, corrected reading)."""
+    said = np.flatnonzero(claims.changefreq > 0)
+    if not len(said):
+        return belief
+    changefreq = np.zeros(len(histories), np.int64)
+    changefreq[np.searchsorted(histories.page, claims.page[said])] = claims.changefreq[said]
+    rate = sitemap.rates(changefreq, "corrected")
+    if isinstance(belief, GridBelief):
+        return sitemap.hint(belief, rate)
+    if isinstance(belief, ClockedBelief):
+        return replace(belief, learned=replace(belief.learned, belief=sitemap.hint(belief.learned.belief, rate)))
+    return belief
+
+
+def statements_of(claims: Claims, histories: Histories) -> tuple[Statements, ...]:
+    """What Last-Modified headers and sitemaps said of the last change of each page.
+
+    A header is noted when it changes; each look in between heard the same.
+    """
+    told = np.isfinite(claims.lastmod)
     header = told & np.array([source == LAST_MODIFIED for source in claims.source], np.bool_)
-    sitemap = told & ~header
-    found = [Statements(claims.page[sitemap], claims.time[sitemap], claims.lastmod[sitemap])] if sitemap.any() else []
+    elsewhere = told & ~header
+    found = []
+    if elsewhere.any():
+        found.append(Statements(claims.page[elsewhere], claims.time[elsewhere], claims.lastmod[elsewhere]))
     if header.any():
         found.append(_at_each_look(histories, claims.page[header], claims.time[header], claims.lastmod[header]))
     return tuple(found)

@@ -44,7 +44,8 @@ def rates(  # noqa: PLR0913 - one argument an option
     *,
     kind: Annotated[Kind, typer.Option(help="Count only changes in this respect.")] = Kind.ANY,
     by: Annotated[
-        By, typer.Option(help="What a row is. A host or section changes whenever one of its pages does.")
+        By,
+        typer.Option(help="What a row is. Host and section: the sum of their pages; site: a host taken as one page."),
     ] = By.PAGE,
     estimator: Annotated[
         str, typer.Option(metavar="NAME", help=f"How to estimate: {', '.join(ESTIMATORS)}.")

@@ -31,6 +31,8 @@ class By(enum.StrEnum):
     PAGE = "page"
     SECTION = "section"
     HOST = "host"
+    SITE = "site"
+    """A host taken as one page: it changes when any of its pages does (HACS, website level)."""
 
 
 class Sort(enum.StrEnum):

@@ -16,12 +16,14 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from recrawl.cli.knowledge import Lesson, host_id, learn, section_labels
+from recrawl.cli.knowledge import Lesson, host_id, learn, lesson_of, section_labels
 from recrawl.cli.rates_question import By, Question
 from recrawl.estimate.confidence import information, likelihood_ratio
 from recrawl.estimate.point import PointBelief
+from recrawl.estimate.point_estimators import at_site_level
 from recrawl.model import Belief, BoolArray, FloatArray, GammaBelief, Histories, IntArray
 from recrawl.store.base import Store
+from recrawl.time import DAY
 
 LEVEL = 0.9
 """Of the intervals."""
@@ -76,6 +78,8 @@ class Rows:
 
 def rows_for(store: Store, question: Question) -> Rows:
     """Everything the question is about, before anything is filtered: neighbours teach also where they are not shown."""
+    if question.by is By.SITE:
+        return _sites(store, question)
     known = learn(store, question.span, question.estimator)
     lesson, histories, belief = known.lesson, known.histories, known.belief
     pages = Rows(
@@ -99,6 +103,33 @@ def rows_for(store: Store, question: Question) -> Rows:
         return grouped(pages, *section_labels(store.urls(histories.page)))
     ids, label = np.unique(pages.host, return_inverse=True)
     return grouped(pages, label.astype(np.int64), list(store.hosts(ids).name))
+
+
+def _sites(store: Store, question: Question) -> Rows:
+    """One row a host, taken as one page that is looked at whenever one of its pages is, in rounds of a day."""
+    pages = lesson_of(store, question.span)
+    evidence = at_site_level(pages.evidence, round_length=DAY)
+    histories, host = evidence.histories, evidence.histories.page
+    ids, first = np.unique(pages.evidence.levels[0], return_index=True)
+    size = np.bincount(np.searchsorted(ids, pages.evidence.levels[0]), minlength=len(ids))
+    exact = pages.exact[first]
+    lesson = Lesson(histories, exact, evidence)
+    belief = question.estimator(evidence)
+    return Rows(
+        lesson,
+        belief,
+        belief.quantile(0.5),
+        histories.counts() + 1,
+        histories.changes(),
+        histories.observed(),
+        histories.last_visit,
+        histories.last_change,
+        exact,
+        belief.p_change(np.maximum(question.now - histories.last_visit, 0.0)),
+        host,
+        size,
+        list(store.hosts(host).name),
+    )
 
 
 def wanted(

@@ -23,11 +23,12 @@ def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, a
     from recrawl.cli.knowledge import learn
     from recrawl.cli.tables import print_json, print_table, shown_time
     from recrawl.crawl.clock import RealClock
+    from recrawl.estimate.estimators import ESTIMATORS
 
     now = RealClock().now()
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with place.open_store() as store:
-        counts, next_due, known = store.counts(now), store.next_due(), learn(store)
+        counts, next_due, known = store.counts(now), store.next_due(), learn(store, estimator=ESTIMATORS["posterior"])
     seen = len(known.histories)
     fresh = float(known.fresh(now).mean()) if seen else float("nan")
     last = float(known.histories.last_visit.max()) if seen else float("nan")

@@ -21,7 +21,7 @@ from recrawl.estimate.last_modified import dates
 from recrawl.estimate.posterior import Posterior
 from recrawl.estimate.trust import Statements
 from recrawl.estimate.watched import as_dated
-from recrawl.model import FloatArray, GridBelief, Histories, IntArray
+from recrawl.model import FloatArray, GridBelief, IntArray
 
 _BLOCK = 65_536
 
@@ -38,30 +38,52 @@ class DatedPosterior:
     def __call__(self, evidence: Evidence) -> GridBelief:
         """The belief about each page right after its last look. Twice the work of the posterior where any is heard."""
         plain = self.posterior.learn(evidence)
-        told, weight = hear(evidence, self.sources)
-        if not bool((weight > 0).any()):
+        heard = hear(evidence, self.sources)
+        if not heard.any():
             return plain.belief
-        dated = self.posterior.learn(Evidence(told, evidence.levels, evidence.kind), plain.priors).belief
-        mixed = np.empty_like(plain.belief.weights)
-        for start in range(0, len(evidence), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            held = plain.belief.weights[block]
-            mixed[block] = held + weight[block, None] * (dated.weights[block] - held)
-        return GridBelief(plain.belief.rates, mixed)
+        told = as_dated(evidence.histories, heard.gap, heard.age)
+        dated = self.posterior.learn(Evidence(told, evidence.levels, evidence.kind), plain.priors)
+        return mixed(plain.belief, dated.belief, heard.weight)
 
 
-def hear(evidence: Evidence, sources: tuple[Statements, ...]) -> tuple[Histories, FloatArray]:
-    """The histories with dated changes, and the trust in what dates them, a row each; 0 where nobody is heard."""
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What trusted sources say."""
+
+    weight: FloatArray
+    """Trust in the source that is heard, one a page; 0 where none is."""
+    gap: IntArray
+    """Gaps of the histories whose last change is dated, each once."""
+    age: FloatArray
+    """Seconds from that change to the look that closed the gap."""
+
+    def any(self) -> bool:
+        """Whether anybody is heard."""
+        return bool((self.weight > 0).any())
+
+
+def hear(evidence: Evidence, sources: tuple[Statements, ...]) -> Heard:
+    """Of each host the source with the highest trust, and what it dates."""
     histories = evidence.histories
     group = evidence.levels[0] if evidence.levels else np.zeros(len(histories), dtype=np.int64)
     weights = [trust.count(trust.check(histories, source), group).of(group) for source in sources]
     best = np.argmax(weights, axis=0) if weights else np.zeros(len(histories), dtype=np.int64)
-    heard = np.max(weights, axis=0) if weights else np.zeros(len(histories))
+    weight = np.max(weights, axis=0) if weights else np.zeros(len(histories))
     gaps: list[IntArray] = [np.empty(0, dtype=np.int64)]
     ages: list[FloatArray] = [np.empty(0)]
     for number, source in enumerate(sources):
-        found = dates(histories, source, np.where(best == number, heard, 0.0))
+        found = dates(histories, source, np.where(best == number, weight, 0.0))
         inside = found.gap >= 0
         gaps.append(found.gap[inside])
         ages.append(found.age[inside])
-    return as_dated(histories, np.concatenate(gaps), np.concatenate(ages)), heard
+    return Heard(weight, np.concatenate(gaps), np.concatenate(ages))
+
+
+def mixed(plain: GridBelief, dated: GridBelief, weight: FloatArray) -> GridBelief:
+    """The belief with dates where they are true, with probability ``weight``, else the one without. In blocks."""
+    weights = np.empty_like(plain.weights)
+    for start in range(0, len(plain), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        held = plain.weights[block]
+        weights[block] = held + weight[block, None] * (dated.weights[block] - held)
+    return GridBelief(plain.rates, weights)

@@ -56,8 +56,9 @@ class Histories:
         >>> h.gaps.tolist(), h.changed.tolist()
         ([4.0, 5.0], [False, True])
         """
-        if not np.isfinite(visits.time).all():
-            msg = "a visit has no finite time"
+        timeless = ~np.isfinite(visits.time)
+        if bool(timeless.any()):
+            msg = f"a visit to page {visits.page[timeless][0]} has no finite time"
             raise ValueError(msg)
         page, time = visits.page, visits.time
         says, answered = _what_it_says(visits, kind), visits.answered()

@@ -10,7 +10,21 @@ from typing import Any
 
 from recrawl.errors import require
 
-COLOURS = ("#9aa5b1", "#d1495b", "#edae49", "#66a182", "#8d5a97", "#2e4057", "#00798c", "#b5651d", "#5f7a3f", "#7a7a7a")
+COLOURS = (
+    "#9aa5b1",
+    "#d1495b",
+    "#edae49",
+    "#66a182",
+    "#8d5a97",
+    "#2e4057",
+    "#00798c",
+    "#b5651d",
+    "#5f7a3f",
+    "#c77dba",
+    "#3a86ff",
+    "#000000",
+    "#a3b18a",
+)
 OURS = "#1b6ca8"
 
 
@@ -85,7 +99,8 @@ def _draw_panel(axis: Any, panel: Panel) -> None:  # noqa: ANN401 - matplotlib s
         axis.plot(
             line.x, line.y, color=colour, lw=width, marker="o", ms=3, label=line.name, zorder=3 if line.ours else 2
         )
-        axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.12, lw=0)
+        if line.ours:
+            axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, lw=0)
     axis.set_xscale("symlog", linthresh=1.0)
     ticks = sorted({x for line in panel.lines for x in line.x})
     axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])

@@ -1,16 +1,16 @@
-"""The methods that are compared: any estimator in wall time, and the posterior in operational time, which is ours."""
+"""The methods that are compared: any estimator in wall time, and the default, the posterior in operational time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from recrawl.estimate.estimator import Estimator, Evidence
+from recrawl.estimate.estimator import Estimator
+from recrawl.estimate.operational_posterior import OperationalPosterior
 from recrawl.estimate.posterior import Posterior
 from recrawl.estimate.tempo import choose
-from recrawl.estimate.tempo_state import Factor, fit
 from recrawl.model import Histories
-from recrawl.simulate.rate_trials import Answer, Population, Question
+from recrawl.simulate.rate_trials import Answer, Method, Population, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +40,28 @@ class InWallTime:
 
 @dataclass(frozen=True, slots=True)
 class InOperationalTime:
-    """The grid posterior on the clocks of the pages: the default of recrawl."""
+    """The posterior on the clocks of the pages. Factors are chosen by the residents; births are those of the record."""
 
-    name: str = "posterior, operational time"
-    posterior: Posterior = field(default_factory=Posterior)
-    allowed: tuple[Factor, ...] = tuple(Factor)
-    """Factors that may be switched on, where they prove useful on the residents."""
+    estimator: OperationalPosterior = field(default_factory=OperationalPosterior)
+
+    @property
+    def name(self) -> str:
+        """That of the estimator."""
+        return self.estimator.name
 
     def prepare(self, population: Population, known: Histories) -> Callable[[Question], Answer]:
         """Choose the factors by the residents."""
-        factors, _, _ = choose(known, population.places, allowed=self.allowed)
+        factors = choose(known, population.places, allowed=self.estimator.allowed)[0]
 
         def answer(question: Question) -> Answer:
-            told, rows = question.evidence.histories, question.rows
-            clock = fit(told, population.places, factors).time()
-            stretched = Evidence(clock.stretch(told), question.evidence.levels)
-            elapsed = clock.elapsed(rows, question.last, question.next, told.last_change[rows])
-            asked = self.posterior.learn(stretched).take(rows)
-            speed = elapsed / (question.next - question.last)
-            return Answer(asked.at(elapsed).p_change(elapsed), asked.belief.quantile(0.5) * speed)
+            belief = self.estimator.with_factors(question.evidence, factors, population.places).take(question.rows)
+            return Answer(belief.p_change(question.next - question.last), belief.quantile(0.5))
 
         return answer
+
+
+def method_of(estimator: Estimator) -> Method:
+    """The way to try an estimator."""
+    if isinstance(estimator, OperationalPosterior):
+        return InOperationalTime(estimator)
+    return InWallTime(estimator)
