@@ -22,11 +22,13 @@ LEAST_SECONDS = 1e-3
 """What is shorter counts as a millisecond."""
 _MEAN = 2.0
 """Seconds of a download of which nothing is known (paper 001 §5)."""
-_OMEGA, _SIGMA, _TAU, _DELTA = 1.0, 0.7, 0.2, 0.1
+_OMEGA, _SIGMA, _TAU, _DELTA = 1.0, 0.7, 0.3, 0.15
 _HOSTS_WORTH, _LOOKS_WORTH, _CRAWLS_WORTH = 3.0, 10.0, 2.0
 """How many hosts, downloads and crawls the defaults count for."""
 _TAILS = 4.0
 """Degrees of freedom of what differs from crawl to crawl: now and then a host is much slower than ever before."""
+_TAIL_UNIT = math.sqrt(1.0 - 2.0 / _TAILS)
+"""Makes the variance 1."""
 _FAILING, _REQUESTS_WORTH = 0.02, 20.0
 """Share of requests without an answer, and how many requests that counts for."""
 _FAILURE_SECONDS = 10.0
@@ -63,6 +65,8 @@ class DownloadTimes:
     """Standard deviation of a host from crawl to crawl."""
     of_crawl: float
     """Standard deviation of all hosts together from crawl to crawl."""
+    crawls: float
+    """How many crawls both are known from, those that the defaults count for included."""
     failed: FloatArray
     """Requests without an answer, the default's included: a of Beta(a, b)."""
     answered: FloatArray
@@ -84,7 +88,7 @@ class DownloadTimes:
         own = np.repeat(self.failures_from[rows] - bounds[:-1], sizes) + np.arange(bounds[-1])
         of_all = self.failures[self.failures_from[-1] :]
         return DownloadTimes(
-            self.middle[rows], self.doubt[rows], self.spread[rows], self.of_host, self.of_crawl,
+            self.middle[rows], self.doubt[rows], self.spread[rows], self.of_host, self.of_crawl, self.crawls,
             self.failed[rows], self.answered[rows], np.concatenate([self.failures[own], of_all]), bounds, self.limit,
         )  # fmt: skip
 
@@ -118,7 +122,11 @@ class DownloadTimes:
     def next_crawl(self, rng: np.random.Generator) -> NextCrawl:
         """Draw how slow each host will be. O(hosts)."""
         doubt = self.doubt * rng.standard_normal(len(self))
-        today = self.of_host * rng.standard_t(_TAILS, len(self)) + self.of_crawl * rng.standard_t(_TAILS)
+        # A variance that is known from few crawls may be a larger or a smaller one.
+        of_host, of_crawl = np.array([self.of_host, self.of_crawl]) * np.sqrt(
+            self.crawls / rng.chisquare(self.crawls, 2)
+        )
+        today = of_host * _TAIL_UNIT * rng.standard_t(_TAILS, len(self)) + of_crawl * rng.standard_normal()
         middle = self.middle + doubt + today
         return NextCrawl(self, middle, rng.beta(self.failed, self.answered))
 
@@ -163,7 +171,7 @@ def learn_downloads(past: Downloads, hosts: int, *, limit: float = math.inf) -> 
     kept = np.bincount(past.host[past.answered], minlength=hosts).astype(np.float64)
     share = (lost.sum() + _FAILING * _REQUESTS_WORTH) / (lost.sum() + kept.sum() + _REQUESTS_WORTH)
     return DownloadTimes(
-        middle, doubt, spread, of_host, of_crawl,
+        middle, doubt, spread, of_host, of_crawl, _crawls(cells),
         lost + share * _REQUESTS_WORTH, kept + (1.0 - share) * _REQUESTS_WORTH,
         *_failures(past, hosts, limit), limit,
     )  # fmt: skip
@@ -241,6 +249,10 @@ def _crawl_to_crawl(cells: _Cells, within: float) -> tuple[float, float]:
     tau = (1.0 - worth) * (total - common) + worth * _TAU**2
     delta = (1.0 - worth) * common + worth * _DELTA**2
     return math.sqrt(tau), math.sqrt(delta)
+
+
+def _crawls(cells: _Cells) -> float:
+    return len(np.unique(cells.crawl)) + _CRAWLS_WORTH
 
 
 def _middles(cells: _Cells, spread: FloatArray, between_crawls: float, hosts: int) -> tuple[FloatArray, FloatArray]:

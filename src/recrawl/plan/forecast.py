@@ -128,9 +128,9 @@ def forecast(  # noqa: PLR0913 - what is crawled, what is known, and how it is a
     if whole < draws:
         drawn = _from_bounds(crawl, times, growth, found, draws, rng)
     middle = float(np.median(drawn))
-    ends = np.quantile(
-        drawn * np.exp(_UNMODELLED * rng.standard_normal(len(drawn))), [0.5 - level / 2, 0.5 + level / 2]
-    )
+    noisy = drawn * np.exp(_UNMODELLED * rng.standard_normal(len(drawn)))
+    # Weibull's places leave room outside for the crawl itself, which is one more draw.
+    ends = np.quantile(noisy, [0.5 - level / 2, 0.5 + level / 2], method="weibull")
     low, high = min(float(ends[0]), middle), max(float(ends[1]), middle)
     return Forecast(
         middle, low, high, float(np.median(found[1])), float(np.median(found[2])), crawl.threads, expected,

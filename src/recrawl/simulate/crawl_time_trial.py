@@ -15,7 +15,7 @@ from recrawl.simulate.crawls import TIME_LIMIT, CrawlRecord, Kind, crawl_world, 
 
 METHODS = ("printed", "corrected", "recrawl")
 PAST_CRAWLS = 4
-CRAWLS_OF_A_WORLD = 5
+CRAWLS_OF_A_WORLD = 2
 DRAWS = 100
 
 
