@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recrawl.model.compiled import can_compile
 from recrawl.schedule.frontier import Fetch, Frontier, Wait
 from recrawl.schedule.frontier_heaps import HeapQueues
 from recrawl.schedule.politeness import Politeness, PolitenessRules
@@ -209,7 +210,8 @@ def test_memory_does_not_grow_with_repeated_offers():
         columns.offer(ids, ids % 5, np.full(100, 1e6 - round_))
     queues = heaps._queues
     assert sum(len(queue) for queue in queues._queue.values()) + len(queues._waiting) < 5_000
-    assert columns._queues.nbytes < 60_000
+    if can_compile():
+        assert columns._queues.nbytes < 60_000
 
 
 @pytest.mark.parametrize("large", LARGE)
