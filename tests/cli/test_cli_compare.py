@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.cli.contest_runs import Run, run_all
+from recrawl.cli.contest_runs import KeptTallies, Run, run_all
 from recrawl.cli.policies_experiment import MARK
 from recrawl.errors import ExitCode
 from recrawl.model import ChangeKind, Histories, Verdict, Visits
@@ -212,6 +212,25 @@ def test_collections_and_policies_must_exist(run, tmp_path):
     assert "no collection 'nowhere'" in result.stderr
     result = run("experiment", "policies", "--data", RECORDED, "--policy", "uniforn", "--output", tmp_path / "out")
     assert "Did you mean 'uniform'?" in result.stderr
+
+
+def test_runs_that_were_kept_are_not_held_again(tmp_path):
+    field = of_histories(Histories.from_visits(past()).take(np.arange(10, 30)))
+    rules = Rules(0.0, found_after=0.0, tick=2 * DAY)
+    kept = KeptTallies(tmp_path / "kept", "1-2")
+    runs = [Run("a/past", name, 0.1) for name in ("uniform", "nutch")]
+    first = run_all({"a/past": [field, field]}, runs[:1], entry, rules, seed=1, jobs=1, kept=kept)
+
+    def refuse(name, where):
+        assert name == "nutch"
+        return entry(name, where)
+
+    second = run_all({"a/past": [field, field]}, runs, refuse, rules, seed=1, jobs=1, kept=kept)
+    assert list(second) == runs
+    for name in ("fresh", "caught", "choices"):
+        assert np.array_equal(getattr(first[runs[0]], name), getattr(second[runs[0]], name))
+    assert len(list((tmp_path / "kept").iterdir())) == 2
+    assert KeptTallies(tmp_path / "kept", "2-2").load(runs[0]) is None
 
 
 @pytest.mark.parametrize("name", NAMES)

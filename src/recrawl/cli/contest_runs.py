@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from dataclasses import fields as fields_of
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -56,23 +58,61 @@ def run_all(  # noqa: PLR0913 - what is run, and how
     seed: int,
     jobs: int | None = None,
     what: str = "contests",
+    kept: KeptTallies | None = None,
 ) -> dict[Run, Tally]:
     """Hold every run once on each of the fields of its name, and pool what comes of it.
 
     The fields of one name hold the same pages: several where it is not known for certain when pages changed. Results do
-    not depend on the number of jobs.
+    not depend on the number of jobs. Runs whose tallies were kept are not held again.
     """
+    known = {run: tally for run in runs if kept is not None and (tally := kept.load(run)) is not None}
     tasks = [
-        (run, _Task(field, make, run.policy, _with_budget(rules, run.budget), (seed, place)))
+        (run, place + 1, _Task(field, make, run.policy, _with_budget(rules, run.budget), (seed, place)))
         for run in runs
+        if run not in known
         for place, field in enumerate(fields[run.field])
     ]
     found: dict[Run, Tally] = {}
     with _bar(what, len(tasks)) as advance:
-        for (run, _), tally in zip(tasks, _results([task for _, task in tasks], jobs or processors()), strict=True):
+        results = _results([task for *_, task in tasks], jobs or processors())
+        for (run, held, _), tally in zip(tasks, results, strict=True):
             found[run] = tally if run not in found else found[run].plus(tally)
+            if kept is not None and held == len(fields[run.field]):
+                kept.save(run, found[run])
             advance()
-    return found
+    return {run: known[run] if run in known else found[run] for run in runs}
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTallies:
+    """A folder of tallies, so that a long series of runs can be interrupted and taken up again.
+
+    Nothing here notices that policies or data have changed since: a new series needs a new folder.
+    """
+
+    folder: Path
+    series: str
+    """What all runs of the series have in common, as a part of file names: seed, repeats, pages, ticks."""
+
+    def load(self, run: Run) -> Tally | None:
+        """What came of a run before, if it was held."""
+        file = self._file(run)
+        if not file.is_file():
+            return None
+        with np.load(file) as columns:
+            return Tally(**{name: columns[name] for name in columns.files})
+
+    def save(self, run: Run, tally: Tally) -> None:
+        """Keep what came of a run; the file appears whole or not at all."""
+        file = self._file(run)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(".part.npz")
+        np.savez_compressed(part, **{column.name: getattr(tally, column.name) for column in fields_of(tally)})
+        part.replace(file)
+
+    def _file(self, run: Run) -> Path:
+        name = f"{run.field.replace('/', '_')}--{run.policy}--{run.budget:g}--{self.series}.npz"
+        return self.folder / name
 
 
 def processors() -> int:

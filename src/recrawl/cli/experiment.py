@@ -86,6 +86,13 @@ def policies(  # noqa: PLR0913 - one argument an option
     ] = None,
     tick: Annotated[str, typer.Option(metavar="DURATION", help="How often visits are planned.")] = "1d",
     jobs: JobsOption = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep what comes of each run here, and do not repeat what is there: for tables that take hours.",
+        ),
+    ] = None,
 ) -> None:
     """Compare all policies on real histories at equal budgets: the grand table.
 
@@ -101,7 +108,9 @@ def policies(  # noqa: PLR0913 - one argument an option
 
     names = [name.strip() for name in only.split(",") if name.strip()]
     rules = Rules(budget=0.0, tick=parse_duration(tick))
-    run(data, output, Asked(policy or list(POLICIES), budget or BUDGETS, names, pages, rules, seed, repeats, jobs))
+    run(
+        data, output, Asked(policy or list(POLICIES), budget or BUDGETS, names, pages, rules, seed, repeats, jobs, keep)
+    )
 
 
 @app.command("crawl-time", cls=TeachingCommand, epilog=EXAMPLES)

@@ -12,6 +12,7 @@ import typer
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:
+    from recrawl.cli.contest_runs import KeptTallies
     from recrawl.simulate.contest import Rules
     from recrawl.simulate.contest_field import Field
 
@@ -37,6 +38,16 @@ class Asked:
     seed: int
     repeats: int
     jobs: int | None
+    keep: Path | None
+    """Where tallies are kept and taken from; ``None`` for nowhere."""
+
+    @property
+    def kept(self) -> KeptTallies | None:
+        """The tallies of an earlier call that asked for the same."""
+        from recrawl.cli.contest_runs import KeptTallies
+
+        series = f"{self.seed}-{self.repeats}-{self.most_pages or 'all'}-{self.rules.tick:g}"
+        return None if self.keep is None else KeptTallies(self.keep, series)
 
 
 def run(data: Path, output: Path, asked: Asked) -> None:
@@ -60,6 +71,7 @@ def run(data: Path, output: Path, asked: Asked) -> None:
         asked.rules,
         seed=asked.seed,
         jobs=asked.jobs,
+        kept=asked.kept,
     )
     table = GrandTable(fields, tallies, asked.seed)
     write_csv(output / "policies.csv", table.columns())
