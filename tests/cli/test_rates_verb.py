@@ -118,8 +118,31 @@ def test_the_printed_table_speaks_in_words(run, known):
     text = run("rates", "-w", known, "-n", "3", *AT_END).stdout
     assert text.count("about every ") == 3
     assert f"3 of {NEWS + DOCS + LOGGED} shown" in text
-    assert "Estimated by posterior from changes of any kind, as of 2024-03-13 22:13." in text
+    assert "Estimated by operational from changes of any kind, as of 2024-03-13 22:13." in text
     assert "logged" in run("rates", "-w", known, "--host", "log.org").stdout
+
+
+def test_a_site_is_one_page_that_changes_with_any_of_its_pages(rates):
+    sites = {row["site"]: row for row in rates(*AT_END, "--by", "site", "--estimator", "mle")}
+    hosts = {row["host"]: row for row in rates(*AT_END, "--by", "host", "--estimator", "mle")}
+    assert sites.keys() == hosts.keys()
+    for name, site in sites.items():
+        assert site["changes"] <= hosts[name]["changes"]
+        assert site["looks"] <= hosts[name]["looks"]
+        assert site["pages"] == hosts[name]["pages"]
+
+
+def test_the_chance_of_a_change_grows_with_the_time_since_the_last_look(rates):
+    early, late = (rates("--at", at, "--limit", "100", "--sort", "name") for at in ("2024-03-14", "2024-06-14"))
+    assert [row["url"] for row in early] == [row["url"] for row in late]
+    grown = np.array(
+        [[b["p_changed"] - a["p_changed"], a["changes_per_day"]] for a, b in zip(early, late, strict=True)]
+    )
+    assert (grown[:, 0] > 0).all()
+    posterior = rates("--at", "2024-06-14", "--limit", "100", "--sort", "name", "--estimator", "mle")
+    for row in posterior:
+        waited = (1_718_323_200.0 - row["last_look"]) / DAY
+        assert np.isclose(row["p_changed"], 1 - np.exp(-row["changes_per_day"] * waited))
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -130,7 +153,7 @@ def test_every_estimator_answers(rates, name):
     assert all(row["low"] <= row["high"] for row in rows if row["high"] is not None)
 
 
-@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name not in ("posterior", "gamma")])
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name not in ("operational", "posterior", "gamma")])
 def test_of_a_log_every_point_estimator_says_changes_over_time(rates, name):
     for row in rates(*AT_END, "--estimator", name, "--host", "log.org"):
         assert np.isclose(row["changes_per_day"], row["changes"] / row["observed"] * DAY)
@@ -349,7 +372,7 @@ def test_compare_refuses_where_there_is_too_little(run, known):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--estimator", "mel"), "There are: posterior, gamma, naive"),
+        (("--estimator", "mel"), "There are: operational, posterior, gamma, naive"),
         (("--at", "yesterday"), "Write it as 2026-11-15"),
         (("--window", "30"), "Write a number and a unit"),
         (("--host", "nwes.org"), "Did you mean 'news.org'?"),
