@@ -7,15 +7,23 @@ from typing import TYPE_CHECKING
 from recrawl.cli.settings import ArchiveSettings, FetchSettings, PolitenessSettings, ScheduleSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from recrawl.fetch.http import Limits
     from recrawl.formats.warc import WarcInfo
+    from recrawl.model import IntArray
+    from recrawl.schedule.clocks import Clusters
     from recrawl.schedule.politeness import PolitenessRules
     from recrawl.schedule.uniform import Uniform
     from recrawl.schedule.valued import Valued
 
 
-def policy_of(settings: ScheduleSettings) -> Valued | Uniform:
-    """The policy that decides when to come back."""
+def policy_of(settings: ScheduleSettings, urls: Callable[[IntArray], Sequence[str]] | None = None) -> Valued | Uniform:
+    """The policy that decides when to come back.
+
+    ``urls`` gives the URLs of pages: with them pages of one directory are known to be edited together.
+    """
+    from recrawl.schedule.clocks import by_host
     from recrawl.schedule.objectives import OBJECTIVES
     from recrawl.schedule.uniform import Uniform
     from recrawl.schedule.valued import Valued
@@ -24,9 +32,17 @@ def policy_of(settings: ScheduleSettings) -> Valued | Uniform:
         return Uniform()
     return Valued(
         OBJECTIVES[settings.objective],
+        clusters=by_host if urls is None else _by_directory(urls),
         shortest_interval=settings.min_interval,
         longest_interval=settings.max_interval,
     )
+
+
+def _by_directory(urls: Callable[[IntArray], Sequence[str]]) -> Clusters:
+    """Clusters of pages by the directories their URLs lie in."""
+    from recrawl.predict.clusters import UrlClusters
+
+    return lambda pages: UrlClusters().add(urls(pages.id))
 
 
 def politeness_of(settings: PolitenessSettings) -> PolitenessRules:
