@@ -124,6 +124,18 @@ def test_requests_that_cannot_be_met_are_named_with_the_reason(run, known, plan)
     assert plan()["unmet"] == []
 
 
+def test_a_host_that_asked_us_to_wait_is_named(run, known, tmp_path):
+    folder = shutil.copytree(known, tmp_path / "waiting")
+    with open_store(folder / "recrawl.db") as store:
+        hosts = store.hosts()
+        store.set_host(hosts.id, ready_at=np.where([name == "hot.org" for name in hosts.name], END + 30 * DAY, 0.0))
+    found = json.loads(run("plan", "-w", folder, "--json", *AT_END).stdout)["unmet"]
+    assert [(one["what"], one["pages"]) for one in found] == [("hot.org", HOT)]
+    assert "not to be asked before 2024-02-12 22:13, and 6 pages fall due" in found[0]["reason"]
+    earlier = json.loads(run("plan", "-w", folder, "--json", "--at", "2024-01-01").stdout)["unmet"]
+    assert earlier == []
+
+
 def test_a_slow_host_makes_the_budget_buy_less(run, known, plan):
     quick = ("--set", "schedule.budget=100")
     slow = (*quick, "--set", "politeness.min_delay=4h", "--set", "politeness.max_delay=20h")

@@ -10,6 +10,7 @@ import numpy as np
 
 from recrawl.cli.plan_outlook import Outlook
 from recrawl.cli.rates_words import in_words
+from recrawl.cli.tables import shown_time
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.plan.capacity import Capacity, Hosts, capacity
 from recrawl.plan.keeping import Kept, keep, keep_at_rates
@@ -103,17 +104,18 @@ def _reasons(outlook: Outlook, rows: IntArray) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """A request that cannot be met, and the reason. Visits per second."""
+    """A request that cannot be met, and the reason."""
 
     what: str
     reason: str
     asked: float
+    """Visits per second; of a host that must wait, visits until then."""
     possible: float
     pages: int
 
 
 def cannot_be_met(outlook: Outlook, buys: WhatIf) -> list[Unmet]:
-    """Hosts that politeness keeps from being asked as often as wanted; a budget below what the intervals ask for."""
+    """Hosts that cannot be asked as often as wanted, or not now; a budget below what the intervals ask for."""
     host, hosts = outlook.host, outlook.hosts
     limits = host_capacity(outlook, buys.rate)
     asked = np.bincount(host, buys.rate, len(hosts.id))
@@ -129,6 +131,7 @@ def cannot_be_met(outlook: Outlook, buys: WhatIf) -> list[Unmet]:
         )
         for row in np.flatnonzero(limits.too_slow)
     ]
+    found += _put_off(outlook)
     least = float((outlook.pages.cost / outlook.settings.schedule.max_interval).sum())
     if outlook.policy.price is not None and least > outlook.budget:
         longest = format_duration(outlook.settings.schedule.max_interval)
@@ -138,6 +141,23 @@ def cannot_be_met(outlook: Outlook, buys: WhatIf) -> list[Unmet]:
         )
         found.append(Unmet("the budget", reason, least, outlook.budget, len(outlook.pages)))
     return found
+
+
+def _put_off(outlook: Outlook) -> list[Unmet]:
+    """Hosts that must not be asked for longer than an ordinary rest, though pages of theirs are due."""
+    hosts, host = outlook.hosts, outlook.host
+    late = np.bincount(host[outlook.due <= hosts.ready_at[host]], minlength=len(hosts.id))
+    blocked = hosts.ready_at > outlook.now + hosts.manners.rules.longest
+    return [
+        Unmet(
+            hosts.name[row],
+            f"it is not to be asked before {shown_time(float(hosts.ready_at[row]))}, and {late[row]:,} pages fall due",
+            float(late[row]),
+            0.0,
+            int(late[row]),
+        )
+        for row in np.flatnonzero(blocked & (late > 0))
+    ]
 
 
 def host_capacity(outlook: Outlook, rate: FloatArray, workers: int = 64) -> Capacity:

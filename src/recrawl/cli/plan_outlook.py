@@ -39,6 +39,7 @@ class HostTable:
     crawl_delay: FloatArray
     """Seconds that the host asks for; NaN where our own rules decide."""
     ready_at: FloatArray
+    """Before this time nobody asks the host; -inf where that is not known as of the moment that is looked at."""
     all_times: DownloadTimes
     """Of these hosts, and in one more row of a host that nobody heard of."""
     manners: Manners
@@ -125,11 +126,12 @@ def hosts_of(store: Store, settings: Settings, now: float) -> HostTable:
     """All hosts, with what their last downloads say of the next ones."""
     hosts = store.hosts()
     rules = politeness_of(settings.politeness)
+    later = bool((store.latest_visits(1).time > now).any())
     return HostTable(
         hosts.id,
         hosts.name,
         np.where(hosts.delay > rules.shortest, hosts.delay, math.nan),
-        hosts.ready_at,
+        np.full(len(hosts), -math.inf) if later else hosts.ready_at,
         _times(store, hosts, settings.fetch.timeout, now),
         Manners(rules),
     )
