@@ -79,9 +79,9 @@ class Population:
         """Some of the pages."""
         return Population(self.rate[:n], self.importance[:n], self.host[:n])
 
-    def known(self, law: str = "freshness", **bounds: float) -> KnownRates:
-        """What they ask for under a law."""
-        return KnownRates(LAWS[law], self.rate, self.importance, np.ones(len(self)), **bounds)
+    def known(self, law: str = "freshness", least: float = 0.0, most: float = np.inf) -> KnownRates:
+        """What they ask for under a law, within a floor and a ceiling."""
+        return KnownRates(LAWS[law], self.rate, self.importance, np.ones(len(self)), least, most)
 
     def fresh(self, visits: FloatArray) -> float:
         """Weighted mean freshness at these rates."""
@@ -116,8 +116,7 @@ def prices(pages: Population) -> None:
     for law in ("freshness", "harmonic", "archive", "poisson"):
         _, ours = timed(lambda law=law: allocate(pages.known(law), budget))
         line(f"price, {law}", ours, plain, scale, f"objective below the full solve by {gap:.0e}" * (law == "freshness"))
-    bounds = {"least": 1 / (180 * DAY), "most": 1 / HOUR}
-    _, ours = timed(lambda: allocate(pages.known(**bounds), budget))
+    _, ours = timed(lambda: allocate(pages.known(least=1 / (180 * DAY), most=1 / HOUR), budget))
     line("price, freshness within 1 h and 180 d", ours, plain, scale)
     with mock.patch.object(price_known, "can_compile", return_value=False):
         _, ours = timed(lambda: allocate(pages.known(), budget))
@@ -199,7 +198,7 @@ def cycle(pages: Population, large: int, batch: int, count: int) -> tuple[Fronti
         page, host, _ = queue.next_many(now, batch)
         if len(page):
             queue.done_many(page, host, now, np.full(len(page), 0.1))
-            queue.offer(page, host, now + period + (page % 997))
+            queue.offer(page, host, np.asarray(now + period + page % 997, np.float64))
         done += len(page)
         now += step
     spent = Timed(time.process_time() - cpu, time.perf_counter() - wall)

@@ -264,13 +264,7 @@ def _settle(host: int, state: State) -> None:
 
 
 @machine_code
-def take_in(
-    page: IntArray,
-    host: IntArray,
-    due: FloatArray,
-    state: State,
-    loose: Slots,
-) -> int:
+def take_in(page: IntArray, host: IntArray, due: FloatArray, state: State, loose: Slots) -> int:
     """Give every page a slot with its new due time and host, in no heap yet. Fills ``loose``; how many they are."""
     found = 0
     for i in range(len(page)):
@@ -304,10 +298,7 @@ def take_in(
 
 
 @machine_code
-def put_in(
-    loose: Slots,
-    state: State,
-) -> None:
+def put_in(loose: Slots, state: State) -> None:
     """Add loose slots to the heaps of their hosts, and place the hosts whose first page this changed."""
     for slot in loose:
         host = state[LINKS][slot, HOST]
@@ -340,10 +331,7 @@ def _drop(slot: int, state: State) -> None:
 
 
 @machine_code
-def take_off(
-    page: IntArray,
-    state: State,
-) -> None:
+def take_off(page: IntArray, state: State) -> None:
     """Withdraw pages."""
     for one in page:
         slot = int(state[INDEX][find(one, state)])
@@ -360,12 +348,7 @@ def take_off(
 
 
 @machine_code
-def hand_out(
-    now: float,
-    state: State,
-    page: IntArray,
-    host: IntArray,
-) -> tuple[int, float]:
+def hand_out(now: float, state: State, page: IntArray, host: IntArray) -> tuple[int, float]:
     """Fill ``page`` and ``host`` with what to fetch at ``now``; how many they are, and until when to wait for more."""
     found = 0
     while found < len(page):
