@@ -212,7 +212,8 @@ def _histories(file: Any) -> Histories:  # noqa: ANN401 - a pyarrow.parquet.Parq
     parts, waiting = [], Visits.concatenate([])
     for group in range(file.num_row_groups):
         visits = Visits.concatenate([waiting, visits_from_table(file.read_row_group(group))])
-        end = int(np.searchsorted(visits.page, visits.page[-1])) if group + 1 < file.num_row_groups else len(visits)
+        goes_on = group + 1 < file.num_row_groups and len(visits) > 0
+        end = int(np.searchsorted(visits.page, visits.page[-1])) if goes_on else len(visits)
         parts.append(Histories.from_visits(visits.take(slice(0, end))))
         waiting = visits.take(slice(end, None))
     return Histories.concatenate(parts)

@@ -7,8 +7,10 @@ import pytest
 
 from recrawl.estimate import grid_kernels, grid_prior
 from recrawl.estimate.empirical_bayes import UNKNOWN_RATE
+from recrawl.estimate.estimator import Evidence
 from recrawl.estimate.grid_prior import fit_priors, spanning
-from recrawl.model import Histories
+from recrawl.estimate.posterior import GammaPosterior, Posterior
+from recrawl.model import Histories, Visits
 from recrawl.model.arrays import offsets_of
 from recrawl.model.grid_belief import doubling
 from recrawl.time import DAY
@@ -176,3 +178,25 @@ def test_a_stray_page_does_not_lengthen_the_grid_of_all():
     stray = Histories(many.page, many.offsets, gaps, changed, *[many.first_visit] * 3)
     assert len(spanning(stray)) == 36
     assert len(spanning(stray.take(slice(0, 5_000)))) > 36
+
+
+@pytest.mark.parametrize("estimator", [Posterior(jump=None), GammaPosterior()], ids=lambda one: one.name)
+def test_a_new_cluster_is_believed_of_as_its_host_is(estimator):
+    """A slow and a fast host, each with two unseen pages in a cluster of their own: they follow their host."""
+    rng = np.random.default_rng(6)
+    pages = 400
+    host = np.arange(pages) // 200
+    cluster = np.arange(pages) // 20
+    cluster[[198, 199]], cluster[[398, 399]] = 90, 91
+    rate = np.where(host == 0, 1 / 200, 1.0) / DAY
+    looks = np.tile(np.arange(11) * 2 * DAY, pages)
+    changed = rng.random(len(looks)) < -np.expm1(-np.repeat(rate, 11) * 2 * DAY)
+    page = np.repeat(np.arange(pages), 11)
+    seen = ~np.isin(page, [198, 199, 398, 399]) | (looks == 0)
+    verdict = np.where(looks == 0, 0, np.where(changed, 2, 1))[seen]
+    histories = Histories.from_visits(Visits.of(page[seen], looks[seen], verdict=verdict))
+    middle = estimator(Evidence(histories, (host, cluster))).quantile(0.5) * DAY
+    assert middle[198] < 0.05
+    assert middle[398] > 0.3
+    alone = estimator(Evidence(histories, (cluster,))).quantile(0.5) * DAY
+    assert np.isclose(alone[198], alone[398], rtol=0.3)
