@@ -185,7 +185,7 @@ def test_crawl_time_of_all_pages_is_bounded_by_the_slow_host(plan):
     found = plan("--crawl-time", "all")
     assert (found["urls"], found["hosts"], found["longest_host"]) == (HOT + COLD + 2, 2, "cold.org")
     assert found["low"] <= found["seconds"] <= found["high"]
-    assert found["seconds"] >= max(found["longest_host_seconds"], found["work_seconds"])
+    assert found["seconds"] >= max(found["longest_host_seconds"], found["work_seconds"]) * (1 - 1e-9)
     assert found["seconds"] == pytest.approx((COLD + 1) * 60 + (COLD + 2) * 1.13, rel=0.1)
     assert found["heuristic_printed"] < found["heuristic_corrected"]
     alone = plan("--crawl-time", "all", "--host", "hot.org")
