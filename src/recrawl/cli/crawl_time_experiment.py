@@ -25,7 +25,7 @@ PUBLISHED = (
     ("– (0)", "−36 % (4)"),
     ("– (0)", "−44 % (28)"),
 )
-"""Over- and underestimates of Table 3; they add up to 759 of 1,388 crawls (reading 001.9)."""
+"""Over- and underestimates of Table 3; they add up to 759 of the 1,388 crawls that the paper speaks of."""
 NAMES = {"printed": "001 as printed", "corrected": "001 corrected", "recrawl": "recrawl"}
 RECORDED = "recorded crawls"
 
