@@ -81,26 +81,13 @@ def rows_for(store: Store, question: Question) -> Rows:
     if question.by is By.SITE:
         return _sites(store, question)
     known = learn(store, question.span, question.estimator)
-    lesson, histories, belief = known.lesson, known.histories, known.belief
-    pages = Rows(
-        lesson,
-        belief,
-        belief.quantile(0.5),
-        histories.counts() + 1,
-        histories.changes(),
-        histories.observed(),
-        histories.last_visit,
-        histories.last_change,
-        lesson.exact,
-        belief.p_change(np.maximum(question.now - histories.last_visit, 0.0)),
-        lesson.evidence.levels[0],
-        np.ones(len(histories), np.int64),
-        None,
-    )
+    lesson = known.lesson
+    one_each = np.ones(len(known.histories), np.int64)
+    pages = _rows(lesson, known.belief, question.now, lesson.evidence.levels[0], one_each, None)
     if question.by is By.PAGE:
         return pages
     if question.by is By.SECTION:
-        return grouped(pages, *section_labels(store.urls(histories.page)))
+        return grouped(pages, *section_labels(store.urls(known.histories.page)))
     ids, label = np.unique(pages.host, return_inverse=True)
     return grouped(pages, label.astype(np.int64), list(store.hosts(ids).name))
 
@@ -109,12 +96,18 @@ def _sites(store: Store, question: Question) -> Rows:
     """One row a host, taken as one page that is looked at whenever one of its pages is, in rounds of a day."""
     pages = lesson_of(store, question.span)
     evidence = at_site_level(pages.evidence, round_length=DAY)
-    histories, host = evidence.histories, evidence.histories.page
+    host = evidence.histories.page
     ids, first = np.unique(pages.evidence.levels[0], return_index=True)
     size = np.bincount(np.searchsorted(ids, pages.evidence.levels[0]), minlength=len(ids))
-    exact = pages.exact[first]
-    lesson = Lesson(histories, exact, evidence)
-    belief = question.estimator(evidence)
+    lesson = Lesson(evidence.histories, pages.exact[first], evidence)
+    return _rows(lesson, question.estimator(evidence), question.now, host, size, list(store.hosts(host).name))
+
+
+def _rows(  # noqa: PLR0913, PLR0917 - what is known, when, and of whom
+    lesson: Lesson, belief: Belief, now: float, host: IntArray, size: IntArray, names: list[str] | None
+) -> Rows:
+    """One row for each history of a lesson."""
+    histories = lesson.histories
     return Rows(
         lesson,
         belief,
@@ -124,11 +117,11 @@ def _sites(store: Store, question: Question) -> Rows:
         histories.observed(),
         histories.last_visit,
         histories.last_change,
-        exact,
-        belief.p_change(np.maximum(question.now - histories.last_visit, 0.0)),
+        lesson.exact,
+        belief.p_change(np.maximum(now - histories.last_visit, 0.0)),
         host,
         size,
-        list(store.hosts(host).name),
+        names,
     )
 
 
