@@ -228,6 +228,17 @@ def test_capacity_in_words(run, known):
     assert "cannot be reached: schedule.min_interval" in never
 
 
+def test_pages_that_nobody_has_seen_can_be_planned_for(run, workspace):
+    run("add", "-w", workspace, "http://a.org/", "http://b.org/")
+    found = json.loads(run("plan", "-w", workspace, "--json").stdout)
+    assert [row["why"] for row in found["next"]] == ["never seen"] * 2
+    assert all(row["worth"] is None and row["p_changed"] is None for row in found["next"])
+    assert json.loads(run("plan", "-w", workspace, "--json", "--slots", "2").stdout)["slots"][0]["pages"] == 2
+    assert json.loads(run("plan", "-w", workspace, "--json", "--crawl-time", "all").stdout)["seconds"] > 0
+    assert json.loads(run("plan", "-w", workspace, "--json", "--capacity").stdout)["kept"]["freshness"] > 0
+    assert "never seen" in run("plan", "-w", workspace).stdout
+
+
 # -- refused ------------------------------------------------------------------------------------------------
 
 
@@ -236,5 +247,6 @@ def test_questions_that_make_no_sense(run, known, workspace):
     assert "Add --capacity" in refused(run, known, "--freshness", "0.9")
     assert "two goals" in refused(run, known, "--capacity", "--freshness", "0.9", "--recall", "0.5")
     assert "There is no host 'hat.org'" in refused(run, known, "--host", "hat.org")
+    assert "keeps nothing" in refused(run, known, "--capacity", "--set", "schedule.budget=0")
     assert "is not a time" in run("plan", "-w", known, "--at", "someday").stderr
     assert "There is no page to plan for" in run("plan", "-w", workspace).stderr

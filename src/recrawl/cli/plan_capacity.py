@@ -10,6 +10,7 @@ import typer
 
 from recrawl.cli.plan_next import host_capacity, shown_price, what_if
 from recrawl.cli.plan_outlook import Outlook
+from recrawl.errors import InputError
 from recrawl.plan.keeping import Limits, Machines, Measure, keep_many, machines_for
 from recrawl.time import DAY, format_duration
 
@@ -33,6 +34,8 @@ def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, threads: int,
     """Print what this budget does for pages of this kind, and what a goal takes. One machine spends the budget."""
     from recrawl.cli.tables import print_json, print_table
 
+    if outlook.budget <= 0:
+        raise InputError("A budget of 0 visits keeps nothing.", "Try one: --set schedule.budget=1000.")
     demand, limits = outlook.demand, outlook.limits
     if len(demand) > SAMPLE:
         some = np.linspace(0, len(demand) - 1, SAMPLE).astype(np.int64)
@@ -42,7 +45,7 @@ def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, threads: int,
     machine = min(outlook.budget, busiest)
     kept = keep_many(demand, machine, asked, limits)
     share = goal.share if goal.share is not None else _round_up(kept.measure(goal.measure))
-    reach = machines_for(demand, share, goal.measure, machine, asked) if machine > 0 else None
+    reach = machines_for(demand, share, goal.measure, machine, asked)
     hosts = host_capacity(outlook, what_if(outlook).rate, threads)
     if json_output:
         facts = {"pages": asked, "budget_per_day": outlook.budget * DAY, "threads_visits_per_day": busiest * DAY}
