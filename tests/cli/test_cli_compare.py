@@ -24,7 +24,7 @@ from recrawl.time import DAY
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
 START, DAYS = 1_700_000_000.0, 120
 HOT, COLD = 20, 60
-FAST = ("--repeats", 2, "--jobs", 1, "--tick", "2d", "--policy", "uniform", "--policy", "proportional")
+FAST = ("--repeats", 2, "--jobs", 1, "--tick", "4d", "--policy", "uniform", "--policy", "proportional")
 
 
 def past():
@@ -183,7 +183,7 @@ def test_the_grand_table_of_a_small_data_set(run, table):
         part for name in ("uniform", "nutch", "valued-archive", "valued-changes") for part in ("--policy", name)
     ]
     budgets = ("--budget", 0.03, "--budget", 0.3)
-    quickly = ("--pages", 60, "--tick", "14d", "--jobs", 1)
+    quickly = ("--pages", 60, "--tick", "28d", "--jobs", 1)
     (table / "policies.md").write_text(f"# Words\n\n{MARK}\n\nold", encoding="utf-8")
     result = run("experiment", "policies", "--data", RECORDED, "--output", table, *quickly, *policies, *budgets)
     assert result.returncode == 0, result.stderr
@@ -238,9 +238,9 @@ def test_every_policy_can_compete(name):
     """At one budget for all: as many visits as any other, and scores that make sense."""
     histories = Histories.from_visits(past())
     field = of_histories(histories.take(np.arange(10, 30)))
-    rules = Rules(0.0, found_after=0.0, tick=2 * DAY)
+    rules = Rules(0.0, found_after=0.0, tick=6 * DAY)
     tallies = run_all({"past": [field]}, [Run("past", n, 0.1) for n in (name, "uniform")], entry, rules, seed=1, jobs=1)
     mine, even = (tallies[Run("past", n, 0.1)] for n in (name, "uniform"))
-    assert mine.visits.sum() == even.visits.sum() > 100
+    assert mine.visits.sum() == even.visits.sum() > 80
     assert 0 < mine.ratio("recall") <= 1
     assert 0 < mine.ratio("freshness") <= 1

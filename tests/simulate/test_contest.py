@@ -1,6 +1,7 @@
 """Contests: the budget is kept, the score is exact, and no policy sees what it has not visited."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -235,11 +236,12 @@ def _other_future(where, moment, seed):
     return replace(where, truth=Truth(born, died, changes, truth.start, truth.end))
 
 
-@pytest.mark.parametrize("make", [Uniform, Valued, lambda: Valued(OBJECTIVES["changes"])])
-@pytest.mark.parametrize("per_host", [None, 3])
+@pytest.mark.parametrize(
+    ("make", "per_host"), [(Uniform, None), (Uniform, 3), (Valued, None), (partial(Valued, OBJECTIVES["changes"]), 3)]
+)
 def test_choices_do_not_depend_on_the_future(make, per_host):
-    where = field(days=60)
-    moment = 30 * DAY
+    where = field(days=40)
+    moment = 25 * DAY
     rules = Rules(0.2, per_host=per_host)
     mine, theirs = (run(one, make(), rules).visits.columns() for one in (where, _other_future(where, moment, seed=9)))
     assert not np.array_equal(mine["page"], theirs["page"])
@@ -260,7 +262,7 @@ def test_runs_are_repeatable_and_policies_of_intervals_run_too():
 
 def test_differences_are_judged_in_pairs():
     where = field(pages=300, hosts=30)
-    uniform, ours = (run(where, policy, Rules(0.1)).tally for policy in (Uniform(), Valued()))
+    uniform, ours = (run(where, policy, Rules(0.1, tick=4 * DAY)).tally for policy in (Uniform(), Valued()))
     rng = np.random.default_rng(1)
     alone = ours.interval("freshness", where.cluster, rng)
     paired = ours.interval("freshness", where.cluster, rng, than=uniform)
@@ -292,9 +294,9 @@ def test_impossible_rules_are_refused(broken):
 
 def test_a_recorded_site_rewards_learning():
     where = field_of(collections(RECORDED)[0])
-    tallies = [run(where, policy, Rules(0.03)).tally for policy in (Uniform(), Valued())]
+    tallies = [run(where, policy, Rules(0.03, tick=14 * DAY)).tally for policy in (Uniform(), Valued())]
     assert tallies[1].ratio("freshness") > tallies[0].ratio("freshness")
-    assert 0.95 < tallies[0].ratio("freshness") < 0.99
+    assert 0.94 < tallies[0].ratio("freshness") < 0.99
 
 
 def test_a_field_may_take_whole_clusters_only():

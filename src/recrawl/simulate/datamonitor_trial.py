@@ -83,7 +83,7 @@ def documents(collections: Sequence[Collection], rng: np.random.Generator, *, mo
     since = born_of.changes.times - born_of.born[born_of.changes.row_of_event()]
     changes = EventTimes(born_of.changes.offsets, since).where(since <= YEARS * YEAR)
     truth = Truth(np.zeros(len(rows)), np.full(len(rows), np.inf), changes, 0.0, YEARS * YEAR)
-    return Documents(Field.of("documents", truth, cluster=site[rows]), (counts / spans)[rows], kind)
+    return Documents(Field.of("documents", truth, cluster=site[rows]), counts[rows] / spans[rows], kind)
 
 
 def _some(rows: IntArray, rng: np.random.Generator, most: int) -> IntArray:
