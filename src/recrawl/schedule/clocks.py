@@ -217,6 +217,12 @@ class Clocks:
         known = np.minimum.accumulate(table.factor[:-1])
         return np.append(known, table.factor[-1])[table.step(self._time.born[rows], at)]
 
+    def turns(self, rows: IntArray) -> FloatArray:
+        """When the pace of each page changes, a column a time, ascending; NaN for pages of unknown age."""
+        table = self._time.age
+        edges = np.empty(0) if table is None else table.edges
+        return np.asarray(self._time.born[rows][:, None] + edges)
+
     # -- inside -------------------------------------------------------------------------------
 
     def _home_of(self, host: int) -> int:

@@ -8,8 +8,10 @@ import numpy as np
 
 from recrawl.model import FloatArray, IntArray
 
-_TOLERANCE = 1e-12
+_TOLERANCE = 1e-10
 """Of the time, relative."""
+_EXACT = 1e-14
+"""Of the value, relative: equal up to rounding."""
 _MOST_STEPS = 120
 _TINY = 1e-300
 
@@ -23,7 +25,7 @@ class Rising(Protocol):
 
 
 def time_to_reach(value: Rising, target: FloatArray, shortest: FloatArray, longest: FloatArray) -> FloatArray:
-    """The first moment, to a trillionth, at which each value is at its target or above, in [shortest, longest].
+    """The first moment, to a ten-billionth, at which each value is at its target or above, in [shortest, longest].
 
     ``shortest`` where it is there already; inf where it is not by ``longest``. Chords on ln value over ln t, with a
     bisection every third step, because values may jump. O(steps) questions about the pages that still move.
@@ -39,6 +41,7 @@ def time_to_reach(value: Rising, target: FloatArray, shortest: FloatArray, longe
     low, high = np.log(shortest[rows]), np.log(longest[rows])
     goal = np.log(target[rows])
     f_low, f_high = _log(at_first[rows]) - goal, _log(at_last[rows]) - goal
+    was_below = np.zeros(len(rows), dtype=np.int8)
     for step in range(_MOST_STEPS):
         rise = f_high - f_low
         if step % 3 == 2:  # noqa: PLR2004 - every third
@@ -47,16 +50,19 @@ def time_to_reach(value: Rising, target: FloatArray, shortest: FloatArray, longe
             x = np.clip(low - f_low * (high - low) / np.where(rise > 0, rise, 1.0), low, high)
         fx = _log(value(rows, np.exp(x))) - goal
         below = fx < 0
-        # the end that stays has its miss halved (Illinois), so that the chord does not hang on to it
-        f_low, f_high = np.where(below, fx, 0.5 * f_low), np.where(below, 0.5 * f_high, fx)
+        # an end that stays twice has its miss halved (Illinois), so that the chord does not hang on to it
+        stays_low, stays_high = np.where(was_below < 0, 0.5, 1.0), np.where(was_below > 0, 0.5, 1.0)
+        f_low, f_high = np.where(below, fx, f_low * stays_low), np.where(below, f_high * stays_high, fx)
+        was_below = np.where(below, 1, -1).astype(np.int8)
         low, high = np.where(below, x, low), np.where(below, high, x)
         out[rows] = np.exp(high)
-        live = (high - low > _TOLERANCE) & (fx != 0)
+        out[rows[np.abs(fx) <= _EXACT]] = np.exp(x[np.abs(fx) <= _EXACT])
+        live = (high - low > _TOLERANCE) & (np.abs(fx) > _EXACT)
         if not live.any():
             break
         if not live.all():
             rows, goal, low, high = rows[live], goal[live], low[live], high[live]
-            f_low, f_high = f_low[live], f_high[live]
+            f_low, f_high, was_below = f_low[live], f_high[live], was_below[live]
     return out
 
 

@@ -29,6 +29,9 @@ from recrawl.schedule.price import Allocation, allocate
 from recrawl.schedule.reaching import time_to_reach
 from recrawl.time import DAY, HOUR
 
+_MOMENT = 1e-3
+"""Seconds: before an age at which the pace of a page falls, to see whether it was worth a visit already."""
+
 
 class Valued:
     """The policy of recrawl. Memory: about 230 bytes a page and 42 a look, room to grow aside.
@@ -139,7 +142,8 @@ class Valued:
         ages |= not self._averages
         ages |= self._learning.signals.weight(self._ledger.pages.host[rows[seen]]) > 0
         for which, wait in ((seen[ages], self._wait_ageing), (seen[~ages], self._wait)):
-            interval[which] = np.minimum(wait(rows[which], last[which], price), self._longest)
+            if len(which):
+                interval[which] = np.minimum(wait(rows[which], last[which], price), self._longest)
         return self._ledger.due_after(page, interval)
 
     def urgency(self, page: IntArray, now: float) -> FloatArray:
@@ -190,8 +194,18 @@ class Valued:
         def worth(which: IntArray, elapsed: FloatArray) -> FloatArray:
             return self._worth(rows[which], last[which], last[which] + elapsed)
 
-        ends = (np.full(len(rows), end) for end in (self._shortest, self._longest))
-        return time_to_reach(worth, np.full(len(rows), price), *ends)
+        first, last_moment = (np.full(len(rows), end) for end in (self._shortest, self._longest))
+        for turn in self._learning.clocks.turns(rows).T:
+            after = turn - last
+            which = np.flatnonzero((after > first) & (after < last_moment))
+            if not len(which):
+                continue
+            reached = worth(which, after[which]) >= price
+            before = np.where(reached, worth(which, np.maximum(after[which] - _MOMENT, first[which])) >= price, False)
+            last_moment[which[reached]] = after[which[reached]]
+            first[which[reached & ~before]] = after[which[reached & ~before]]
+            first[which[~reached]] = after[which[~reached]]
+        return time_to_reach(worth, np.full(len(rows), price), first, last_moment)
 
     def _paced(self, rows: IntArray, at: FloatArray) -> Belief:
         """What is believed of these pages, at the pace they have at ``at``."""
