@@ -24,7 +24,8 @@ from recrawl.schedule.politeness import PolitenessRules
 Order = Literal["turns", "longest"]
 """Hosts take turns, or the one with most left to do goes first."""
 DRAWS = 200
-_FEWEST = 5
+_FEWEST, _ENOUGH = 5, 60
+"""Runs of a large crawl, and how many suffice without the bounds."""
 _UNMODELLED = 0.02
 """What no draw knows of, as a share of the time: a crawl that rests rule out to the second is still not exact."""
 _MOST_REQUESTS = (200_000, 2_000_000)
@@ -124,17 +125,17 @@ def forecast(  # noqa: PLR0913 - what is crawled, what is known, and how it is a
         requests = _requests(crawl, future, growth, order, rng)
         limit = bounds(requests, crawl.threads)
         found[:, place] = run(requests, crawl.threads, many=many), limit.longest, limit.work, limit.host
-    drawn = found[0]
-    if whole < draws:
-        drawn = _from_bounds(crawl, times, growth, found, draws, rng)
+    drawn, longest, work, slowest = found
+    if whole < min(draws, _ENOUGH):
+        drawn, longest, work = _from_bounds(crawl, times, growth, found, draws, rng)
     middle = float(np.median(drawn))
     noisy = drawn * np.exp(_UNMODELLED * rng.standard_normal(len(drawn)))
     # Weibull's places leave room outside for the crawl itself, which is one more draw.
     ends = np.quantile(noisy, [0.5 - level / 2, 0.5 + level / 2], method="weibull")
     low, high = min(float(ends[0]), middle), max(float(ends[1]), middle)
     return Forecast(
-        middle, low, high, float(np.median(found[1])), float(np.median(found[2])), crawl.threads, expected,
-        int(np.bincount(found[3].astype(np.int64)).argmax()), drawn,
+        middle, low, high, float(np.median(longest)), float(np.median(work)), crawl.threads, expected,
+        int(np.bincount(slowest.astype(np.int64)).argmax()), drawn,
     )  # fmt: skip
 
 
@@ -166,14 +167,35 @@ def _from_bounds(  # noqa: PLR0913, PLR0917 - all that the forecast knows
     draws: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Draws of the lower bound with all pages of a host at its mean, times what running through added. O(hosts)."""
-    stretch = found[0] / np.maximum(found[1], found[2])
-    drawn = np.empty(draws)
+    """Time, longest host and work of many crawls: bounds of whole hosts, times what running through added. O(hosts)."""
+    stretch = rng.choice(found[0] / np.maximum(found[1], found[2]), draws)
+    drawn = np.empty((3, draws))
     for place in range(draws):
-        mean = times.next_crawl(rng).mean()
+        future, delay = times.next_crawl(rng), crawl.draw_delays(rng)
         pages = crawl.pages if growth is None else crawl.pages + growth.draw(crawl.pages, rng)
-        pause = crawl.manners.pause(mean, crawl.draw_delays(rng))
-        step = pause if crawl.manners.apart else pause + mean
-        longest = float(np.where(pages > 0, (pages - 1) * step + mean, 0.0).max(initial=0.0))
-        drawn[place] = max(longest, float((pages * mean).sum()) / crawl.threads)
-    return drawn * rng.choice(stretch, draws)
+        turn, variance = _turns(crawl.manners, future, delay)
+        # A sum of many turns is normal.
+        chain = pages * turn + np.sqrt(pages * variance) * rng.standard_normal(len(crawl))
+        longest = float(np.where(pages > 0, chain, 0.0).max(initial=0.0))
+        work = float((pages * future.mean()).sum()) / crawl.threads
+        drawn[:, place] = max(longest, work) * stretch[place], longest, work
+    return drawn
+
+
+def _turns(manners: Manners, future: NextCrawl, delay: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the seconds from one request to the next one to the same host. O(hosts · nodes)."""
+    times, failing = future.times, future.failing
+    total = square = np.zeros(len(delay))
+    for node, weight in zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True):
+        seconds = np.minimum(np.exp(future.middle + times.spread * node), times.limit)
+        turn = manners.pause(seconds, delay) + (0.0 if manners.apart else seconds)
+        total, square = total + weight * turn, square + weight * turn**2
+    seconds = times.failure_mean()
+    turn = manners.pause(seconds, delay) + (0.0 if manners.apart else seconds)
+    mean = (1.0 - failing) * total + failing * turn
+    return mean, np.maximum((1.0 - failing) * square + failing * turn**2 - mean**2, 0.0)
+
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+"""Averages over a normal distribution."""
