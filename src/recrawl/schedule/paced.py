@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from recrawl.model import AnyArray, Belief, FloatArray
 
 
@@ -18,7 +20,6 @@ from recrawl.model import AnyArray, Belief, FloatArray
 class Paced:
     """The rates of ``belief`` times ``pace``, page by page.
 
-    >>> import numpy as np
     >>> from recrawl.estimate.point import PointBelief
     >>> young = Paced(PointBelief(np.array([0.5])), np.array([4.0]))
     >>> young.mean().tolist(), young.change_density(np.zeros(1)).tolist()
@@ -59,8 +60,6 @@ class Paced:
 
     def expect(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """E[function(λ·m)]: where paces differ, one question to the belief for each of them."""
-        import numpy as np
-
         out = np.empty(len(self))
         paces, which = np.unique(self.pace, return_inverse=True)
         for number, pace in enumerate(paces.tolist()):

@@ -34,7 +34,10 @@ _MOMENT = 1e-3
 
 
 class Valued:
-    """The policy of recrawl. Memory: about 230 bytes a page and 42 a look, room to grow aside.
+    """The policy of recrawl.
+
+    Memory: 152 bytes a page for beliefs and 80 for the rest, 3 kB a cluster for its calendar, and 42 bytes a look, room
+    to grow aside. At a million pages in clusters of 30, half a gigabyte in all.
 
     ``longest_interval`` is the floor against starvation: no page waits longer, whatever its value, and where pages
     are hopeless or the budget is too small it is all they get. ``prior`` replaces the priors that are otherwise
