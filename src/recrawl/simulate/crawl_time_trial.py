@@ -51,13 +51,17 @@ def judge_kind(
 ) -> list[Judged]:
     """Crawl worlds of a kind; each estimate knows the crawls of its world before it, at least four."""
     judged: list[Judged] = []
+    # Estimates draw from chances of their own, so that the crawls are the same however they are estimated.
+    guessing = rng.spawn(1)[0]
     while len(judged) < crawls:
         world = draw_world(kind, rng)
         past = [crawl_world(world, number, rng) for number in range(PAST_CRAWLS)]
         for _ in range(min(CRAWLS_OF_A_WORLD, crawls - len(judged))):
             record = crawl_world(world, len(past), rng, past=False)
             judged.append(
-                judge(kind.name, planned(world, record.given, DEFAULT_DELAY), past, record.seconds, rng, draws=draws)
+                judge(
+                    kind.name, planned(world, record.given, DEFAULT_DELAY), past, record.seconds, guessing, draws=draws
+                )
             )
             progress()
     return judged
