@@ -37,7 +37,7 @@ CLASSES: dict[str, tuple[float, float]] = {
     "6m > λ > 4m": (120.0, 180.0),
     "λ > 6m": (180.0, np.inf),
 }
-"""Table 2: mean days from one change to the next, from and to; a month has 30 days (readings 001.1 and 001.9)."""
+"""Table 2: mean days from one change to the next, from and to; a month has 30 days (reading 001.1)."""
 ALL = "all"
 
 
