@@ -31,7 +31,8 @@ from recrawl.time import DAY, HOUR
 JUMP = 700 * DAY
 """Mean operational time between two changes of a page's rate.
 
-Set on four real collections (mdn, uvarc, freebooks, wcag: freshness up by .001 against 400 days, wcag equal) and confirmed on three.
+Set on four real collections: against 400 days freshness is .001 higher on mdn, uvarc, freebooks and equal on wcag. On
+three others (jekylldocs, ropensci, llvm) the two differ by less than .0005, either way.
 """
 _MOMENT = 1e-3
 """Seconds: before an age at which the pace of a page falls, to see whether it was worth a visit already."""
