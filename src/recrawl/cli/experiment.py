@@ -9,11 +9,25 @@ import typer
 
 from recrawl.cli.verbs import TeachingCommand, new_app
 
-EXAMPLES = """
+RATES = """
 recrawl experiment rates --data ../data
 recrawl experiment rates --data ../data/scholarly --repeats 3 --output reports/rates
-recrawl experiment crawl-time --crawls 100
+"""
+POLICIES = """
 recrawl experiment policies --data ../data --only llvm,til --policy uniform --policy valued-archive
+recrawl experiment policies --data ../data --keep kept  an interrupted table goes on where it stopped
+"""
+CRAWL_TIME = """
+recrawl experiment crawl-time --crawls 100
+recrawl experiment crawl-time --seed 7 --output reports/crawl-time
+"""
+DATAMONITOR = """
+recrawl experiment datamonitor --data ../data
+recrawl experiment datamonitor --data ../data/documents --seed 2
+"""
+HACS = """
+recrawl experiment hacs --data ../data/scholarly
+recrawl experiment hacs --data ../data/scholarly --median 3 --repeats 5
 """
 
 DataOption = Annotated[
@@ -43,7 +57,7 @@ def experiment() -> None:
     """Repeat a result on real or synthetic data: tables as CSV and Markdown, and a picture."""
 
 
-@app.command(cls=TeachingCommand, epilog=EXAMPLES)
+@app.command(cls=TeachingCommand, epilog=RATES)
 def rates(
     data: DataOption,
     output: OutputOption = Path("experiment-rates"),
@@ -62,7 +76,7 @@ def rates(
     run(data, output, seed=seed, repeats=repeats, most_pages=pages)
 
 
-@app.command(cls=TeachingCommand, epilog=EXAMPLES)
+@app.command(cls=TeachingCommand, epilog=POLICIES)
 def policies(  # noqa: PLR0913 - one argument an option
     data: DataOption,
     output: OutputOption = Path("experiment-policies"),
@@ -113,7 +127,7 @@ def policies(  # noqa: PLR0913 - one argument an option
     )
 
 
-@app.command("crawl-time", cls=TeachingCommand, epilog=EXAMPLES)
+@app.command("crawl-time", cls=TeachingCommand, epilog=CRAWL_TIME)
 def crawl_time(
     output: OutputOption = Path("experiment-crawl-time"),
     seed: SeedOption = 1,
@@ -135,7 +149,7 @@ def crawl_time(
     run(output, log or [], seed=seed, crawls=crawls)
 
 
-@app.command(cls=TeachingCommand, epilog=EXAMPLES)
+@app.command(cls=TeachingCommand, epilog=DATAMONITOR)
 def datamonitor(
     data: DataOption,
     output: OutputOption = Path("experiment-datamonitor"),
@@ -151,7 +165,7 @@ def datamonitor(
     run(data, output, seed=seed)
 
 
-@app.command(cls=TeachingCommand, epilog=EXAMPLES)
+@app.command(cls=TeachingCommand, epilog=HACS)
 def hacs(
     data: DataOption,
     output: OutputOption = Path("experiment-hacs"),

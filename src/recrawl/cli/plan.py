@@ -23,7 +23,7 @@ recrawl plan --host example.org --limit 100     of one host
 recrawl plan --at 2026-11-09                    as it looked then
 recrawl plan --set schedule.budget=5000         with another budget
 recrawl plan --slots 24                         hour by hour, so that every hour's crawl fits
-recrawl plan --crawl-time urls.txt --threads 20 how long these URLs take
+recrawl plan --crawl-time urls.txt --threads 20  how long these URLs take
 recrawl plan --crawl-time all                   how long one visit to every page takes
 recrawl plan --capacity --freshness 0.95        what it takes to keep 95 % of the pages current
 recrawl plan --capacity --pages 1000000         what this budget does for a million such pages
