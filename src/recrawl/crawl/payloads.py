@@ -32,7 +32,6 @@ from recrawl.model import (
 )
 from recrawl.store.base import Store
 from recrawl.store.values import REVISIT, Captures
-from recrawl.urls import address
 
 ReadCapture = Callable[[str, int], Capture | None]
 """The bytes of the record at an offset of an archive file; ``None`` if they cannot be had."""
@@ -227,7 +226,7 @@ def _learn(page: _Page, judgement: Judgement, time: float, digest: bytes) -> Val
     )
     last, ever = (page.known.links_last, page.known.links_ever) if page.known else (frozenset[str](), frozenset[str]())
     if judgement.links_read:
-        last = frozenset(found.key for url in judgement.links if (found := address(url)))
+        last = judgement.link_keys
         ever |= last
     page.known = Known(validators, validators.gone, judgement.mime, last, ever)
     page.digest = digest

@@ -51,6 +51,8 @@ class Judgement:
     mime: str = ""
     links: tuple[str, ...] = ()
     """Absolute URLs of the outlinks, if ``links_read``."""
+    link_keys: frozenset[str] = frozenset()
+    """Their SURT keys."""
     links_read: bool = False
     """False if the capture says nothing about links: those known before still stand."""
     redirect_to: str = ""
@@ -142,6 +144,7 @@ def _compare(capture: Capture, outcome: Outcome, version: Version, known: Known 
         validators=replace(_said(capture), digest=version.digest, text_digest=version.text_digest),
         mime=version.mime,
         links=tuple(link.url for link in version.links or ()),
+        link_keys=frozenset(link.key for link in version.links or ()),
         links_read=version.links is not None,
         redirect_to=version.redirect_to,
         size=len(capture.raw_body),
@@ -152,7 +155,7 @@ def _compare(capture: Capture, outcome: Outcome, version: Version, known: Known 
         now = _with_counts(now, host_of(capture.url), version.links, known)
     if known.gone:
         return replace(now, verdict=Verdict.CHANGED, kinds=ChangeKind.EXISTENCE)
-    kinds = _kinds(version, known)
+    kinds = _kinds(version, now.link_keys, known)
     if now.new_internal > 0 or now.new_external > 0:
         kinds |= ChangeKind.NEW_LINKS
     comparable = bool(version.text_digest and known.validators.text_digest)
@@ -160,7 +163,7 @@ def _compare(capture: Capture, outcome: Outcome, version: Version, known: Known 
     return replace(now, verdict=Verdict.CHANGED if told else Verdict.UNCHANGED, kinds=kinds)
 
 
-def _kinds(version: Version, known: Known) -> ChangeKind:
+def _kinds(version: Version, link_keys: frozenset[str], known: Known) -> ChangeKind:
     kinds, old = ChangeKind.NONE, known.validators
     if version.digest != old.digest:
         kinds |= ChangeKind.CONTENT
@@ -168,7 +171,7 @@ def _kinds(version: Version, known: Known) -> ChangeKind:
         kinds |= version.kind
     if version.mime and known.mime and version.mime != known.mime:
         kinds |= ChangeKind.TYPE
-    if version.links is not None and _differ(frozenset(link.key for link in version.links), known.links_last):
+    if version.links is not None and _differ(link_keys, known.links_last):
         kinds |= ChangeKind.LINKS
     return kinds
 
