@@ -281,8 +281,12 @@ def test_an_agent_without_contact_is_refused(agent):
 @pytest.mark.parametrize(
     "agent", ["recrawl (+http://a.example)", "recrawl (someone@a.example)", "x/1 https://a.example/bot"]
 )
-def test_an_agent_with_contact_is_taken(agent):
-    asyncio.run(HttpFetcher(VirtualClock(), agent).close())
+def test_an_agent_with_contact_is_taken(serving, agent):
+    async def ask():
+        async with serving({}) as server, HttpFetcher(VirtualClock(1_000.0), agent) as client:
+            return await client.fetch(Request(server.url("/")))
+
+    assert b"User-Agent: " + agent.encode() in asyncio.run(ask()).raw_request.split(b"\r\n")
 
 
 @pytest.fixture(scope="module")

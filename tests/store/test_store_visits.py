@@ -44,6 +44,7 @@ def test_visits_come_back_as_they_were_recorded(store):
     for start in range(0, 200, 64):
         store.record(visits.take(slice(start, start + 64)))
     same(store.visits(), visits.sorted())
+    assert store.counts(0.0).visits == len(visits)
 
 
 def test_recording_nothing(store):
@@ -165,6 +166,7 @@ def test_few_pages_among_many_visits(store, monkeypatch):
     store.record(visits)
     for chosen in (pages[:1], pages[[3, 17]], pages[5:45]):
         expected = visits.take(np.isin(visits.page, chosen))
+        assert 0 < len(expected) < len(visits)
         same(store.visits(pages=chosen), expected.sorted())
         same(store.histories(pages=chosen), Histories.from_visits(expected))
 
