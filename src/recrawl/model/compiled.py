@@ -43,3 +43,14 @@ def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
         return machine_code()(*arguments, **options)
 
     return run
+
+
+def machine_code(function: Callable[P, R]) -> Callable[P, R]:
+    """The function compiled at its first call, for kernels that call each other; plain Python without numba.
+
+    Unlike with :func:`compiled`, numba is loaded at once: only for modules that are themselves imported late.
+    """
+    if not can_compile():
+        return function
+    code: Callable[P, R] = import_module("numba").njit(function, cache=True, nogil=True)
+    return code

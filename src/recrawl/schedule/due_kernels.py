@@ -14,17 +14,11 @@ Imported only where numba is installed and pages are many: without numba the sam
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from importlib import import_module
-from typing import ParamSpec, TypeVar
 
 import numpy as np
 
 from recrawl.model import AnyArray, FloatArray
-from recrawl.model.compiled import can_compile
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from recrawl.model.compiled import machine_code
 
 GRID, GAMMA, POINT = 0, 1, 2
 """Kinds of belief: ``a`` holds weights on the rates ``b``; shapes a and rates b; rates a."""
@@ -41,14 +35,6 @@ def factors(basics: FloatArray, rates: FloatArray) -> FloatArray:
     """What g, h and x²/2 are multiplied with at each rate of a grid. Shape (3, K)."""
     freshness, changes, harmonic, age, blur = basics
     return np.stack([freshness / rates + changes - age / rates**2, harmonic / rates, age / rates**2 + blur / rates])
-
-
-def machine_code(function: Callable[P, R]) -> Callable[P, R]:
-    """The function compiled where numba is installed. Unlike ``compiled``, such functions can call each other."""
-    if not can_compile():
-        return function
-    code: Callable[P, R] = import_module("numba").njit(function, cache=True, nogil=True)
-    return code
 
 
 @machine_code

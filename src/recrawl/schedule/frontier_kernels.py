@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.schedule.due_kernels import machine_code
+from recrawl.model.compiled import machine_code
 
 Slots: TypeAlias = npt.NDArray[np.int32]
 

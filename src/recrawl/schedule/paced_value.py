@@ -34,15 +34,10 @@ def paced_value(
     if isinstance(belief, GridBelief) and basics is not None and can_compile():
         out = np.empty(len(rows))
         time, speed = (np.ascontiguousarray(column, dtype=np.float64) for column in (passed, pace))
-        step, shares = _doubling(belief.rates), np.array(basics, dtype=np.float64)
+        step, shares = doubling(belief.rates), np.array(basics, dtype=np.float64)
         _grid(belief.weights, belief.rates, step, rows, time, speed, shares, out)
         return out
     return objective.value(Paced(belief.take(rows), pace), passed / pace)
-
-
-def _doubling(rates: FloatArray) -> int:
-    """As ``doubling``, at once for the usual grids: half octaves are exact."""
-    return 2 if np.array_equal(rates[2:], 2.0 * rates[:-2]) else doubling(rates)
 
 
 @compiled
