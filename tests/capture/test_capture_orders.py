@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.assess.blur import capture_blur
-from recrawl.capture import BreadthFirst, DepthFirst, HottestFirst, HottestLast, SharcOffline
+from recrawl.capture.bfs import BreadthFirst
+from recrawl.capture.dfs import DepthFirst
+from recrawl.capture.hottest import HottestFirst, HottestLast
 from recrawl.capture.revisited import Revisited, RevisitOrder
-from recrawl.capture.sharc_offline import centred_start, organ_pipes
+from recrawl.capture.sharc_offline import SharcOffline, centred_start, organ_pipes
 from recrawl.capture.walk import LinkGraph, walk
 
 # The site of SHARC Figure 4.1: p0 → p1, p2; p1 → p3, p4; p2 → p5.

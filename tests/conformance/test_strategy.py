@@ -4,39 +4,45 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.capture import STRATEGIES
-from recrawl.capture.revisited import Revisited, RevisitOrder
+from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, Terms
 from recrawl.capture.walk import LinkGraph, walk
+from recrawl.errors import ConfigError
 
 
-def revisited(make, order):
-    return Revisited(make(), order)
+def of_terms(name, expected=None):
+    return partial(STRATEGIES[name], Terms(delay=1.0, expected=expected))
 
 
-# Revisits are one wrapper, whatever it wraps: one strategy that plans and one that does not are enough.
-ALL = dict(STRATEGIES) | {
-    f"{name}+{order.value}": partial(revisited, STRATEGIES[name], order)
-    for name in ("bfs", "sharc-offline")
-    for order in RevisitOrder
+# The online ones also with guesses of the size that are far too low and far too high.
+ALL = {name: of_terms(name) for name in STRATEGIES} | {
+    f"{name} expecting {expected}": of_terms(name, expected)
+    for name in STRATEGIES
+    if name.startswith("sharc") and name not in OFFLINE
+    for expected in (1, 100)
 }
-
-
 every_strategy = pytest.mark.parametrize("make", [pytest.param(ALL[name], id=name) for name in sorted(ALL)])
+every_name = pytest.mark.parametrize("name", sorted(STRATEGIES))
 
 
 @st.composite
 def sites(draw):
-    """(graph, seeds, rates): any links, also to oneself and twice; rates with ties and zeros."""
+    """(graph, seeds, rates, weights): any links, also to oneself and twice; rates with ties and zeros."""
     n = draw(st.integers(1, 9))
     links = draw(st.lists(st.lists(st.integers(0, n - 1), max_size=5), min_size=n, max_size=n))
     seeds = draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=3))
     rates = draw(st.lists(st.sampled_from([0.0, 0.1, 0.5, 2.0, 7.0]), min_size=n, max_size=n))
+    weights = draw(st.none() | st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=n, max_size=n).map(np.array))
     offsets = np.append(0, np.cumsum([len(row) for row in links]))
     targets = np.array([target for row in links for target in row], dtype=np.int64)
-    return LinkGraph(offsets, targets), np.array(seeds), np.array(rates)
+    return LinkGraph(offsets, targets), np.array(seeds), np.array(rates), weights
+
+
+def everything_known(site):
+    graph, _, rate, weight = site
+    return graph, np.arange(len(graph)), rate, weight
 
 
 def reachable(graph, seeds):
@@ -55,13 +61,14 @@ class Witness:
         self.strategy = strategy
         self.told, self.named = set(), []
 
-    def discover(self, page, rate):
+    def discover(self, page, rate, weight=None):
         self.told |= set(page.tolist())
-        mine, my_rate = page.copy(), rate.copy()
-        self.strategy.discover(mine, my_rate)
-        assert (mine == page).all()
-        assert (my_rate == rate).all()
-        mine[:], my_rate[:] = -1, -1.0  # a strategy that kept the arrays would now be wrong
+        mine = [None if column is None else column.copy() for column in (page, rate, weight)]
+        self.strategy.discover(*mine)
+        for column, given_column in zip(mine, (page, rate, weight), strict=True):
+            if column is not None:
+                assert (column == given_column).all()
+                column[:] = -1  # a strategy that kept the arrays would now be wrong
 
     def next_page(self):
         page = self.strategy.next_page()
@@ -77,46 +84,57 @@ class Witness:
 
     def revisits(self):
         again = self.strategy.revisits()
+        assert again.dtype == np.int64
+        assert again.tolist() == self.strategy.revisits().tolist()
         assert len(set(again.tolist())) == len(again)
-        assert set(again.tolist()) <= set(self.named)
+        if len(again):
+            assert set(self.named[:-1]) <= set(again.tolist()) <= set(self.named)
         return again
 
 
 @every_strategy
 @given(site=sites())
+@settings(max_examples=30)
 def test_every_page_that_can_be_reached_is_visited_once_and_no_other(make, site):
-    graph, seeds, rate = site
-    done = walk(Witness(make()), graph, seeds, rate)
+    graph, seeds, *_ = site
+    done = walk(Witness(make()), *site)
     assert sorted(done.visited.tolist()) == sorted(reachable(graph, seeds))
 
 
 @every_strategy
 @given(site=sites())
-def test_offline_every_page_is_visited_once(make, site):
-    graph, _, rate = site
-    done = walk(Witness(make()), graph, np.arange(len(graph)), rate)
-    assert sorted(done.visited.tolist()) == list(range(len(graph)))
+@settings(max_examples=30)
+def test_the_plan_of_a_walk_has_each_slot_once_and_visits_before_revisits(make, site):
+    n = len(site[0])
+    done = walk(Witness(make()), *everything_known(site))
+    plan = done.plan()
+    assert sorted(plan.visit.tolist()) == list(range(n))
+    assert done.visited[plan.visit].tolist() == list(range(n))
+    if plan.revisit is not None:
+        once = plan.revisit == plan.visit
+        assert plan.visit[once].tolist() in ([], [n - 1])
+        assert sorted(plan.revisit[~once].tolist()) == list(range(n, 2 * n - once.sum()))
 
 
 @every_strategy
 @given(site=sites())
+@settings(max_examples=30)
 def test_equal_calls_give_equal_answers(make, site):
-    graph, seeds, rate = site
-    first, second = (walk(make(), graph, seeds, rate) for _ in range(2))
+    first, second = (walk(make(), *site) for _ in range(2))
     assert first.visited.tolist() == second.visited.tolist()
     assert first.revisited.tolist() == second.revisited.tolist()
 
 
 @every_strategy
 @given(site=sites())
+@settings(max_examples=30)
 def test_hearing_again_of_a_known_page_changes_nothing(make, site):
     class Stammerer(Witness):
-        def discover(self, page, rate):
-            super().discover(page, rate)
-            super().discover(page[::-1], 9.0 - rate[::-1])
+        def discover(self, page, rate, weight=None):
+            super().discover(page, rate, weight)
+            super().discover(page[::-1], 9.0 - rate[::-1], rate[::-1])
 
-    graph, seeds, rate = site
-    plain, stammered = walk(make(), graph, seeds, rate), walk(Stammerer(make()), graph, seeds, rate)
+    plain, stammered = walk(make(), *site), walk(Stammerer(make()), *site)
     assert plain.visited.tolist() == stammered.visited.tolist()
     assert plain.revisited.tolist() == stammered.revisited.tolist()
 
@@ -125,6 +143,7 @@ def test_hearing_again_of_a_known_page_changes_nothing(make, site):
 def test_nothing_known_is_none_and_not_the_end(make):
     strategy = make()
     assert strategy.next_page() is None
+    assert len(strategy.revisits()) == 0
     strategy.discover(np.array([8]), np.array([0.5]))
     assert strategy.next_page() == 8
     assert strategy.next_page() is None
@@ -142,12 +161,33 @@ def test_page_ids_may_be_large_and_sparse(make):
 
 
 @every_strategy
-@given(site=sites())
-def test_the_plan_of_a_walk_has_each_slot_once_and_visits_before_revisits(make, site):
-    graph, _, rate = site
-    done = walk(make(), graph, np.arange(len(graph)), rate)
-    plan = done.plan()
-    assert sorted(plan.visit.tolist()) == list(range(len(graph)))
-    assert done.visited[plan.visit].tolist() == list(range(len(graph)))
-    if plan.revisit is not None:
-        assert sorted(plan.revisit.tolist()) == list(range(len(graph), 2 * len(graph)))
+def test_a_capture_that_ends_early_sees_again_only_what_it_saw(make):
+    strategy = make()
+    strategy.discover(np.arange(9), np.linspace(0.0, 1.0, 9))
+    seen = {strategy.next_page() for _ in range(5)}
+    assert set(strategy.revisits().tolist()) <= seen
+
+
+@every_name
+def test_a_strategy_sees_pages_again_if_it_is_said_to(name):
+    strategy = STRATEGIES[name](Terms(delay=1.0))
+    strategy.discover(np.arange(5), np.linspace(0.0, 1.0, 5))
+    assert len(list(iter(strategy.next_page, None))) == 5
+    assert (len(strategy.revisits()) > 0) == (name in REVISITING)
+
+
+@every_name
+def test_a_delay_of_nothing_is_possible(name):
+    strategy = STRATEGIES[name](Terms(delay=0.0))
+    strategy.discover(np.arange(5), np.linspace(0.0, 1.0, 5))
+    assert sorted(iter(strategy.next_page, None)) == [0, 1, 2, 3, 4]
+    strategy.revisits()
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [{"delay": -1.0}, {"delay": float("nan")}, {"delay": 1.0, "expected": 0}, {"delay": 1.0, "threshold": 1.0}],
+)
+def test_terms_that_make_no_sense_are_refused(terms):
+    with pytest.raises(ConfigError):
+        Terms(**terms)

@@ -7,7 +7,7 @@ its name off ``missing.txt``.
 import numpy as np
 
 from recrawl.assess import blur, coherence, rankings, selections
-from recrawl.capture import STRATEGIES, sharc_offline
+from recrawl.capture import STRATEGIES, Terms, sharc_offline
 from recrawl.capture.walk import LinkGraph, walk
 from recrawl.estimate import bias_reduced, change_classes, exact_kmeans, mle, oracle, sitemap
 from recrawl.estimate.interpolated import interpolate, update_model
@@ -247,7 +247,8 @@ def offline_general(lam, delta, o_s, o_e):
 def order_of(strategy, children, seeds, lam):
     offsets = np.append(0, np.cumsum([len(row) for row in children]))
     targets = np.array([page for row in children for page in row], dtype=np.int64)
-    return walk(STRATEGIES[strategy](), LinkGraph(offsets, targets), np.asarray(seeds), floats(lam)).visited
+    made = STRATEGIES[strategy](Terms(delay=1.0))
+    return walk(made, LinkGraph(offsets, targets), np.asarray(seeds), floats(lam)).visited
 
 
 @golden("sharc.bfs")

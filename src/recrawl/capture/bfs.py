@@ -11,15 +11,15 @@ from recrawl.model import FloatArray, IntArray
 
 
 class BreadthFirst:
-    """A queue. Rates are ignored; O(1) a page."""
+    """A queue. Rates and weights are ignored; O(1) a page."""
 
     def __init__(self) -> None:
         self._known = KnownPages()
         self._waiting: deque[int] = deque()
 
-    def discover(self, page: IntArray, rate: FloatArray) -> None:
+    def discover(self, page: IntArray, rate: FloatArray, weight: FloatArray | None = None) -> None:
         """Put new pages behind the waiting ones."""
-        self._waiting.extend(one for one, _ in self._known.admit(page, rate))
+        self._waiting.extend(self._known.admit(page, rate, weight).page)
 
     def next_page(self) -> int | None:
         """The page that waits longest."""

@@ -9,15 +9,15 @@ from recrawl.model import FloatArray, IntArray
 
 
 class DepthFirst:
-    """A stack. Rates are ignored; O(1) a page."""
+    """A stack. Rates and weights are ignored; O(1) a page."""
 
     def __init__(self) -> None:
         self._known = KnownPages()
         self._waiting: list[int] = []
 
-    def discover(self, page: IntArray, rate: FloatArray) -> None:
+    def discover(self, page: IntArray, rate: FloatArray, weight: FloatArray | None = None) -> None:
         """Put new pages before the waiting ones, themselves in the order given (reading 003.15)."""
-        self._waiting.extend(one for one, _ in reversed(self._known.admit(page, rate)))
+        self._waiting.extend(reversed(self._known.admit(page, rate, weight).page))
 
     def next_page(self) -> int | None:
         """The first page of the newest batch that has one left."""

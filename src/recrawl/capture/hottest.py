@@ -1,4 +1,7 @@
-"""Hottest-first and hottest-last: by change rate among the pages found so far (SHARC 4.5.1)."""
+"""Hottest-first and hottest-last: by change rate among the pages found so far (SHARC 4.5.1).
+
+The heat of a page is its rate times its weight: the slope of its blur.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from recrawl.model import FloatArray, IntArray
 
 
 class HottestFirst:
-    """Always the page of the highest rate; of equal ones, the one found first. O(log n) a page."""
+    """Always the hottest page; of equal ones, the one found first. O(log n) a page."""
 
     _sign = -1.0
 
@@ -20,10 +23,11 @@ class HottestFirst:
         self._waiting: list[tuple[float, int, int]] = []
         self._found = 0
 
-    def discover(self, page: IntArray, rate: FloatArray) -> None:
+    def discover(self, page: IntArray, rate: FloatArray, weight: FloatArray | None = None) -> None:
         """Add new pages to the heap."""
-        for one, its_rate in self._known.admit(page, rate):
-            heapq.heappush(self._waiting, (self._sign * its_rate, self._found, one))
+        new = self._known.admit(page, rate, weight)
+        for one, its_rate, its_weight in zip(new.page, new.rate, new.weight, strict=True):
+            heapq.heappush(self._waiting, (self._sign * its_rate * its_weight, self._found, one))
             self._found += 1
 
     def next_page(self) -> int | None:
@@ -36,6 +40,6 @@ class HottestFirst:
 
 
 class HottestLast(HottestFirst):
-    """Always the page of the lowest rate; of equal ones, the one found first. O(log n) a page."""
+    """Always the coldest page; of equal ones, the one found first. O(log n) a page."""
 
     _sign = 1.0

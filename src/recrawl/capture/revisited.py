@@ -27,9 +27,9 @@ class Revisited:
         self._order = order
         self._visited: list[int] = []
 
-    def discover(self, page: IntArray, rate: FloatArray) -> None:
+    def discover(self, page: IntArray, rate: FloatArray, weight: FloatArray | None = None) -> None:
         """Pass it on."""
-        self._strategy.discover(page, rate)
+        self._strategy.discover(page, rate, weight)
 
     def next_page(self) -> int | None:
         """As the other strategy says."""

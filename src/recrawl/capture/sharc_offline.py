@@ -6,18 +6,17 @@ pages belong into the middle and the coldest to both ends, like organ pipes.
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 
-from recrawl.capture.strategy import KnownPages
-from recrawl.model import CapturePlan, FloatArray, IntArray
+from recrawl.capture.planned import Planned
+from recrawl.model import CapturePlan, FloatArray
 
 
-def organ_pipes(rate: FloatArray) -> CapturePlan:
+def organ_pipes(rate: FloatArray, weight: FloatArray | None = None) -> CapturePlan:
     """The plan of least blur over the capture's own interval (SHARC 4.7). O(n log n).
 
     With pages by ascending rate, page i gets slot i/2 if i is even, else n − (i−1)/2, where n is the last slot.
+    With weights the weighted blur is least: rate times weight takes the place of the rate.
     Algorithm 1 prints the two sides exchanged (reading 003.5). Pages of equal rate keep their order.
 
     >>> organ_pipes(np.arange(6.0)).visit.tolist()
@@ -26,7 +25,7 @@ def organ_pipes(rate: FloatArray) -> CapturePlan:
     rank = np.arange(len(rate))
     slot = np.where(rank % 2 == 0, rank // 2, len(rate) - 1 - rank // 2)
     visit = np.empty(len(rate), dtype=np.int64)
-    visit[np.argsort(rate, kind="stable")] = slot
+    visit[np.argsort(rate if weight is None else rate * weight, kind="stable")] = slot
     return CapturePlan(visit)
 
 
@@ -43,39 +42,8 @@ def centred_start(pages: int, delay: float, start: float, end: float) -> float:
     return (start + end - (pages - 1) * delay) / 2.0
 
 
-class SharcOffline:
-    """Organ pipes over all pages told of before the first visit.
-
-    Pages that turn up later are outside the plan and come after it, in the order found.
-    """
+class SharcOffline(Planned):
+    """Organ pipes over all pages told of before the first visit."""
 
     def __init__(self) -> None:
-        self._known = KnownPages()
-        self._found: list[tuple[int, float]] = []
-        self._waiting: deque[int] = deque()
-        self._planned = False
-
-    def discover(self, page: IntArray, rate: FloatArray) -> None:
-        """Collect pages for the plan, or put them behind it."""
-        new = self._known.admit(page, rate)
-        if self._planned:
-            self._waiting.extend(one for one, _ in new)
-        else:
-            self._found.extend(new)
-
-    def next_page(self) -> int | None:
-        """The next page of the plan, which is made at the first question that finds pages."""
-        if not self._planned and self._found:
-            self._make_plan()
-        return self._waiting.popleft() if self._waiting else None
-
-    def revisits(self) -> IntArray:
-        """None: a single-visit strategy."""
-        return np.empty(0, dtype=np.int64)
-
-    def _make_plan(self) -> None:
-        pages = np.array([page for page, _ in self._found], dtype=np.int64)
-        plan = organ_pipes(np.array([rate for _, rate in self._found]))
-        self._waiting.extend(pages[np.argsort(plan.visit)].tolist())
-        self._found.clear()
-        self._planned = True
+        super().__init__(organ_pipes)

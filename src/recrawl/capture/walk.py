@@ -51,10 +51,12 @@ class Walk:
         return CapturePlan(visit, revisit)
 
 
-def walk(strategy: Strategy, graph: LinkGraph, seeds: IntArray, rate: FloatArray) -> Walk:
+def walk(
+    strategy: Strategy, graph: LinkGraph, seeds: IntArray, rate: FloatArray, weight: FloatArray | None = None
+) -> Walk:
     """Capture what can be reached from ``seeds``: visit, follow the links, visit on; then the revisits.
 
-    ``rate`` has one value a page of the graph. With all pages as seeds this is the offline case.
+    ``rate`` and ``weight`` have one value a page of the graph. With all pages as seeds this is the offline case.
     O(pages + links) beside the strategy's own work.
 
     >>> from recrawl.capture.bfs import BreadthFirst
@@ -63,10 +65,10 @@ def walk(strategy: Strategy, graph: LinkGraph, seeds: IntArray, rate: FloatArray
     [0, 2, 1]
     """
     visited: list[int] = []
-    strategy.discover(seeds, rate[seeds])
+    strategy.discover(seeds, rate[seeds], None if weight is None else weight[seeds])
     while (page := strategy.next_page()) is not None:
         visited.append(page)
         links = graph.links(page)
         if len(links):
-            strategy.discover(links, rate[links])
+            strategy.discover(links, rate[links], None if weight is None else weight[links])
     return Walk(np.array(visited, dtype=np.int64), strategy.revisits())
