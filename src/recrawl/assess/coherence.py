@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from recrawl.assess.blur import total
 from recrawl.model import FloatArray
 
 
@@ -16,10 +17,10 @@ def page_coherence(rate: FloatArray, length: FloatArray) -> FloatArray:
     return np.exp(-rate * length)
 
 
-def expected_coherence(rate: FloatArray, length: FloatArray) -> float:
-    """Expected number of coherent pages of a capture (SHARC Definition 5.6). O(n).
+def expected_coherence(rate: FloatArray, length: FloatArray, weight: FloatArray | None = None) -> float:
+    """Expected number of coherent pages of a capture (SHARC Definition 5.6), each counted by its weight. O(n).
 
     >>> round(expected_coherence(np.array([0.4, 0.35, 0.3, 0.25, 0.2]), np.array([0.0, 2.0, 4.0, 6.0, 8.0])), 4)
     2.2228
     """
-    return float(page_coherence(rate, length).sum())
+    return total(page_coherence(rate, length), weight)
