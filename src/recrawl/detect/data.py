@@ -1,7 +1,7 @@
 """Data in canonical form: two spellings of one content become one text, and what is noise in data is left out.
 
 Data is not prose: a date or a long number in it is content. Noise is only what says when or for whom the answer
-was made: a few names at the top of a JSON object, comments in RDF, a line of its own in CSV.
+was made: a few names at the top of a JSON object, a line of its own in CSV.
 """
 
 from __future__ import annotations
@@ -67,12 +67,3 @@ def canonical_lines(text: str) -> str:
     'a,b\n1,2'
     """
     return "\n".join(line.rstrip() for line in text.splitlines() if not _MADE_AT.fullmatch(line)).rstrip("\n")
-
-
-def canonical_rdf(text: str) -> str:
-    r"""Turtle and its kin without comments that have a line of their own. Order is still content.
-
-    >>> canonical_rdf("# served 09:14\n<a> <b> <c> .\n")
-    '<a> <b> <c> .'
-    """
-    return canonical_lines("\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#")))

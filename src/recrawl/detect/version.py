@@ -4,12 +4,12 @@
     HTML                                text without noise   TEXT
     JSON                                sorted keys          DATA
     CSV, XML, lines of JSON             line by line         DATA
-    Turtle, N-Triples and their kin     line by line         DATA
+    Turtle, RDF/XML and their kin       as a graph           DATA
     other text                          text without noise   TEXT
     a redirect                          its target           TEXT
     anything else; too long; broken     bytes                CONTENT
 
-RDF is taken as lines for now, so the same graph in another order counts as another version.
+RDF that cannot be parsed is compared line by line.
 """
 
 from __future__ import annotations
@@ -18,16 +18,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from recrawl.detect.body import decoded, media_type, text_of, unchunked
-from recrawl.detect.data import canonical_json, canonical_lines, canonical_rdf
+from recrawl.detect.data import canonical_json, canonical_lines
 from recrawl.detect.digest import digest, text_digest
 from recrawl.detect.html import read_html
 from recrawl.detect.noise import without_noise
+from recrawl.detect.rdf import canonical_rdf
 from recrawl.errors import InputError
 from recrawl.model import Capture, ChangeKind
 from recrawl.urls import Address, address
 
 _HTML = ("text/html", "application/xhtml+xml")
-_RDF = ("application/n-quads", "application/n-triples", "application/trig", "text/n3", "text/turtle")
+_RDF = (
+    "application/n-quads",
+    "application/n-triples",
+    "application/rdf+xml",
+    "application/trig",
+    "text/n3",
+    "text/turtle",
+)
 _BY_LINES = ("application/x-ndjson", "application/xml", "text/csv", "text/tab-separated-values", "text/xml")
 
 
@@ -81,7 +89,7 @@ def page_version(capture: Capture, body: bytes, named: bytes, *, whole: bool) ->
     if canonical is None:
         return Version(named, mime)
     try:
-        return Version(named, mime, text_digest(canonical(text_of(body, content_type))), kind)
+        return Version(named, mime, text_digest(canonical(text_of(body, content_type), capture.url)), kind)
     except InputError:
         return Version(named, mime)
 
@@ -90,13 +98,21 @@ def _looks_like_html(body: bytes) -> bool:
     return body[:512].lstrip(b"\xef\xbb\xbf\t\n\r ")[:14].lower().startswith((b"<!doctype html", b"<html"))
 
 
-def _canonical_form(mime: str) -> tuple[Callable[[str], str] | None, ChangeKind]:
-    if mime == "application/json" or mime.endswith("+json"):
-        return canonical_json, ChangeKind.DATA
+def _canonical_form(mime: str) -> tuple[Callable[[str, str], str] | None, ChangeKind]:
+    """What makes one text of the spellings of one content, from the text and its URL."""
     if mime in _RDF:
-        return canonical_rdf, ChangeKind.DATA
+        return lambda text, url: _graph_or_lines(text, mime, url), ChangeKind.DATA
+    if mime == "application/json" or mime.endswith("+json"):
+        return lambda text, _url: canonical_json(text), ChangeKind.DATA
     if mime in _BY_LINES or mime.endswith("+xml"):
-        return canonical_lines, ChangeKind.DATA
+        return lambda text, _url: canonical_lines(text), ChangeKind.DATA
     if mime.startswith("text/"):
-        return without_noise, ChangeKind.TEXT
+        return lambda text, _url: without_noise(text), ChangeKind.TEXT
     return None, ChangeKind.CONTENT
+
+
+def _graph_or_lines(text: str, mime: str, url: str) -> str:
+    try:
+        return canonical_rdf(text, mime, url)
+    except InputError:
+        return canonical_lines(text)
