@@ -51,11 +51,7 @@ class Truth:
     def take(self, rows: AnyArray) -> Truth:
         """The pages at these positions."""
         rows = np.arange(len(self))[rows]
-        counts = self.changes.counts()[rows]
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        source = np.arange(offsets[-1]) + np.repeat(self.changes.offsets[:-1][rows] - offsets[:-1], counts)
-        changes = EventTimes(offsets, self.changes.times[source])
-        return Truth(self.born[rows], self.died[rows], changes, self.start, self.end)
+        return Truth(self.born[rows], self.died[rows], self.changes.take(rows), self.start, self.end)
 
 
 class Schedule(Protocol):

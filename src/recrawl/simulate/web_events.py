@@ -58,6 +58,17 @@ class EventTimes:
         """Only the events where ``keep`` is true; the rows stay."""
         return EventTimes(offsets_of(self.row_of_event()[keep], len(self)), self.times[keep])
 
+    def take(self, rows: AnyArray) -> EventTimes:
+        """The rows at these positions, in this order. O(rows + events taken).
+
+        >>> EventTimes.of([1, 0, 1], [5.0, 2.0, 3.0], rows=2).take(np.array([1])).times.tolist()
+        [3.0, 5.0]
+        """
+        counts = self.counts()[rows]
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        source = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][rows] - offsets[:-1], counts)
+        return EventTimes(offsets, self.times[source])
+
     def until(self, row: npt.ArrayLike, t: npt.ArrayLike) -> IntArray:
         """How many events of each ``row`` happened at or before its ``t``.
 
