@@ -6,13 +6,13 @@ Rules of this file:
  2. Nothing is followed and nothing is remembered: no redirects, no cookies, no proxy or password from the environment.
  3. Whatever happens on the remote side becomes a capture. Once the head is complete there is an answer; a body
     cut short by our limits or by the server keeps its bytes and says why it ends.
-
-Which addresses may be connected to (private, loopback) is not decided here yet.
+ 4. No connection is opened to an address that is out of reach (``reach.py``), whoever named it.
 """
 
 from __future__ import annotations
 
 import re
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from recrawl.errors import require
+from recrawl.fetch.reach import Reach
 from recrawl.fetch.request import Request, checked_user_agent
 from recrawl.model import Capture
 from recrawl.time import Clock
@@ -51,11 +52,12 @@ class HttpFetcher:
     """Fetches over HTTP/1.1 with many transfers at once on the running event loop.
 
     Use it as an async context manager and await all fetches before it ends. ``resolve`` pins
-    ``"host:port"`` to an IP address instead of asking DNS. The capture's time is the clock's; its duration is
+    ``"host:port"`` to an IP address instead of asking DNS. ``reach`` says which addresses may be connected to; without
+    it all may. The capture's time is the clock's; its duration is
     what libcurl measured. Handles and connections are reused; how many requests run at once is the caller's choice.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - who asks, and within which bounds; all but two optional
         self,
         clock: Clock,
         user_agent: str,
@@ -63,12 +65,14 @@ class HttpFetcher:
         resolve: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         ca_file: str = "",
+        reach: Reach | None = None,
     ) -> None:
         self._pycurl: Any = require("pycurl", "crawl")
         self._clock = clock
         self._user_agent = checked_user_agent(user_agent)
         self._pins = [f"{place}:{ip}" for place, ip in (resolve or {}).items()]
         self._limits = limits or Limits()
+        self._reach = reach
         self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
         self._multi = self._pycurl.AsyncCurlMulti()
         self._multi.setopt(self._pycurl.M_MAXCONNECTS, self._limits.connections)
@@ -99,12 +103,14 @@ class HttpFetcher:
             await self._multi.perform(transfer.curl)
         except self._pycurl.error as failure:
             code, words = failure.args
+        finally:
+            transfer.let_go()
         capture = transfer.capture(request.url, began, code, words)
         self._idle.append(transfer)
         return capture
 
     def _new_transfer(self) -> _Transfer:
-        transfer = _Transfer(self._pycurl, self._limits)
+        transfer = _Transfer(self._pycurl, self._limits, self._reach)
         options, curl = self._pycurl, transfer.curl
         curl.setopt(options.USERAGENT, self._user_agent)
         curl.setopt(options.RESOLVE, self._pins)
@@ -116,9 +122,10 @@ class HttpFetcher:
 class _Transfer:
     """A libcurl handle and the bytes of the exchange it carries."""
 
-    def __init__(self, pycurl: Any, limits: Limits) -> None:  # noqa: ANN401 - the module, imported when needed
+    def __init__(self, pycurl: Any, limits: Limits, reach: Reach | None) -> None:  # noqa: ANN401 - the module
         self._pycurl = pycurl
         self._body_limit = limits.body
+        self._reach = reach
         self.curl = curl = pycurl.Curl()
         self._clear()
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
@@ -132,6 +139,8 @@ class _Transfer:
         curl.setopt(pycurl.TIMEOUT_MS, max(1, round(limits.total * 1000)))
         curl.setopt(pycurl.LOW_SPEED_LIMIT, 1)
         curl.setopt(pycurl.LOW_SPEED_TIME, max(1, -int(-limits.idle // 1)))
+        if reach is not None:
+            curl.setopt(pycurl.OPENSOCKETFUNCTION, self._on_connect)
         curl.setopt(pycurl.HEADERFUNCTION, self._on_head)
         curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
         # The only way libcurl tells what it really sent.
@@ -145,6 +154,9 @@ class _Transfer:
         self._body: list[bytes] = []
         self._size = 0
         self._full = False
+        self._out_of_reach = ""
+        self._opened: list[socket.socket] = []
+        """Sockets made for libcurl, which works on copies of them."""
 
     def prepare(self, request: Request) -> None:
         """Make ready for a new exchange."""
@@ -157,6 +169,15 @@ class _Transfer:
                 headers.append(f"{name}: {value}".encode("latin-1"))
         self.curl.setopt(self._pycurl.URL, request.url.encode())
         self.curl.setopt(self._pycurl.HTTPHEADER, headers)
+
+    def _on_connect(self, _purpose: int, place: Any) -> Any:  # noqa: ANN401 - libcurl's address; a socket or a refusal
+        address = str(place.addr[0])
+        if self._reach is not None and not self._reach.covers(address):
+            self._out_of_reach = address
+            return self._pycurl.SOCKET_BAD
+        opened = socket.socket(place.family, place.socktype, place.protocol)
+        self._opened.append(opened)
+        return opened
 
     def _on_event(self, kind: int, data: bytes) -> None:
         if kind == self._pycurl.INFOTYPE_HEADER_OUT:
@@ -184,6 +205,11 @@ class _Transfer:
         found = _STATUS_LINE.match(self._head[0]) if self._head else None
         return int(found[1]) if found else 0
 
+    def let_go(self) -> None:
+        """Close our copies of the sockets that were opened."""
+        while self._opened:
+            self._opened.pop().close()
+
     def capture(self, url: str, began: float, code: int, words: str) -> Capture:
         """What the exchange brought; ``code`` and ``words`` are libcurl's, 0 if it was content."""
         answered = self._head_done
@@ -197,8 +223,14 @@ class _Transfer:
             ip=self.curl.getinfo(self._pycurl.PRIMARY_IP) or "",
             duration=float(self.curl.getinfo(self._pycurl.TOTAL_TIME)),
             truncated=self._why_cut(code) if answered and code else "",
-            error="" if answered else (words or f"The server sent no complete answer (libcurl error {code})."),
+            error="" if answered else self._why_none(code, words),
         )
+
+    def _why_none(self, code: int, words: str) -> str:
+        """Why there is no answer."""
+        if self._out_of_reach:
+            return f"The address {self._out_of_reach} is not public, and fetch.allow_networks does not name it."
+        return words or f"The server sent no complete answer (libcurl error {code})."
 
     def _why_cut(self, code: int) -> str:
         """The reason of WARC-Truncated for a body that libcurl did not see the end of."""

@@ -1,0 +1,76 @@
+"""Which addresses may be connected to.
+
+A page can name any host, and any name can be made to point anywhere: to this machine, to the router, to the cloud's
+metadata service. So the rule is about addresses, not names, and is asked after DNS for each new connection; nothing
+that a URL, a redirect or a name server says can get around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Self
+
+from recrawl.errors import ConfigError
+
+_NAT64 = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
+"""IPv6 addresses whose last 32 bits are an IPv4 address."""
+_LAST_32_BITS = 0xFFFF_FFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Public addresses, and the networks that were allowed by name."""
+
+    allowed: tuple[IPv4Network | IPv6Network, ...] = field(default=())
+
+    @classmethod
+    def of(cls, networks: Iterable[str] = ()) -> Self:
+        """Allow these networks (``10.0.0.0/8``) and single addresses beside all public ones.
+
+        >>> Reach.of(["127.0.0.1"]).covers("127.0.0.1"), Reach.of().covers("127.0.0.1")
+        (True, False)
+
+        Raises:
+            ConfigError: one of them is no network.
+        """
+        try:
+            return cls(tuple(ip_network(one) for one in networks))
+        except ValueError as error:
+            raise ConfigError(
+                f"This is no network of addresses: {error}.",
+                "Write a network as 10.0.0.0/8 or fd00::/8, a single address as 127.0.0.1.",
+            ) from error
+
+    def covers(self, address: str) -> bool:
+        """True if a connection to this address may be opened.
+
+        >>> [Reach().covers(one) for one in ("93.184.216.34", "169.254.169.254", "::ffff:127.0.0.1", "junk")]
+        [True, False, False, False]
+        """
+        try:
+            found = ip_address(address.partition("%")[0])  # an IPv6 address may carry its interface
+        except ValueError:
+            return False
+        if any(found in network for network in self.allowed if network.version == found.version):
+            return True
+        meant = _meant(found)
+        if any(meant in network for network in self.allowed if network.version == meant.version):
+            return True
+        return _is_public(found) and _is_public(meant)
+
+
+def _is_public(address: IPv4Address | IPv6Address) -> bool:
+    old_private = isinstance(address, IPv6Address) and address.is_site_local  # still in use, though given up in 2004
+    return address.is_global and not address.is_multicast and not old_private
+
+
+def _meant(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """The IPv4 address that an IPv6 address stands for, if it does."""
+    if isinstance(address, IPv4Address):
+        return address
+    inside = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
+    if inside is None and any(address in network for network in _NAT64):
+        inside = IPv4Address(int(address) & _LAST_32_BITS)
+    return inside or address
