@@ -6,7 +6,7 @@ its name off ``missing.txt``.
 
 import numpy as np
 
-from recrawl.assess import blur, coherence, rankings, selections
+from recrawl.assess import actual, blur, coherence, collapse, rankings, selections, worst_case
 from recrawl.capture import STRATEGIES, Terms, sharc_offline
 from recrawl.capture.walk import LinkGraph, walk
 from recrawl.estimate import bias_reduced, change_classes, exact_kmeans, mle, oracle, sitemap
@@ -274,6 +274,44 @@ def hottest_last(lam, children, seeds):
 @golden("sharc.expected_coherence")
 def expected_coherence(lam, lengths):
     return coherence.expected_coherence(floats(lam), floats(lengths))
+
+
+@golden("sharc.actual_blur")
+def actual_blur(history, t, o_s, o_e):
+    return actual.actual_blur(np.array([0, len(history)]), floats(history), floats([t]), o_s, o_e)[0]
+
+
+@golden("sharc.actual_blur_revisit")
+def actual_blur_revisit(history, tv, tr, o_s, o_e):
+    offsets = np.array([0, len(history)])
+    return actual.actual_blur(offsets, floats(history), floats([tv]), o_s, o_e, floats([tr]))[0]
+
+
+@golden("sharc.actual_incoherence")
+def actual_incoherence(histories, tv, tr):
+    offsets = np.append(0, np.cumsum([len(times) for times in histories]))
+    return actual.actual_incoherence(offsets, floats([t for times in histories for t in times]), floats(tv), floats(tr))
+
+
+@golden("sharc.worst_case_increase")
+def worst_case_increase(lam, k, delta):
+    return worst_case.worst_case_increase(floats(lam), k, delta)
+
+
+@golden("sharc.collapse")
+def sharc_collapse(tree, status, root):
+    names = {"same": "UNCHANGED", "content": "CONTENT", "link": "LINKS", "missing": "MISSING"}
+    change = [collapse.ChangeClass[names[one]] for one in status]
+    parent = np.full(len(tree), collapse.ROOT)
+    for node, children in enumerate(tree):
+        parent[children] = node
+    assert parent[root] == collapse.ROOT
+    found = collapse.collapse(parent, np.array(change))
+    return {
+        "drawn": {str(node): change[node].colour for node in found.nodes()},
+        "collapsed": {str(node): found.folded[node] for node in found.nodes() if found.folded[node]},
+        "edges": np.transpose(found.edges(parent)).tolist(),
+    }
 
 
 @golden("sharc.oracle_mle")
