@@ -2,16 +2,35 @@
 
 from recrawl.store.base import Store
 from recrawl.store.open import open_store
-from recrawl.store.values import CaptureRecord, Captures, Claims, Hosts, ImportMark, Leased, Links, StoreCounts
+from recrawl.store.values import (
+    CaptureRecord,
+    Captures,
+    Claims,
+    FoundPages,
+    Hosts,
+    ImportMark,
+    Leased,
+    Links,
+    SiteCapture,
+    SiteLog,
+    SiteProgress,
+    SiteStep,
+    StoreCounts,
+)
 
 __all__ = [
     "CaptureRecord",
     "Captures",
     "Claims",
+    "FoundPages",
     "Hosts",
     "ImportMark",
     "Leased",
     "Links",
+    "SiteCapture",
+    "SiteLog",
+    "SiteProgress",
+    "SiteStep",
     "Store",
     "StoreCounts",
     "open_store",

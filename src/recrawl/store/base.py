@@ -7,7 +7,20 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, Page, Pages, Validators, Visits
-from recrawl.store.values import CaptureRecord, Captures, Claims, Hosts, ImportMark, Leased, Links, StoreCounts
+from recrawl.store.values import (
+    CaptureRecord,
+    Captures,
+    Claims,
+    FoundPages,
+    Hosts,
+    ImportMark,
+    Leased,
+    Links,
+    SiteCapture,
+    SiteLog,
+    SiteProgress,
+    StoreCounts,
+)
 
 
 class Store(Protocol):
@@ -74,13 +87,15 @@ class Store(Protocol):
         captures: Sequence[CaptureRecord] | None = None,
         worker: str | None = None,
         host_ready: FloatArray | None = None,
+        site: SiteProgress | None = None,
     ) -> None:
         """Append visits with all that follows from them. When it returns, the batch is acknowledged.
 
         ``due``, ``validators`` and ``host_ready`` have one entry a visit: when to come back, what the page said
         about its version (``None`` leaves what is known), and before which time nobody asks its host (the latest
         stands). Of several visits to a page the latest decides. With a ``worker``, its leases on these pages end,
-        and its hold on hosts where it has no other lease.
+        and its hold on hosts where it has no other lease. ``site`` is the step of a site capture that the visit was; it
+        is refused if another process made that step.
 
         A visit recorded twice (same page, same time) is read back once, as it was last recorded: so a capture can be
         judged again. A capture recorded twice stays as it was first recorded. A visit by somebody whose lease has
@@ -242,6 +257,28 @@ class Store(Protocol):
 
     def next_due(self) -> float:
         """The earliest time at which ``lease`` could return something; ``inf`` if nothing is scheduled."""
+        ...
+
+    # -- captures of whole sites ----------------------------------------------------------------
+
+    def begin_site_capture(self, site: str, terms: str, *, delay: float, now: float, known: FoundPages) -> int:
+        """Note a capture that begins, with the pages known beforehand; return its id.
+
+        ``terms`` is what was asked for, as JSON; ``delay`` the seconds of a slot. From here on steps are recorded with
+        the visits they are (see ``record``).
+        """
+        ...
+
+    def site_captures(self) -> list[SiteCapture]:
+        """Every capture of a site, oldest first."""
+        ...
+
+    def site_log(self, capture: int) -> SiteLog:
+        """The pages of a capture in the order found, and its steps in the order made."""
+        ...
+
+    def finish_site_capture(self, capture: int, statement: str, now: float) -> None:
+        """Note that a capture is complete, and how good it is, as JSON."""
         ...
 
     # -- policies and totals --------------------------------------------------------------------

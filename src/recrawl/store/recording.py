@@ -8,11 +8,11 @@ import numpy as np
 
 from recrawl.model import FloatArray, IntArray, Validators, Visits
 from recrawl.model.arrays import AnyArray, order_by
-from recrawl.store import frontier
+from recrawl.store import frontier, site_captures
 from recrawl.store.database import Session
 from recrawl.store.segments import append
 from recrawl.store.validators import to_columns
-from recrawl.store.values import CaptureRecord, Links
+from recrawl.store.values import CaptureRecord, Links, SiteProgress
 
 _LINKS = np.dtype([("source", np.int64), ("target", np.int64), ("first_seen", np.float64), ("last_seen", np.float64)])
 _CAPTURE_COLUMNS = ("page", "time", "status", "mime", "digest", "size", "warc_file", "warc_offset", "warc_length")
@@ -35,6 +35,7 @@ def record(  # noqa: PLR0913 - the parts of one transaction
     captures: Sequence[CaptureRecord] | None,
     worker: str | None,
     host_ready: FloatArray | None,
+    site: SiteProgress | None,
 ) -> None:
     """Append visits and everything that follows from them."""
     for name, column in (("due", due), ("validators", validators), ("host_ready", host_ready)):
@@ -47,14 +48,27 @@ def record(  # noqa: PLR0913 - the parts of one transaction
     check_known(session, visits.page)
     append(session, visits)
     latest = _latest_of_each(visits)
-    page = visits.page[latest]
     if validators is not None:
-        _set_validators(session, page, [validators[row] for row in latest.tolist()])
+        _set_validators(session, visits.page[latest], [validators[row] for row in latest.tolist()])
     if captures:
         columns = [[getattr(capture, name) for capture in captures] for name in _CAPTURE_COLUMNS]
         session.apply(session.statements.add_captures, *columns)
-    if due is None and worker is None and host_ready is None:
-        return
+    if site is not None:
+        site_captures.advance(session, site)
+    if due is not None or worker is not None or host_ready is not None:
+        _schedule(session, visits, latest, due, worker, host_ready)
+
+
+def _schedule(  # noqa: PLR0913, PLR0917 - what visits mean for the schedule
+    session: Session,
+    visits: Visits,
+    latest: IntArray,
+    due: FloatArray | None,
+    worker: str | None,
+    host_ready: FloatArray | None,
+) -> None:
+    """End leases, set due times and keep others away from the hosts."""
+    page = visits.page[latest]
     hosts = frontier.claim_hosts(session, page)
     if worker is not None:
         frontier.give_back(session, worker, page, hosts)

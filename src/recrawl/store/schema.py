@@ -197,3 +197,44 @@ imported = sa.Table(
     sa.Column("broken", sa.BigInteger, nullable=False),
     sa.Column("finished", sa.SmallInteger, nullable=False),
 )
+
+site_capture = sa.Table(
+    "site_capture",
+    metadata,
+    sa.Column("id", _identity, primary_key=True),
+    sa.Column("site", sa.Text, nullable=False),
+    sa.Column("terms", sa.Text, nullable=False),
+    sa.Column("delay", sa.Double, nullable=False),
+    sa.Column("started", sa.Double, nullable=False),
+    # What follows is written once, when the capture is complete.
+    sa.Column("finished", sa.Double),
+    sa.Column("statement", sa.Text),
+)
+
+site_capture_page = sa.Table(
+    "site_capture_page",
+    metadata,
+    sa.Column("capture", sa.BigInteger, nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("page", sa.BigInteger, nullable=False),
+    sa.Column("via", sa.Integer, nullable=False),
+    sa.Column("after", sa.Integer, nullable=False),
+    sa.Column("rate", sa.Double, nullable=False),
+    sa.Column("weight", sa.Double, nullable=False),
+    sa.PrimaryKeyConstraint("capture", "number"),
+    sqlite_with_rowid=False,
+)
+
+site_capture_step = sa.Table(
+    "site_capture_step",
+    metadata,
+    sa.Column("capture", sa.BigInteger, nullable=False),
+    sa.Column("step", sa.Integer, nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("revisit", sa.SmallInteger, nullable=False),
+    sa.Column("time", sa.Double, nullable=False),
+    sa.Column("outcome", sa.SmallInteger, nullable=False),
+    sa.Column("verdict", sa.SmallInteger, nullable=False),
+    sa.PrimaryKeyConstraint("capture", "step"),
+    sqlite_with_rowid=False,
+)

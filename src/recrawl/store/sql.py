@@ -9,9 +9,22 @@ from typing import Self
 import numpy as np
 
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, Page, Pages, Validators, Visits
-from recrawl.store import archives, discovery, frontier, history, latest, recording, segments, totals
+from recrawl.store import archives, discovery, frontier, history, latest, recording, segments, site_captures, totals
 from recrawl.store.database import Database, Session
-from recrawl.store.values import CaptureRecord, Captures, Claims, Hosts, ImportMark, Leased, Links, StoreCounts
+from recrawl.store.values import (
+    CaptureRecord,
+    Captures,
+    Claims,
+    FoundPages,
+    Hosts,
+    ImportMark,
+    Leased,
+    Links,
+    SiteCapture,
+    SiteLog,
+    SiteProgress,
+    StoreCounts,
+)
 
 
 class SqlStore:
@@ -73,6 +86,7 @@ class SqlStore:
         captures: Sequence[CaptureRecord] | None = None,
         worker: str | None = None,
         host_ready: FloatArray | None = None,
+        site: SiteProgress | None = None,
     ) -> None:
         """Append visits with all that follows from them; when it returns, the batch is acknowledged."""
         self._database.write(
@@ -84,6 +98,7 @@ class SqlStore:
                 captures=captures,
                 worker=worker,
                 host_ready=host_ready,
+                site=site,
             )
         )
 
@@ -239,6 +254,24 @@ class SqlStore:
     def next_due(self) -> float:
         """The earliest time at which a lease could return something."""
         return self._database.read(frontier.next_due)
+
+    def begin_site_capture(self, site: str, terms: str, *, delay: float, now: float, known: FoundPages) -> int:
+        """Note a capture that begins."""
+        return self._database.write(
+            lambda session: site_captures.begin(session, site, terms, delay=delay, now=now, known=known)
+        )
+
+    def site_captures(self) -> list[SiteCapture]:
+        """Every capture of a site."""
+        return self._database.read(site_captures.all_of)
+
+    def site_log(self, capture: int) -> SiteLog:
+        """Pages and steps of a capture."""
+        return self._database.read(lambda session: site_captures.log_of(session, capture))
+
+    def finish_site_capture(self, capture: int, statement: str, now: float) -> None:
+        """Note that a capture is complete."""
+        self._database.write(lambda session: site_captures.finish(session, capture, statement, now))
 
     def save_state(self, name: str, state: bytes, now: float) -> None:
         """Keep a policy's state."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Protocol, TypeAlias
 
 from recrawl.model import VISIT_COLUMNS
+from recrawl.store.site_statements import SiteStatements
 from recrawl.store.values import REVISIT
 
 Types: TypeAlias = Mapping[str, str]
@@ -318,6 +319,8 @@ class Statements:
         self.set_mark = dialect.insert("imported", _MARK_TYPES, f"ON CONFLICT (source) DO UPDATE SET {mark}")
         self.any_mark = "SELECT 1 FROM imported LIMIT 1"
         self.mark = f"SELECT {', '.join(_MARK_TYPES)} FROM imported WHERE source = $1"
+
+        self.sites = SiteStatements(dialect)
 
         # -- schedule
         self.set_due = dialect.update("schedule", "page", {"due": "float8"})

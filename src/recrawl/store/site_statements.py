@@ -1,0 +1,39 @@
+"""The statements about captures of whole sites, in one dialect."""
+
+# ruff: noqa: S608 - the words that are filled in are our own, values are always parameters
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recrawl.store.statements import Dialect
+
+_PAGE_TYPES = {
+    "capture": "bigint",
+    "number": "integer",
+    "page": "bigint",
+    "via": "integer",
+    "after": "integer",
+    "rate": "float8",
+    "weight": "float8",
+}
+_STEP = "step, number, revisit, time, outcome, verdict"
+
+
+class SiteStatements:
+    """Part of :class:`recrawl.store.statements.Statements`, and under its rules."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.add = "INSERT INTO site_capture (site, terms, delay, started) VALUES ($1, $2, $3, $4) RETURNING id"
+        self.begun = "SELECT id FROM site_capture WHERE started = $1 AND site = $2"
+        self.all = "SELECT id, site, terms, delay, started, finished, statement FROM site_capture ORDER BY id"
+        self.finish = "UPDATE site_capture SET finished = $1, statement = $2 WHERE id = $3"
+        self.add_pages = dialect.insert("site_capture_page", _PAGE_TYPES, "ON CONFLICT DO NOTHING")
+        self.pages = "SELECT page, via, after, rate, weight FROM site_capture_page WHERE capture = $1 ORDER BY number"
+        self.add_step = (
+            f"INSERT INTO site_capture_step (capture, {_STEP}) VALUES ($1, $2, $3, $4, $5, $6, $7) "
+            "ON CONFLICT DO NOTHING"
+        )
+        self.step = f"SELECT {_STEP} FROM site_capture_step WHERE capture = $1 AND step = $2"
+        self.steps = f"SELECT {_STEP} FROM site_capture_step WHERE capture = $1 ORDER BY step"
