@@ -50,7 +50,7 @@ class UrlClusters:
         >>> found.add(["http://a.test/x/3", "http://a.test/x/deep/4"]).tolist()
         [0, 0]
         """
-        chains = [_directories(url) for url in urls]
+        chains = [directories(url) for url in urls]
         home = _settle(chains, self.fewest, self._open.keys())
         return np.fromiter((self._join(name) for name in home), np.int64, len(home))
 
@@ -82,10 +82,10 @@ def _settle(chains: list[list[str]], fewest: int, known: Container[str]) -> list
     return home
 
 
-def _directories(url: str) -> list[str]:
+def directories(url: str) -> list[str]:
     """The host and each directory a URL lies in, from the root down; the file name and the query do not count.
 
-    >>> _directories("http://a.test/x/y/z.html?q=/1")
+    >>> directories("http://a.test/x/y/z.html?q=/1")
     ['a.test/', 'a.test/x/', 'a.test/x/y/']
     """
     place = url.partition("://")[2] or url

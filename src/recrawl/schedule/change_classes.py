@@ -16,7 +16,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from recrawl.estimate.change_classes import TABLE_4, ChangeClasses, log_likelihood, reclassified
-from recrawl.model import AnyArray, IntArray, Pages
+from recrawl.model import AnyArray, FloatArray, IntArray, Pages
 from recrawl.schedule.by_interval import INTERVAL, ByInterval
 from recrawl.schedule.chance import uniform
 from recrawl.schedule.looks import Looks
@@ -25,6 +25,8 @@ CLASS, _CHANGES, _VISITS = "class", "changes", "visits"
 
 FirstClass: TypeAlias = Callable[[Pages], IntArray]
 """The class of pages nobody visited yet, 0 for the most dynamic."""
+FirstChances: TypeAlias = Callable[[Pages], FloatArray]
+"""The probability of each class for pages nobody visited yet, all above 0, one row a page."""
 
 
 def drawn(classes: ChangeClasses, seed: int) -> FirstClass:
@@ -78,14 +80,20 @@ class HistoricRule:
 
 
 class BayesRule:
-    """The Bayesian estimator: the most likely class after every look, from equal chances at first (reading 002.5)."""
+    """The Bayesian estimator: the most likely class after every look.
+
+    Chances are equal at first, unless ``first_chances`` are given (reading 002.5).
+    """
 
     name = "bayes-classes"
     reads_first_looks = False
 
-    def __init__(self, classes: ChangeClasses, first_class: FirstClass) -> None:
+    def __init__(
+        self, classes: ChangeClasses, first_class: FirstClass, first_chances: FirstChances | None = None
+    ) -> None:
         self._classes = classes
         self._first_class = first_class
+        self._first_chances = first_chances
         self.shortest = self.start = float(classes.interval[0])
         self.longest = float(classes.interval[-1])
         self._logs = [f"log_{number}" for number in range(len(classes))]
@@ -96,7 +104,12 @@ class BayesRule:
     def begin(self, pages: Pages) -> Mapping[str, AnyArray]:
         """The first class; ln of the chances, up to a constant."""
         first = self._first_class(pages)
-        return {INTERVAL: self._classes.interval[first], CLASS: first} | dict.fromkeys(self._logs, np.zeros(len(pages)))
+        logs = np.zeros((len(pages), len(self._logs)))
+        if self._first_chances is not None:
+            logs += np.log(self._first_chances(pages))
+            logs -= logs.max(axis=1, keepdims=True)
+        columns = dict(zip(self._logs, logs.T, strict=True))
+        return {INTERVAL: self._classes.interval[first], CLASS: first} | columns
 
     def after(self, page: Mapping[str, AnyArray], look: Looks) -> Mapping[str, AnyArray]:
         """The logarithms keep their greatest at 0, so that no class ever becomes impossible."""
@@ -116,7 +129,15 @@ def historic_classes(
 
 
 def bayes_classes(
-    *, classes: ChangeClasses = TABLE_4, first_class: FirstClass | None = None, seed: int = 0
+    *,
+    classes: ChangeClasses = TABLE_4,
+    first_class: FirstClass | None = None,
+    first_chances: FirstChances | None = None,
+    seed: int = 0,
 ) -> ByInterval:
-    """Change classes with the Bayesian estimator; without ``first_class``, pages begin in one drawn by chance."""
-    return ByInterval(BayesRule(classes, first_class or drawn(classes, seed)))
+    """Change classes with the Bayesian estimator; without ``first_class``, pages begin in one drawn by chance.
+
+    ``first_chances`` are what Bayes' rule starts from, for example those of a static classifier; equal ones if not
+    given, as in the paper.
+    """
+    return ByInterval(BayesRule(classes, first_class or drawn(classes, seed), first_chances))
