@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from recrawl.schedule.uniform import Uniform
 from recrawl.schedule.valued import Valued
 from recrawl.simulate.contest import Rules, compete
 from recrawl.simulate.contest_field import Field, field_of, field_of_all
-from recrawl.simulate.contest_score import METRICS
+from recrawl.simulate.contest_tally import METRICS
 from recrawl.simulate.laws import Poisson
 from recrawl.simulate.sampling import Truth
 from recrawl.simulate.web_events import EventTimes
@@ -41,7 +42,9 @@ def field(seed=3, *, pages=60, days=120, hosts=4):
     changes = changes.where((when > born[row]) & (when < died[row]))
     truth = Truth(born, died, changes, 0.0, days * DAY)
     host = rng.integers(0, hosts, pages)
-    return Field.of("made up", truth, host=host, cluster=host, importance=rng.choice([0.5, 1.0, 4.0], pages))
+    weight = rng.choice([0.5, 1.0, 4.0], pages)
+    made = Field.of("made up", truth, host=host, cluster=host, importance=weight)
+    return replace(made, links=rng.poisson(1.0, len(made.truth.changes.times)).astype(np.float64))
 
 
 RULES = Rules(0.2)
@@ -85,6 +88,7 @@ def test_a_score_worked_out_by_hand():
     """Two pages, visited every second day; the first changes at 2.5 and 2.75, the second never."""
     changes = EventTimes.of([0, 0], [2.5 * DAY, 2.75 * DAY], rows=2)
     where = Field.of("two", Truth(np.zeros(2), np.full(2, np.inf), changes, 0.0, 5 * DAY))
+    where = replace(where, links=np.array([3.0, 4.0]))
     tally = run(where, Uniform(), Rules(1.0, tick=2 * DAY, scored_from=0.0)).tally
     # Found and first visited at day 2, visited again at day 4.
     assert tally.watched.tolist() == [3 * DAY, 3 * DAY]
@@ -93,6 +97,9 @@ def test_a_score_worked_out_by_hand():
     assert tally.changes.tolist() == [2, 0]
     assert (tally.caught.tolist(), tally.covered.tolist()) == ([1, 0], [2, 0])
     assert tally.waited.tolist() == [2.75 * DAY, 0.0]
+    assert tally.missed.tolist() == [2.75 * DAY, 0.0]
+    assert tally.harmonic.tolist() == [(1.5 + 1.25 / 2) * DAY, 0.0]
+    assert (tally.links.tolist(), tally.links_waited.tolist()) == ([7.0, 0.0], [(3 * 1.5 + 4 * 1.25) * DAY, 0.0])
     assert tally.ratio("freshness") == pytest.approx(4.5 / 6)
     assert tally.ratio("recall") == pytest.approx(0.5)
     assert tally.ratio("delay") == pytest.approx(1.375)
@@ -135,6 +142,49 @@ def test_scores_are_those_of_the_collection_measures(seed, budget, scored_from, 
         assert tally.waited.sum() / tally.covered.sum() == pytest.approx(report.mean_delay, abs=1e-3)
     assert tally.choices[:, :2].sum() == tally.visits.sum()
     assert tally.choices[:, 0].sum() == tally.caught.sum()
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10_000), budget=st.sampled_from([0.02, 0.3]), scored_from=st.sampled_from([0.0, 0.25]))
+def test_what_copies_lack_is_what_a_sample_of_moments_says(seed, budget, scored_from):
+    where = field(seed, pages=12, days=40)
+    result = run(where, Uniform(), Rules(budget, scored_from=scored_from))
+    tally, visits, changes = result.tally, result.visits, where.truth.changes
+    for page in range(len(where)):
+        looks = visits.time[visits.page == page]
+        end = min(where.truth.died[page], where.truth.end)
+        times, links = (
+            column[changes.offsets[page] : changes.offsets[page + 1]] for column in (changes.times, where.links)
+        )
+        missed = harmonic = waited = found = 0.0
+        begin = scored_from * where.truth.end
+        for look, until in pairwise([*looks, end]):
+            lacking = times[(times > look) & (times <= until)]
+            spans = until - np.maximum(lacking, begin)
+            missed += np.maximum(spans, 0.0).sum()
+            harmonic += (np.maximum(spans, 0.0) / np.arange(1, len(lacking) + 1)).sum()
+            new = (times > look) & (times <= until) & (times >= begin)
+            waited += (links[new] * (until - times[new])).sum()
+            found += links[new].sum()
+        assert tally.missed[page] == pytest.approx(missed, abs=1e-3)
+        assert tally.harmonic[page] == pytest.approx(harmonic, abs=1e-3)
+        assert tally.links_waited[page] == pytest.approx(waited, abs=1e-3)
+        assert tally.links[page] == found
+
+
+def test_who_ranks_pages_by_their_next_change_ranks_them_perfectly():
+    """Every page changes once, after all rankings; the policy wants those first that change first."""
+    changes = EventTimes.of(np.arange(30), (70.0 + np.arange(30) / 10) * DAY, rows=30)
+    where = Field.of("once", Truth(np.zeros(30), np.full(30, np.inf), changes, 0.0, 75 * DAY))
+
+    class Knowing(Careless):
+        def urgency(self, page, now):
+            return 1.0 / (1.0 + page)
+
+    knowing, careless = (run(where, policy, Rules(0.1, scored_from=0.0)).tally for policy in (Knowing(), Careless()))
+    assert knowing.rankings.tolist() == [1.0] * 3
+    assert 0.2 < careless.precision_at_k() < 0.9
+    assert np.isnan(run(where, Careless(), Rules(1.0)).tally.precision_at_k())
 
 
 def test_choices_count_every_page_that_could_be_chosen():
@@ -233,7 +283,7 @@ def _other_future(where, moment, seed):
     when = np.concatenate([early.times, later.times])
     kept = (when > born[row]) & (when < died[row])
     changes = EventTimes.of(row[kept], when[kept], len(where))
-    return replace(where, truth=Truth(born, died, changes, truth.start, truth.end))
+    return replace(where, truth=Truth(born, died, changes, truth.start, truth.end), links=np.empty(0))
 
 
 @pytest.mark.parametrize(

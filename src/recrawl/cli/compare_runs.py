@@ -17,7 +17,7 @@ from recrawl.simulate.contest import Rules
 from recrawl.simulate.contest_entries import NAMES, OURS, OURS_FOR_CHANGES, YARDSTICK, entry
 from recrawl.simulate.contest_field import Field
 from recrawl.simulate.contest_history import field_from_histories, visits_per_page
-from recrawl.simulate.contest_score import METRICS, Tally
+from recrawl.simulate.contest_tally import METRICS, Tally
 from recrawl.time import DAY, MINUTE, format_duration
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import TypeAlias
@@ -17,7 +17,7 @@ from recrawl.schedule.policy import Policy
 from recrawl.simulate.contest import Rules, compete
 from recrawl.simulate.contest_entries import NAMES
 from recrawl.simulate.contest_field import Field
-from recrawl.simulate.contest_score import Tally
+from recrawl.simulate.contest_tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +63,39 @@ def run_all(  # noqa: PLR0913 - what is run, and how
     """Hold every run once on each of the fields of its name, and pool what comes of it.
 
     The fields of one name hold the same pages: several where it is not known for certain when pages changed. Results do
-    not depend on the number of jobs. Runs whose tallies were kept are not held again.
+    not depend on the number of jobs. Runs whose tallies were kept are not held again. Where the budget leaves no
+    choice all policies make the same visits, and one run serves them all.
     """
-    known = {run: tally for run in runs if kept is not None and (tally := kept.load(run)) is not None}
+    stands_for = _representatives(runs, rules)
+    held = list(dict.fromkeys(stands_for.values()))
+    known = {run: tally for run in held if kept is not None and (tally := kept.load(run)) is not None}
     tasks = [
-        (run, place + 1, _Task(field, make, run.policy, _with_budget(rules, run.budget), (seed, place)))
-        for run in runs
+        (run, place + 1, _Task(field, make, run.policy, replace(rules, budget=run.budget), (seed, place)))
+        for run in held
         if run not in known
         for place, field in enumerate(fields[run.field])
     ]
     found: dict[Run, Tally] = {}
     with _bar(what, len(tasks)) as advance:
         results = _results([task for *_, task in tasks], jobs or processors())
-        for (run, held, _), tally in zip(tasks, results, strict=True):
+        for (run, done, _), tally in zip(tasks, results, strict=True):
             found[run] = tally if run not in found else found[run].plus(tally)
-            if kept is not None and held == len(fields[run.field]):
+            if kept is not None and done == len(fields[run.field]):
                 kept.save(run, found[run])
             advance()
-    return {run: known[run] if run in known else found[run] for run in runs}
+    found |= known
+    return {run: found[stands_for[run]] for run in runs}
+
+
+def _representatives(runs: Sequence[Run], rules: Rules) -> dict[Run, Run]:
+    """For each run the one that is held for it: itself, unless its budget leaves no choice."""
+    first: dict[tuple[str, float], Run] = {}
+    return {
+        run: first.setdefault((run.field, run.budget), run)
+        if replace(rules, budget=run.budget).leave_no_choice
+        else run
+        for run in runs
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +147,6 @@ class _Task:
         return compete(
             self.field, self.make(self.policy, self.field), self.rules, np.random.default_rng(self.seed)
         ).tally
-
-
-def _with_budget(rules: Rules, budget: float) -> Rules:
-    from dataclasses import replace
-
-    return replace(rules, budget=budget)
 
 
 def _results(tasks: Sequence[_Task], jobs: int) -> Iterator[Tally]:

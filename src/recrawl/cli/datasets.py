@@ -39,7 +39,7 @@ def collections(folder: Path) -> list[Collection]:
         collect(
             log.site,
             log.urls,
-            Events(log.page, log.time, log.kind == Change.ADD, log.kind == Change.DEL, log.bulk),
+            Events(log.page, log.time, log.kind == Change.ADD, log.kind == Change.DEL, log.bulk, log.links),
         )
         for log in read_dataset(folder)
         if len(log)

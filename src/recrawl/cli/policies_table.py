@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from recrawl.cli.contest_runs import Run
     from recrawl.show.experiments import Line, Panel
     from recrawl.simulate.contest_field import Field
-    from recrawl.simulate.contest_score import Tally
+    from recrawl.simulate.contest_tally import Tally
 
 JUDGED = ("freshness", "recall")
 """Metrics that get intervals and tables; the others are in the CSV file."""
@@ -49,7 +49,7 @@ class GrandTable:
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def _row(self, run: Run) -> dict[str, object]:
-        from recrawl.simulate.contest_score import METRICS
+        from recrawl.simulate.contest_tally import METRICS
 
         field, tally = self._fields[run.field], self._tallies[run]
         row: dict[str, object] = {

@@ -59,6 +59,8 @@ class ChangeLog:
     """A :class:`Change` each."""
     bulk: BoolArray
     """The change was one of very many at once."""
+    links: FloatArray | None = None
+    """Links the page never had before; ``None`` where nobody counted them."""
 
     def __len__(self) -> int:
         return len(self.page)
@@ -73,7 +75,10 @@ class ChangeLog:
         if bool(wanted.all()):
             return self
         rows = wanted[self.page]
-        return ChangeLog(self.site, self.urls, self.page[rows], self.time[rows], self.kind[rows], self.bulk[rows])
+        links = None if self.links is None else self.links[rows]
+        return ChangeLog(
+            self.site, self.urls, self.page[rows], self.time[rows], self.kind[rows], self.bulk[rows], links
+        )
 
     def batches(self, rows: int = BATCH) -> Iterator[Any]:
         """The log as Arrow record batches of :func:`schema`."""

@@ -1,7 +1,8 @@
 """Public data sets of change histories, as Parquet tables: each site's pages and what happened to them.
 
 Two layouts are read. *Pages*: ``pages.parquet`` (``site``, ``page_id``, ``url``) and ``events.parquet`` (``site``,
-``page_id``, ``t``, ``kind``, ``bulk``), which ``formats.git_recording`` writes too. *Sources*: ``sources.parquet``
+``page_id``, ``t``, ``kind``, ``bulk``, and ``new_int`` and ``new_ext`` where new links were counted), which
+``formats.git_recording`` writes too. *Sources*: ``sources.parquet``
 (``source_id``, ``repo``, ``url``) and ``events.parquet`` (``source_id``, ``t``, ``kind``). Events are sorted by site
 and page, and stream by: memory is that of one site.
 
@@ -25,6 +26,8 @@ from recrawl.model.arrays import starts_of_runs
 
 _ROWS = 65_536
 """Events read at a time."""
+_LINKS = ("new_int", "new_ext")
+"""Columns of events that count new links within the site and out of it."""
 _KINDS = {kind.name.lower(): kind for kind in Change}
 
 
@@ -120,11 +123,16 @@ def _events(path: Path, layout: _Layout, pages: dict[str, _Pages]) -> Iterator[t
     current = ""
     parts: list[list[AnyArray]] = []
     file = _open(path)
+    counted = [name for name in _LINKS if name in file.schema_arrow.names]
+    names += counted
     for batch in file.iter_batches(batch_size=_ROWS, columns=_present(file, names, path)):
         columns = [_array(batch.column(name)) for name in names]
         site = columns.pop(0) if layout.by_site else np.array([site_of.get(key, "") for key in columns[0].tolist()])
+        links = [np.nan_to_num(columns.pop()) for _ in counted]
         if not layout.bulk:
             columns.append(np.zeros(len(site), np.bool_))
+        if links:
+            columns.append(np.sum(links, axis=0))
         starts = np.flatnonzero(starts_of_runs(site))
         for start, end in zip(starts, np.append(starts[1:], len(site)), strict=True):
             name = str(site[start])
@@ -143,7 +151,7 @@ def _log(site: str, pages: _Pages, parts: list[list[AnyArray]], source: str) -> 
     if not parts:
         empty = np.empty(0)
         return ChangeLog(site, pages.urls, *(empty.astype(kind) for kind in (np.int64, float, np.uint8, np.bool_)))
-    key, time, kind, bulk = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    key, time, kind, bulk, *links = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     page = np.searchsorted(pages.ids, key)
     if not np.array_equal(pages.ids[np.minimum(page, len(pages.ids) - 1)], key):
         raise InputError(f"an event of {site!r} names a page that is not in the table of pages", source=source)
@@ -152,7 +160,8 @@ def _log(site: str, pages: _Pages, parts: list[list[AnyArray]], source: str) -> 
         raise InputError(f"{strange.pop()!r} is no kind of event: add, mod and del are", source=source)
     codes = np.select([kind == name for name in _KINDS], list(_KINDS.values())).astype(np.uint8)
     order = np.lexsort((np.arange(len(page)), time, page))
-    return ChangeLog(site, pages.urls, page[order], time[order].astype(np.float64), codes[order], bulk[order])
+    counts = links[0][order].astype(np.float64) if links else None
+    return ChangeLog(site, pages.urls, page[order], time[order].astype(np.float64), codes[order], bulk[order], counts)
 
 
 def _open(path: Path) -> Any:  # noqa: ANN401 - a ParquetFile

@@ -66,7 +66,7 @@ class Ledger:
         return new
 
     def rows(self, page: IntArray) -> IntArray:
-        """The row of each id. O(m log n). :class:`LookupError` if one was never added."""
+        """The row of each id; :class:`LookupError` if one was never added. O(m) where ids have no gaps, else O(m log n)."""
         rows, known = self._find(page)
         if not bool(known.all()):
             strangers = page[~known]
@@ -113,7 +113,10 @@ class Ledger:
         ids, rows = self._by_id or (self._table["id"], None)
         if not len(ids):
             return np.zeros(len(page), np.int64), np.zeros(len(page), np.bool_)
-        place = np.minimum(np.searchsorted(ids, page), len(ids) - 1)
+        if ids[-1] - ids[0] == len(ids) - 1:  # ids without a gap are found by counting
+            place = np.clip(page - ids[0], 0, len(ids) - 1)
+        else:
+            place = np.minimum(np.searchsorted(ids, page), len(ids) - 1)
         return (place if rows is None else rows[place]), ids[place] == page
 
 

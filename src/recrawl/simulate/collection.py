@@ -8,7 +8,7 @@ has an unknown age.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -37,6 +37,8 @@ class Collection:
     """When the record begins, seconds since the epoch."""
     end: float
     """When it ends."""
+    links: FloatArray = field(default_factory=lambda: np.empty(0))
+    """New links of each change of the truth; empty where nobody counted them."""
 
     def __len__(self) -> int:
         return len(self.urls)
@@ -73,13 +75,22 @@ class Events:
     """The page went away. An event that is neither is a change."""
     bulk: BoolArray
     """One of very many at once: an import, a mechanical edit."""
+    links: FloatArray | None = None
+    """Links that the page did not have before; ``None`` where nobody counted them."""
 
     def in_order(self) -> Events:
         """Sorted by page and time; what happened at one moment stays in the order it was told."""
         order = order_by(self.page, self.time)
         if order is None:
             return self
-        return Events(self.page[order], self.time[order], self.added[order], self.removed[order], self.bulk[order])
+        return Events(
+            self.page[order],
+            self.time[order],
+            self.added[order],
+            self.removed[order],
+            self.bulk[order],
+            None if self.links is None else self.links[order],
+        )
 
 
 def collect(name: str, urls: tuple[str, ...], events: Events, *, bulk: bool = False) -> Collection:
@@ -102,6 +113,7 @@ def collect(name: str, urls: tuple[str, ...], events: Events, *, bulk: bool = Fa
     changes = ~(birth | events.removed)
     if not bulk:
         changes &= ~events.bulk
+    counted = np.flatnonzero(changes)
     changes[changes] = _heads_of_chains(page[changes], time[changes])
     ids, start = np.arange(len(urls), dtype=np.int64), float(time.min())
     truth = Lives.from_lives(
@@ -114,7 +126,12 @@ def collect(name: str, urls: tuple[str, ...], events: Events, *, bulk: bool = Fa
     born = np.full(len(ids), np.nan)
     seen = first & birth & ~events.bulk & (time > start)
     born[page[seen]] = time[seen]
-    return Collection(name, urls, truth, born, start, float(time.max()))
+    links = np.empty(0)
+    if events.links is not None and len(counted):
+        heads = np.flatnonzero(changes)
+        sums = np.add.reduceat(events.links[counted], np.searchsorted(counted, heads)).astype(np.float64)
+        links = _looked_up(truth, page[heads], time[heads], sums)
+    return Collection(name, urls, truth, born, start, float(time.max()), links)
 
 
 def _turns(page: IntArray, time: FloatArray, birth: BoolArray, removed: BoolArray) -> BoolArray:
@@ -135,3 +152,10 @@ def _heads_of_chains(page: IntArray, time: FloatArray) -> BoolArray:
     close = np.zeros(len(page), dtype=np.bool_)
     close[1:] = (page[1:] == page[:-1]) & (np.diff(time) < CHAIN)
     return ~close
+
+
+def _looked_up(truth: Lives, page: IntArray, time: FloatArray, value: FloatArray) -> FloatArray:
+    """The value of each change of the truth, from those given by page and time: all of its changes and maybe more."""
+    # complex numbers sort by their real part, then by the other
+    wanted = truth.page[truth.row_of_change()] + 1j * truth.times
+    return value[np.searchsorted(page + 1j * time, wanted)]

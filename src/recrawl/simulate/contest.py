@@ -23,7 +23,8 @@ import numpy as np
 from recrawl.model import BoolArray, ChangeKind, FloatArray, IntArray, Pages, Verdict, Visits
 from recrawl.schedule.policy import Policy
 from recrawl.simulate.contest_field import Field
-from recrawl.simulate.contest_score import Scoreboard, Tally
+from recrawl.simulate.contest_score import Scoreboard
+from recrawl.simulate.contest_tally import Tally
 from recrawl.time import DAY
 
 _GROWTH = 1.25
@@ -49,11 +50,18 @@ class Rules:
     """Visit every page that is due, as a crawler without a budget does; policies are told the budget all the same."""
     scored_from: float = 0.25
     """Share of the record that is not scored, because policies are learning."""
+    ranked_every: float = 28 * DAY
+    """Seconds between two ticks at which the order of all urgencies is judged, at least."""
 
     def __post_init__(self) -> None:
         if not self.budget >= 0 or not self.tick > 0 or not self.fit_every > 0 or not 0 <= self.scored_from < 1:
             msg = f"no contest can be held by these rules: {self}"
             raise ValueError(msg)
+
+    @property
+    def leave_no_choice(self) -> bool:
+        """Whether every page is visited at every tick, whatever the policy."""
+        return self.budget * self.tick >= DAY and self.per_host is None and not self.whenever_due
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +108,14 @@ class _Contest:
     ) -> None:
         truth = field.truth
         self._field, self._policy, self._rules, self._rng = field, policy, rules, rng
-        self._board = Scoreboard(truth, truth.start + rules.scored_from * (truth.end - truth.start))
+        self._board = Scoreboard(truth, truth.start + rules.scored_from * (truth.end - truth.start), field.links)
         self._calendar = _Calendar.of(field)
         self._found = 0
         self._there = np.zeros(len(field), dtype=np.bool_)
         self._rows = np.empty(0, dtype=np.int64)
         """Pages that are found and there, ascending."""
         self._carry = 0.0
+        self._rank_at = truth.start
         self._fits = _FitTimes(rules.fit_every, truth.start)
         self._log: list[Visits] | None = [] if keep_visits else None
         self._evaluations = self._made = 0
@@ -162,6 +171,10 @@ class _Contest:
         self._evaluations += len(rows)
         draw = self._rng.random(len(rows))
         wanted = np.minimum(urgency, _MOST) * (1.0 + _JITTER * draw) + _TINY * draw
+        if now >= self._rank_at:
+            ranked = rows[np.argsort(-wanted)]
+            self._board.rank(ranked, self._calendar.version[ranked], now)
+            self._rank_at = now + self._rules.ranked_every
         if self._rules.per_host is None:
             return np.sort(rows[np.argpartition(wanted, len(rows) - quota)[len(rows) - quota :]])
         return rows[_allowed(wanted, self._field.host[rows], quota, self._rules.per_host)]

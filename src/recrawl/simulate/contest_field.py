@@ -6,7 +6,7 @@ Rows are pages in the order in which they were born, and the row is the id that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,8 @@ class Field:
     importance: FloatArray
     urls: tuple[str, ...] = ()
     """Of each page; empty where pages have none."""
+    links: FloatArray = field(default_factory=lambda: np.empty(0))
+    """New links of each change, as the changes of the truth lie; empty where nobody knows."""
 
     def __post_init__(self) -> None:
         n = len(self.truth)
@@ -40,6 +42,9 @@ class Field:
             raise ValueError(msg)
         if self.urls and len(self.urls) != n:
             msg = f"{len(self.urls)} URLs for {n} pages"
+            raise ValueError(msg)
+        if len(self.links) not in {0, len(self.truth.changes.times)}:
+            msg = f"{len(self.links)} counts of links for {len(self.truth.changes.times)} changes"
             raise ValueError(msg)
         if not bool(np.isfinite(self.truth.born).all()) or bool((np.diff(self.truth.born) < 0).any()):
             msg = "pages are not in the order of their births"
@@ -103,6 +108,7 @@ class Field:
             cluster=self.cluster[places],
             importance=self.importance[places],
             urls=urls,
+            links=_links_of(self.truth, self.links, places),
         )
 
 
@@ -127,5 +133,13 @@ def field_of_all(name: str, collections: Sequence[Collection], *, most_pages: in
     named = tuple(urls[row] for row in rows.tolist())
     clusters = UrlClusters()
     cluster = clusters.add(named)
-    field = Field(name, whole.take(rows), clusters.host[cluster], cluster, np.ones(len(rows)), named)
-    return field if most_pages is None else field.at_most(most_pages)
+    links = np.concatenate([collection.links for collection in collections])
+    links = _links_of(whole, links if len(links) == len(whole.changes.times) else np.empty(0), rows)
+    ground = Field(name, whole.take(rows), clusters.host[cluster], cluster, np.ones(len(rows)), named, links)
+    return ground if most_pages is None else ground.at_most(most_pages)
+
+
+def _links_of(truth: Truth, links: FloatArray, rows: IntArray) -> FloatArray:
+    """The counts of the changes of some pages: they go where the times of the changes go."""
+    counts = EventTimes(truth.changes.offsets, links)
+    return replace(truth, changes=counts).take(rows).changes.times if len(links) else links
