@@ -1,0 +1,153 @@
+"""A capture on a virtual clock: any strategy on a virtual site, and what came of it, expected and actual.
+
+One slot takes one delay; slot s is at start + s · delay. Links do not change while a capture lasts. A change at a
+moment is there for whoever looks at that moment or later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from recrawl.assess.actual import actual_blur, actual_incoherence
+from recrawl.assess.blur import average_blur
+from recrawl.assess.coherence import expected_coherence
+from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, Strategy, Terms
+from recrawl.capture.walk import walk
+from recrawl.model import CapturePlan, ChangeKind, FloatArray, IntArray, Outcome, Verdict, Visits
+from recrawl.simulate.capture_site import VirtualSite
+from recrawl.simulate.web_events import EventTimes
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """How good a capture is, by the true rates and by what really happened."""
+
+    pages: int
+    """Pages that were reached."""
+    unreached: int
+    """Pages that no path of links leads to."""
+    expected_blur: float
+    """Blur a page if the pages change at random with their true rates (SHARC 4.4); of one instant: 0."""
+    actual_blur: float
+    """Blur a page by the moments of its changes (SHARC 4.19, 4.20)."""
+    expected_incoherence: float
+    """Pages expected to change between visit and revisit (SHARC 5.6); 0 without revisits."""
+    incoherence: int
+    """Pages that did."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedCapture:
+    """When each page of a site was seen. All columns have one row a reached page."""
+
+    site: VirtualSite
+    page: IntArray
+    """Ascending."""
+    plan: CapturePlan
+    start: float
+    """When the first page was asked for, seconds."""
+    delay: float
+
+    @property
+    def visit(self) -> FloatArray:
+        """When each page was visited, seconds."""
+        return self.plan.visit_times(self.start, self.delay)
+
+    @property
+    def revisit(self) -> FloatArray:
+        """When each page was seen for the last time; the visit itself where it was seen once."""
+        return self.plan.revisit_times(self.start, self.delay)
+
+    @property
+    def end(self) -> float:
+        """When the last page was asked for."""
+        return float(self.revisit.max(initial=self.start))
+
+    def visits(self) -> Visits:
+        """All looks in the order of time, with the verdicts of a perfect detector. O(n log n)."""
+        last, again = self.revisit, self.plan.revisit is not None
+        seen = self.site.changes.until(self.page, self.visit)
+        rows = np.flatnonzero(last > self.visit) if again else np.empty(0, dtype=np.int64)
+        changed = self.site.changes.until(self.page[rows], last[rows]) > seen[rows]
+        verdict = np.concatenate(
+            [
+                np.full(len(self.page), Verdict.UNKNOWN),
+                np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED),
+            ]
+        )
+        time = np.concatenate([self.visit, last[rows]])
+        order = np.argsort(time, kind="stable")
+        return Visits.of(
+            np.concatenate([self.page, self.page[rows]])[order],
+            time[order],
+            outcome=Outcome.FETCHED,
+            verdict=verdict[order],
+            kinds=np.where(verdict[order] == Verdict.CHANGED, ChangeKind.TEXT, ChangeKind.NONE),
+        )
+
+    def quality(self) -> Quality:
+        """Expected by closed forms, actual from the change times. O(n log m) for n pages of at most m changes."""
+        rate, visit, start, end = self.site.rate[self.page], self.visit, self.start, self.end
+        revisit = None if self.plan.revisit is None else self.revisit
+        length = np.zeros(len(visit)) if revisit is None else revisit - visit
+        changes = self._changes()
+        return Quality(
+            pages=len(self.page),
+            unreached=len(self.site) - len(self.page),
+            expected_blur=average_blur(rate, visit, start, end, revisit),
+            actual_blur=self._actual_blur(),
+            expected_incoherence=len(rate) - expected_coherence(rate, length),
+            incoherence=int(actual_incoherence(changes.offsets, changes.times, visit, visit + length)),
+        )
+
+    def _actual_blur(self) -> float:
+        if not len(self.page) or self.end <= self.start:
+            return 0.0 if len(self.page) else float("nan")
+        changes, revisit = self._changes(), None if self.plan.revisit is None else self.revisit
+        blur = actual_blur(changes.offsets, changes.times, self.visit, self.start, self.end, revisit)
+        return float(blur.mean())
+
+    def _changes(self) -> EventTimes:
+        """The changes of the reached pages, one row each."""
+        return self.site.changes.take(self.page)
+
+
+def simulate_capture(  # noqa: PLR0913 - a capture and what it may know, by keyword
+    site: VirtualSite,
+    strategy: Strategy,
+    *,
+    delay: float,
+    start: float = 0.0,
+    believed: FloatArray | None = None,
+    weight: FloatArray | None = None,
+    offline: bool = False,
+) -> SimulatedCapture:
+    """Capture a site from its seeds, or ``offline`` with all its pages known beforehand.
+
+    ``believed`` are the rates that the strategy is told, one a page; the true ones if not given. O(pages + links)
+    beside the strategy's own work.
+
+    >>> from recrawl.simulate.capture_site import thesis_site
+    >>> site = thesis_site(5, end=9.0, outdegree=2, rng=np.random.default_rng(0))
+    >>> simulate_capture(site, STRATEGIES["bfs-lifo"](Terms(delay=1.0)), delay=1.0).end
+    9.0
+    """
+    seeds = np.arange(len(site), dtype=np.int64) if offline else site.seeds
+    path = walk(strategy, site.graph, seeds, site.rate if believed is None else believed, weight)
+    return SimulatedCapture(site, np.sort(path.visited), path.plan(), start, delay)
+
+
+def capture_named(
+    site: VirtualSite, name: str, terms: Terms, *, start: float = 0.0, believed: FloatArray | None = None
+) -> SimulatedCapture:
+    """Capture a site by the strategy of that name: those that plan offline know all pages, others the seeds."""
+    return simulate_capture(
+        site, STRATEGIES[name](terms), delay=terms.delay, start=start, believed=believed, offline=name in OFFLINE
+    )
+
+
+def slots(name: str, pages: int) -> int:
+    """How many slots a strategy takes at most: one a page, or two."""
+    return pages * (2 if name in REVISITING else 1)
