@@ -33,6 +33,10 @@ class Archive(Protocol):
         """Keep an answer that belongs to no page: robots.txt, a sitemap."""
         ...
 
+    def keep_document(self, name: str, when: float, document: bytes) -> None:
+        """Keep JSON about what is in the archive, under a URN."""
+        ...
+
 
 class NoArchive:
     """Keeps nothing."""
@@ -42,6 +46,9 @@ class NoArchive:
         return []
 
     def keep_aside(self, capture: Capture) -> None:
+        """Nothing."""
+
+    def keep_document(self, name: str, when: float, document: bytes) -> None:
         """Nothing."""
 
 
@@ -78,6 +85,10 @@ class WarcArchive:
         """Write the answer, if there is one."""
         if capture.raw_head:
             self._writer.write(capture)
+
+    def keep_document(self, name: str, when: float, document: bytes) -> None:
+        """Write it as a metadata record."""
+        self._writer.write_document(name, when, document)
 
     def _original(self, page: int, url: str) -> CaptureRef | None:
         """The last full response of the page."""

@@ -60,7 +60,7 @@ class Recorder:
         self._store.record(
             visits,
             due=self._agenda.due(visits.page, now),
-            validators=[_last_version(visited) for visited in batch],
+            validators=[last_version(visited) for visited in batch],
             captures=captures,
             worker=self._worker,
             host_ready=host_ready,
@@ -89,17 +89,8 @@ class Recorder:
         return ids
 
     def recall(self, leased: Leased) -> list[Known | None]:
-        """What the judge must know of each leased page: its last version and its links. One query for all."""
-        links = self._store.outlinks(leased.page)
-        keys = np.array([self._key(url) for url in self._store.urls(links.target)], dtype=np.object_)
-        known: list[Known | None] = []
-        for page, last in zip(leased.page.tolist(), leased.validators, strict=True):
-            mine = slice(*np.searchsorted(links.source, [page, page + 1]).tolist())
-            # Links noted by a visit that was never acknowledged (a kill came between) are not known.
-            old = links.first_seen[mine] <= last.links_read_at
-            standing = old & (links.last_seen[mine] >= last.links_read_at)
-            known.append(Known(last, last.gone, last.mime, frozenset(keys[mine][standing]), frozenset(keys[mine][old])))
-        return known
+        """What the judge must know of each leased page."""
+        return recall(self._store, leased.page, leased.validators)
 
     # -- inside -------------------------------------------------------------------------------
 
@@ -123,13 +114,27 @@ class Recorder:
                 said.append((visited.visit.page, visited.visit.time, when))
         self._store.add_claims(last_modified_claims(said))
 
-    @staticmethod
-    def _key(url: str) -> str:
-        found = address(url)
-        return found.key if found else url
+
+def recall(store: Store, pages: IntArray, validators: Sequence[Validators]) -> list[Known | None]:
+    """What the judge must know of each page: its last version and its links. One query for all."""
+    links = store.outlinks(pages)
+    keys = np.array([_key(url) for url in store.urls(links.target)], dtype=np.object_)
+    known: list[Known | None] = []
+    for page, last in zip(pages.tolist(), validators, strict=True):
+        mine = slice(*np.searchsorted(links.source, [page, page + 1]).tolist())
+        # Links noted by a visit that was never acknowledged (a kill came between) are not known.
+        old = links.first_seen[mine] <= last.links_read_at
+        standing = old & (links.last_seen[mine] >= last.links_read_at)
+        known.append(Known(last, last.gone, last.mime, frozenset(keys[mine][standing]), frozenset(keys[mine][old])))
+    return known
 
 
-def _last_version(visited: Visited) -> Validators:
+def _key(url: str) -> str:
+    found = address(url)
+    return found.key if found else url
+
+
+def last_version(visited: Visited) -> Validators:
     """What to remember of the page after this visit."""
     judgement, known = visited.judgement, visited.target.known
     read_at = visited.visit.time if judgement.links_read else known.validators.links_read_at if known else -math.inf

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from typing import BinaryIO, Self
 
 from recrawl.errors import DiskFullError, InputError
 from recrawl.formats.disk import FULL
-from recrawl.formats.warc_records import CaptureRef, records_of, warcinfo
+from recrawl.formats.warc_records import CaptureRef, Record, document, records_of, warcinfo
 from recrawl.formats.warc_repair import OPEN, is_at, lock, repair
 from recrawl.model import Capture
 from recrawl.time import Clock
@@ -152,13 +152,22 @@ class WarcWriter:
             msg = f"{capture.url}: a capture without an answer cannot be archived"
             raise ValueError(msg)
         ref, records = records_of(capture, revisit_of, about)
+        offset, length = self._write(records)
+        return WarcLocation(self.path.name, offset, length, ref)
+
+    def write_document(self, name: str, when: float, block: bytes) -> None:
+        """Append a JSON document about what the archive holds, under a URN (see :func:`warc_records.document`)."""
+        self._write([document(name, when, block)])
+
+    def _write(self, records: Sequence[Record]) -> tuple[int, int]:
+        """Append records to the file, or to a new one if it is full; where the first begins, and its length."""
         if self._full:
             self.close()
             self._begin()
         members = [record.member(("WARC-Warcinfo-ID", self._warcinfo_id)) for record in records]
         offset = self._append(b"".join(members))
         self._full = self._size >= self._roll_size
-        return WarcLocation(self.path.name, offset, len(members[0]), ref)
+        return offset, len(members[0])
 
     def _append(self, data: bytes) -> int:
         """Write all of it or nothing; where it begins."""

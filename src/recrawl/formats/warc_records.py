@@ -27,7 +27,7 @@ COMPRESSION = 2
 """Of isal: a sixth larger than the usual level of zlib, and ten times as fast."""
 NOT_MODIFIED = 304
 _RESPONSE, _REQUEST = "application/http; msgtype=response", "application/http; msgtype=request"
-_FIELDS = "application/warc-fields"
+_FIELDS, _JSON = "application/warc-fields", "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,14 @@ def warcinfo(when: float, fields: Mapping[str, str]) -> Record:
             )
     block = "".join(f"{name}: {value}\r\n" for name, value in fields.items() if value).encode()
     return Record("warcinfo", warc_date(when), _FIELDS, block, ())
+
+
+def document(name: str, when: float, block: bytes) -> Record:
+    """A JSON document about what the archive holds, as a metadata record.
+
+    ``name`` is a URN, not the URL of a page: else indexes would list the document as a capture of that page.
+    """
+    return Record("metadata", warc_date(when), _JSON, block, (("WARC-Target-URI", name),))
 
 
 def records_of(

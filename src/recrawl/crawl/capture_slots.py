@@ -1,0 +1,87 @@
+"""The slots of a capture: one request at a time, a delay after the one before at least, and when its host allows it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import numpy as np
+
+from recrawl.fetch.patience import asked_patience
+from recrawl.fetch.robots import Rules
+from recrawl.model import Capture
+from recrawl.schedule.politeness import Politeness
+from recrawl.store.base import Store
+from recrawl.time import Clock
+
+
+class Slots:
+    """Waits for the next slot, and can be told to wait no more. For one task."""
+
+    def __init__(self, clock: Clock, politeness: Politeness, store: Store) -> None:
+        self._clock = clock
+        self._politeness = politeness
+        self._store = store
+        self._known_hosts: set[int] = set()
+        self._next = -math.inf
+        self._sleeping: asyncio.Future[None] | None = None
+        self.delay = 0.0
+        """Seconds from the beginning of one request to that of the next."""
+        self.stopping = False
+        """No slot begins any more."""
+
+    def stop(self) -> None:
+        """Let no slot begin any more. To be called in the event loop."""
+        self.stopping = True
+        if self._sleeping is not None:
+            self._sleeping.cancel()
+
+    def after(self, when: float) -> None:
+        """Let no slot begin before ``when``, seconds since the epoch."""
+        self._next = max(self._next, when)
+
+    async def begin(self, host: int) -> bool:
+        """Wait for the next slot at this host and take it; ``False`` if none begins any more."""
+        if host not in self._known_hosts:  # others may have asked it a moment ago
+            self._known_hosts.add(host)
+            self._politeness.block_until(host, float(self._store.hosts(np.array([host])).ready_at[0]))
+        while not self.stopping and (wait := max(self._next, self._politeness.free_at(host))) > self._clock.now():
+            await self._sleep_until(wait)
+        if self.stopping:
+            return False
+        now = self._clock.now()
+        self._politeness.begin(host, now)
+        self._next = now + self.delay
+        return True
+
+    def end(self, host: int, capture: Capture | None) -> None:
+        """The request is over; its host begins its pause, a longer one if it asks for that."""
+        now = self._clock.now()
+        self._politeness.done(host, now, capture.duration if capture else 0.0)
+        wait = asked_patience(capture) if capture else None
+        if wait is not None:
+            self._politeness.block_until(host, now + wait)
+
+    def obey(self, host: int, rules: Rules) -> None:
+        """Keep the pause that the host asks for; leave it alone while it cannot tell its rules."""
+        self._politeness.set_crawl_delay(host, rules.crawl_delay)
+        if not rules.available:
+            self._politeness.block_until(host, rules.expires)
+
+    def pause(self, rules: Rules) -> float:
+        """Seconds between two requests under these rules, if answers come at once."""
+        return self._politeness.rules.pause(0.0, rules.crawl_delay)
+
+    def free_at(self, host: int) -> float:
+        """When the host may be asked again, seconds since the epoch."""
+        return self._politeness.free_at(host)
+
+    async def _sleep_until(self, when: float) -> None:
+        self._sleeping = asyncio.ensure_future(self._clock.sleep_until(when))
+        try:
+            await self._sleeping
+        except asyncio.CancelledError:
+            if not self.stopping:
+                raise
+        finally:
+            self._sleeping = None
