@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from recrawl.cli.experiment_options import DataOption, JobsOption, OutputOption, RepeatsOption, SeedOption
+from recrawl.cli.sharc_commands import register
 from recrawl.cli.verbs import TeachingCommand, new_app
 
 RATES = """
@@ -33,25 +35,6 @@ CLASSES = """
 recrawl experiment classes --data ../data
 recrawl experiment classes --data ../data/documents --days 365 --repeats 3
 """
-
-DataOption = Annotated[
-    Path,
-    typer.Option(
-        "--data",
-        envvar="RECRAWL_DATA",
-        metavar="FOLDER",
-        help="A data set (events.parquet beside pages.parquet or sources.parquet), or a folder that holds several.",
-    ),
-]
-OutputOption = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where tables and pictures go; made if missing.")
-]
-SeedOption = Annotated[int, typer.Option(min=0, help="Another number, other draws.")]
-RepeatsOption = Annotated[int, typer.Option(min=1, help="How often the whole is repeated with other draws.")]
-
-JobsOption = Annotated[
-    int | None, typer.Option(min=1, help="Processes that work at once; as many as there are processors if not given.")
-]
 
 app = new_app()
 
@@ -206,3 +189,6 @@ def classes(
     from recrawl.cli.classes_experiment import run
 
     run(data, output, seed=seed, repeats=repeats, days=days)
+
+
+register(app)

@@ -34,7 +34,9 @@ def recorded_sites(data: Path, only: Sequence[str]) -> list[RecordedSite]:
         found += [RecordedSite(one, links[one.name]) for one in wanted]
     missing = sorted(set(only) - {site.name for site in found})
     if missing or not found:
-        what = f"There is no site {missing[0]!r} with links." if missing else "No data set here tells the links of pages."
+        what = (
+            f"There is no site {missing[0]!r} with links." if missing else "No data set here tells the links of pages."
+        )
         raise InputError(what, "Name a folder with pages.parquet, events.parquet and edges.parquet.", source=str(data))
     return found
 
@@ -63,7 +65,9 @@ def _links(folder: Path, sizes: dict[str, int]) -> dict[str, Links]:
 def _places(ids: IntArray, page: AnyArray, folder: Path) -> IntArray:
     place = np.searchsorted(ids, page.astype(np.int64))
     if len(page) and not (len(ids) and np.array_equal(ids[np.minimum(place, len(ids) - 1)], page)):
-        raise InputError("a link is between pages that pages.parquet does not have", source=str(folder / "edges.parquet"))
+        raise InputError(
+            "a link is between pages that pages.parquet does not have", source=str(folder / "edges.parquet")
+        )
     return place
 
 

@@ -9,7 +9,7 @@ gives the exact order of rates, and only the column labelled HL shows its blur. 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from recrawl.simulate.capture_site import Leaves
@@ -57,6 +57,11 @@ class Setting:
         """What the row stands for, in terms of what the table varies."""
         return {"pages": float(self.pages), "slow-down": self.slow_down, "skew": self.skew}[self.varied]
 
+    def shrunk(self, pages: int) -> Setting:
+        """The same on a site of fewer pages, with links in proportion; nothing was published of it."""
+        outdegree = max(self.outdegree * pages // self.pages, 1)
+        return replace(self, pages=pages, outdegree=outdegree, published={})
+
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
@@ -88,6 +93,12 @@ class PublishedTable:
                 leaves=self.leaves,
                 published=dict(zip(self.columns, printed, strict=True)),
             )
+
+    def settings_within(self, most: int) -> list[Setting]:
+        """The rows of sites of at most so many pages; if there are none, the rows on sites shrunk to that size."""
+        small = [setting for setting in self.settings() if setting.pages <= most]
+        shrunk = {setting.value: setting for setting in (one.shrunk(most) for one in self.settings())}
+        return small or list(shrunk.values())
 
 
 _PAGES, _SKEW = 10_000, 1.2

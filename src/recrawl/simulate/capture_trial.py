@@ -29,6 +29,8 @@ class Trial:
     """The same if changes are whole seconds apart."""
     actual: tuple[float, ...]
     """What came of the changes drawn, one value a repeat."""
+    deviation: float
+    """Standard deviation of what comes of one Poisson history, by the first schedule."""
 
 
 def run_trial(  # noqa: PLR0913 - the parts of a trial, by keyword
@@ -56,6 +58,7 @@ def run_trial(  # noqa: PLR0913 - the parts of a trial, by keyword
         leaves=setting.leaves,
     )
     taken = capture_named(site, strategy, terms)
+    deviation = _deviation(taken)
     expected, whole, actual = [], [], []
     for repeat in range(repeats):
         if repeat and by_links:
@@ -67,7 +70,7 @@ def run_trial(  # noqa: PLR0913 - the parts of a trial, by keyword
         span = max(slots - 1, 1) * terms.delay
         changes = (law or Poisson()).times(site.rate, 0.0, span, np.random.default_rng((seed, 1, repeat)))
         actual.append(_actual(taken, site, changes))
-    return Trial(tuple(expected), tuple(whole), tuple(actual))
+    return Trial(tuple(expected), tuple(whole), tuple(actual), deviation)
 
 
 def _expected(taken: SimulatedCapture) -> float:
@@ -80,6 +83,16 @@ def _expected_whole(taken: SimulatedCapture) -> float:
     if taken.plan.revisit is None:
         return float(capture_whole_gaps.expected_blur(rate, taken.visit, taken.end).mean())
     return float((1.0 - capture_whole_gaps.page_coherence(rate, taken.visit, taken.revisit)).sum())
+
+
+def _deviation(taken: SimulatedCapture) -> float:
+    """A change at h adds h − start or end − h to the blur; pages are independent of each other."""
+    rate, before, after = taken.site.rate[taken.page], taken.visit - taken.start, taken.end - taken.visit
+    if taken.plan.revisit is not None:
+        stays = np.exp(-rate * (taken.revisit - taken.visit))
+        return float(np.sqrt((stays * (1.0 - stays)).sum()))
+    span = max(taken.end - taken.start, 1e-9)
+    return float(np.sqrt((rate * (before**3 + after**3) / 3.0).sum()) / span / len(rate))
 
 
 def _actual(taken: SimulatedCapture, site: VirtualSite, changes: EventTimes) -> float:

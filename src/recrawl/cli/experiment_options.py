@@ -1,0 +1,26 @@
+"""The options that several experiments share, with one name, one meaning and one help text each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DataOption = Annotated[
+    Path,
+    typer.Option(
+        "--data",
+        envvar="RECRAWL_DATA",
+        metavar="FOLDER",
+        help="A data set (events.parquet beside pages.parquet or sources.parquet), or a folder that holds several.",
+    ),
+]
+OutputOption = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where tables and pictures go; made if missing.")
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="Another number, other draws.")]
+RepeatsOption = Annotated[int, typer.Option(min=1, help="How often the whole is repeated with other draws.")]
+JobsOption = Annotated[
+    int | None, typer.Option(min=1, help="Processes that work at once; as many as there are processors if not given.")
+]

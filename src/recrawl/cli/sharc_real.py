@@ -1,0 +1,104 @@
+"""``recrawl experiment sharc-real``: all strategies on recorded sites, with true, learned and claimed rates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from recrawl.simulate.capture_recorded import RecordedSite
+    from recrawl.simulate.capture_recorded_trial import RecordedTrial
+
+SINGLE_VISIT = ("sharc-offline", "sharc-online", "hottest-first", "hottest-last", "bfs", "dfs", "olston-pandey")
+BASELINES = tuple(
+    f"{name}-{order}" for name in ("hottest-first", "hottest-last", "bfs", "dfs") for order in ("fifo", "lifo")
+)
+"""What people do without SHARC, each page seen twice."""
+VISIT_REVISIT = (
+    "sharc-optimal",
+    "sharc-selective",
+    "sharc-selective-online",
+    "sharc-threshold",
+    "sharc-intervals",
+    "sharc-intervals-online",
+    "sharc-revisits",
+    *BASELINES,
+)
+AT_SPEED = (
+    "sharc-offline",
+    "sharc-online",
+    "hottest-last",
+    "bfs",
+    "sharc-selective",
+    "sharc-selective-online",
+    "hottest-last-lifo",
+    "bfs-lifo",
+    "bfs-fifo",
+)
+"""Strategies that are also tried at realistic speed."""
+DELAYS = (1.0, 10.0, 60.0)
+"""Seconds between requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the experiment is asked for."""
+
+    only: Sequence[str]
+    """Names of sites; none for all."""
+    seed: int
+    delays: Sequence[float] | None
+    instants: int
+    jobs: int | None
+
+
+def run(data: Path, output: Path, asked: Asked) -> None:
+    """Write sharc-real.csv, .md, .png and sharc-real-blur.png into ``output``."""
+    from recrawl.cli.sharc_data import recorded_sites
+    from recrawl.cli.sharc_pages import write_page
+    from recrawl.cli.sharc_real_report import RealTables
+    from recrawl.show.experiments import write_csv
+    from recrawl.show.sharc import draw_dots
+
+    sites = recorded_sites(data, asked.only)
+    trials = _trials(sites, asked)
+    tables = RealTables(sites, trials)
+    output.mkdir(parents=True, exist_ok=True)
+    write_csv(output / "sharc-real.csv", _columns(trials))
+    text = tables.report()
+    write_page(output / "sharc-real.md", text)
+    draw_dots(output / "sharc-real.png", tables.sites, tables.coherence_panels(), title="Pages that changed meanwhile")
+    draw_dots(output / "sharc-real-blur.png", tables.sites, tables.blur_panels(), title="Blur of single-visit captures")
+    typer.echo(text)
+    names = ("sharc-real.md", "sharc-real.csv", "sharc-real.png", "sharc-real-blur.png")
+    typer.echo(f"Written: {', '.join(str(output / name) for name in names)}")
+
+
+def _trials(sites: Sequence[RecordedSite], asked: Asked) -> list[RecordedTrial]:
+    from recrawl.cli.sharc_runs import run_tasks
+    from recrawl.simulate.capture_recorded_trial import SOURCES, realistic, slowed_down
+
+    strategies = SINGLE_VISIT + VISIT_REVISIT
+    largest_first = sorted(sites, key=lambda site: -len(site.collection))
+    tasks = [
+        partial(slowed_down, site, source, strategies, seed=asked.seed) for site in largest_first for source in SOURCES
+    ]
+    tasks += [
+        partial(realistic, site, source, AT_SPEED, delay, instants=asked.instants, seed=asked.seed)
+        for site in largest_first
+        for source in SOURCES[:2]
+        for delay in asked.delays or DELAYS
+    ]
+    found = run_tasks(tasks, what="captures", jobs=asked.jobs)
+    return [trial for part in found for trial in part]
+
+
+def _columns(trials: Sequence[RecordedTrial]) -> dict[str, list[object]]:
+    from recrawl.simulate.capture_recorded_trial import RecordedTrial
+
+    return {column.name: [getattr(trial, column.name) for trial in trials] for column in fields(RecordedTrial)}

@@ -1,0 +1,110 @@
+"""Every strategy on a recorded site, with what it may believe: slowed down as in the thesis, or at a realistic speed.
+
+Captures lie in the second half of the record. What is learned or claimed comes from before a capture begins. Expected
+quality is by the true rates of the second half, actual quality by what really happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from recrawl.capture import REVISITING, Terms
+from recrawl.model import FloatArray, IntArray
+from recrawl.simulate.capture_recorded import RecordedSite
+from recrawl.simulate.capture_recorded_rates import hinted_rates, learned_rates, past_rates
+from recrawl.simulate.capture_run import Quality, capture_named
+
+Source = Literal["oracle", "learned", "sitemap", "sitemap-corrected"]
+"""Where rates come from: the future, visits in the past, or Definition 6.1 as printed or corrected."""
+SOURCES: tuple[Source, ...] = ("oracle", "learned", "sitemap", "sitemap-corrected")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTrial:
+    """What came of one strategy on one site; the mean over all captures."""
+
+    site: str
+    source: Source
+    strategy: str
+    delay: float
+    """Seconds between two requests; NaN where the captures were slowed down to fill the span."""
+    captures: int
+    pages: float
+    expected_blur: float
+    actual_blur: float
+    expected_incoherence: float
+    incoherence: float
+
+
+def slowed_down(site: RecordedSite, source: Source, strategies: Iterable[str], *, seed: int) -> list[RecordedTrial]:
+    """One capture that takes the whole second half of the record (SHARC 4.5.3): delay = span/(slots − 1)."""
+    start, end = site.middle, site.collection.end
+    page = site.pages_at(start)
+    if not len(page):
+        return []
+    whole = site.site_at(page, start, end)
+    rates = believed(site, page, start, source, seed=seed)
+    trials = []
+    for name in strategies:
+        slots = len(page) * (2 if name in REVISITING else 1)
+        terms = Terms(delay=(end - start) / max(slots - 1, 1), expected=len(page))
+        quality = capture_named(whole, name, terms, start=start, believed=rates).quality()
+        trials.append(_mean(site.name, source, name, float("nan"), [quality]))
+    return trials
+
+
+def realistic(  # noqa: PLR0913 - the parts of a trial
+    site: RecordedSite, source: Source, strategies: Sequence[str], delay: float, *, instants: int, seed: int
+) -> list[RecordedTrial]:
+    """Captures with ``delay`` seconds between requests, begun at ``instants`` moments evenly over the second half."""
+    found: dict[str, list[Quality]] = {name: [] for name in strategies}
+    for start, page in _moments(site, delay, instants):
+        span = 2 * len(page) * delay
+        rate = _true_rates(site, page)
+        there = replace(site.site_at(page, start, start + span), rate=rate)
+        rates = believed(site, page, start, source, seed=seed) if source != "oracle" else rate
+        for name in strategies:
+            terms = Terms(delay=delay, expected=len(page))
+            found[name].append(capture_named(there, name, terms, start=start, believed=rates).quality())
+    return [_mean(site.name, source, name, delay, taken) for name, taken in found.items() if taken]
+
+
+def believed(site: RecordedSite, page: IntArray, now: float, source: Source, *, seed: int) -> FloatArray | None:
+    """Rates of the pages, per second, by what could be known at ``now``; ``None`` for the true ones."""
+    match source:
+        case "oracle":
+            return None
+        case "learned":
+            return learned_rates(site, page, now, np.random.default_rng(seed))
+        case "sitemap":
+            return hinted_rates(past_rates(site, page, now), "literal")
+        case "sitemap-corrected":
+            return hinted_rates(past_rates(site, page, now), "corrected")
+
+
+def _moments(site: RecordedSite, delay: float, instants: int) -> Iterator[tuple[float, IntArray]]:
+    """When captures begin, late ones early enough to end with the record, and the pages of each."""
+    room = site.collection.end - site.middle - 2 * len(site.pages_at(site.middle)) * delay
+    for number in range(instants):
+        start = site.middle + max(room, 0.0) * (number + 0.5) / instants
+        page = site.pages_at(start)
+        if len(page):
+            yield start, page
+
+
+def _true_rates(site: RecordedSite, page: IntArray) -> FloatArray:
+    """Changes a second of each page from the middle of the record, or its birth, to the end."""
+    end = site.collection.end
+    first = np.maximum(site.collection.watched().born[page], site.middle)
+    changes, row = site.events().take(page), np.arange(len(page))
+    return np.asarray((changes.until(row, end) - changes.until(row, first)) / np.maximum(end - first, 1.0))
+
+
+def _mean(site: str, source: Source, strategy: str, delay: float, taken: Sequence[Quality]) -> RecordedTrial:
+    names = ("pages", "expected_blur", "actual_blur", "expected_incoherence", "incoherence")
+    means = {name: float(np.mean([getattr(one, name) for one in taken])) for name in names}
+    return RecordedTrial(site=site, source=source, strategy=strategy, delay=delay, captures=len(taken), **means)
