@@ -39,6 +39,7 @@ VERBS = (
     Verb("list", "listing:listing", "List pages, hosts or visits."),
     Verb("rates", "rates:rates", "Estimate how often each page changes, and how sure that is."),
     Verb("plan", "plan:plan", "Say what would be fetched next, when and why, and what the budget buys."),
+    Verb("explain", "explain:explain", "Say why a visit counted as a change, or did not."),
     Verb("compare", "compare:compare", "Say what other policies would have caught with the same visits."),
     Verb(
         "experiment",

@@ -37,8 +37,7 @@ def read_html(html: str, url: str) -> Document:
     >>> page.text, page.links[0].url
     ('Hello you', 'http://example.com/b/c')
     """
-    tree = require("selectolax.lexbor", "crawl").LexborHTMLParser(html)
-    drop_noisy_elements(tree)
+    tree = _tree_without_noise(html)
     base = _base(tree, url)
     own = address(url)
     links: dict[str, Address] = {} if own is None else {own.key: own}
@@ -53,6 +52,24 @@ def read_html(html: str, url: str) -> Document:
     tree.strip_tags(_INVISIBLE)
     text = without_noise(tree.root.text(separator=" ") if tree.root else "")
     return Document(tuple(found for found in links.values() if found is not own), text, canonical)
+
+
+def text_runs(html: str) -> list[str]:
+    """The visible text run by run, as its elements divide it, clocks and the like still in it.
+
+    >>> text_runs("<h1>News</h1><p>Served  09:14:07<p>All is well.")
+    ['News', 'Served 09:14:07', 'All is well.']
+    """
+    tree = _tree_without_noise(html)
+    tree.strip_tags(_INVISIBLE)
+    runs = (tree.root.text(separator="\n") if tree.root else "").splitlines()
+    return [" ".join(run.split()) for run in runs if not run.isspace() and run]
+
+
+def _tree_without_noise(html: str) -> Any:  # noqa: ANN401 - a selectolax tree
+    tree = require("selectolax.lexbor", "crawl").LexborHTMLParser(html)
+    drop_noisy_elements(tree)
+    return tree
 
 
 def _base(tree: Any, url: str) -> str:  # noqa: ANN401 - a selectolax tree

@@ -8,7 +8,7 @@ visible text, :data:`ELEMENT_RULES` for elements whose class, id or role names t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -183,12 +183,30 @@ def without_noise(text: str) -> str:
     >>> without_noise("Served 2026-11-15 09:14:07 UTC.  Open 9:00 to 17:00.")
     'Served . Open 9:00 to 17:00.'
     """
+    return _searched(text, lambda _rule, _piece: None)
+
+
+def noisy_pieces(text: str) -> list[tuple[str, str]]:
+    """What :func:`without_noise` cuts out: the name of the rule and the piece, rule by rule.
+
+    >>> noisy_pieces("Served 2026-11-15 09:14:07 UTC.")
+    [('date with time', '2026-11-15 09:14:07 UTC')]
+    """
+    pieces: list[tuple[str, str]] = []
+    _searched(text, lambda rule, piece: pieces.append((rule.name, piece)))
+    return pieces
+
+
+def _searched(text: str, on_noise: Callable[[TextRule, str], None]) -> str:
+    """The text without noise; ``on_noise`` is told of each piece."""
     words = text.split()
     long = [place for place, length in enumerate(map(len, words)) if length >= LONG_WORD]
     # All long words at once, each on a line of its own: no rule reaches over the end of a line.
     uncut = less = "\n".join([words[place] for place in long])
     for rule in WORD_RULES:
-        less = rule.pattern.sub(" ", less)
+        spans = [found.span() for found in rule.pattern.finditer(less)]
+        if spans:
+            less = _cut(less, spans, rule, on_noise)
     for place, word in zip(long, less.split("\n"), strict=False):
         words[place] = word
     text, cut = " ".join(words), less != uncut
@@ -197,8 +215,14 @@ def without_noise(text: str) -> str:
         near = _near_hints(lower, rule.hints)
         spans = [found.span() for start, end in near for found in rule.pattern.finditer(lower, start, end)]
         if spans:
-            text, lower, cut = _outside(text, spans), _outside(lower, spans), True
+            text, lower, cut = _cut(text, spans, rule, on_noise), _outside(lower, spans), True
     return " ".join(text.split()) if cut else text
+
+
+def _cut(text: str, spans: Sequence[tuple[int, int]], rule: TextRule, on_noise: Callable[[TextRule, str], None]) -> str:
+    for start, end in spans:
+        on_noise(rule, text[start:end])
+    return _outside(text, spans)
 
 
 def _outside(text: str, spans: Iterable[tuple[int, int]]) -> str:

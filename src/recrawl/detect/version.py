@@ -82,10 +82,10 @@ def page_version(capture: Capture, body: bytes, named: bytes, *, whole: bool) ->
     mime, content_type = media_type(capture), capture.header("content-type")
     if not whole or len(body) > MAX_READ:
         return Version(named, mime, links=None)
-    if mime in _HTML or (not mime and _looks_like_html(body)):
+    if is_html(mime, body):
         page = read_html(text_of(body, content_type), capture.url)
         return Version(named, mime, text_digest(page.text), ChangeKind.TEXT, page.links)
-    canonical, kind = _canonical_form(mime)
+    canonical, kind = canonical_form(mime)
     if canonical is None:
         return Version(named, mime)
     try:
@@ -94,11 +94,16 @@ def page_version(capture: Capture, body: bytes, named: bytes, *, whole: bool) ->
         return Version(named, mime)
 
 
+def is_html(mime: str, body: bytes) -> bool:
+    """Whether a body is read as HTML: it is called so, or called nothing and looks like it."""
+    return mime in _HTML or (not mime and _looks_like_html(body))
+
+
 def _looks_like_html(body: bytes) -> bool:
     return body[:512].lstrip(b"\xef\xbb\xbf\t\n\r ")[:14].lower().startswith((b"<!doctype html", b"<html"))
 
 
-def _canonical_form(mime: str) -> tuple[Callable[[str, str], str] | None, ChangeKind]:
+def canonical_form(mime: str) -> tuple[Callable[[str, str], str] | None, ChangeKind]:
     """What makes one text of the spellings of one content, from the text and its URL."""
     if mime in _RDF:
         return lambda text, url: _graph_or_lines(text, mime, url), ChangeKind.DATA

@@ -1,0 +1,271 @@
+"""``recrawl explain``: why a visit counted as a change, or did not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recrawl.cli.configuration import parse_assignments
+from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.workspace import open_workspace
+
+if TYPE_CHECKING:
+    from recrawl.crawl.sources import ArchivedBytes
+    from recrawl.detect.explanation import Explanation
+    from recrawl.model import Capture, Visits
+    from recrawl.store.base import Store
+    from recrawl.store.values import Captures
+
+EXAMPLES = """
+recrawl explain https://example.org/news           the latest visit: what differed, and was it a change
+recrawl explain https://example.org/news --changed  the latest visit that found a change
+recrawl explain https://example.org/news --at 2026-11-09
+recrawl explain https://example.org/news --json
+"""
+
+_SHOWN_VISITS = 8
+_MOST_LINES = 60
+_MOST_PIECES = 6
+_WIDEST = 160
+
+
+@dataclass(frozen=True, slots=True)
+class _Story:
+    """One visit to a page and what it was compared with."""
+
+    page: int
+    url: str
+    visits: Visits
+    """All of the page, by time."""
+    row: int
+    """The visit that is explained."""
+    due: float
+    repeats: bool
+    """The visit brought the bytes that were known before."""
+    before: Capture | None
+    """The version known before, if its bytes can be had."""
+    after: Capture | None
+    """The version at the visit, if its bytes can be had."""
+
+
+def explain(  # noqa: PLR0913 - one argument an option
+    url: Annotated[str, typer.Argument(metavar="URL", help="The page, as it was added or found.")],
+    *,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Explain the last visit up to this time (ISO 8601, UTC).")
+    ] = None,
+    changed: Annotated[bool, typer.Option("--changed", help="Only consider visits that found a change.")] = False,
+    context: Annotated[int, typer.Option(min=0, metavar="LINES", help="Unchanged lines shown around each change.")] = 2,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Say why a visit counted as a change, or did not.
+
+    Shows the latest visits of the page, the two versions that were compared, from cheap to dear what the judge looked
+    at (bytes, media type, text without noise, links), which clocks and nonces were left out, and the difference line by
+    line. The bytes come from the archive files; without them only the verdict on record can be told.
+    """
+    from recrawl.cli.rates_question import moment
+    from recrawl.cli.tables import print_json
+    from recrawl.crawl.sources import ArchivedBytes
+    from recrawl.detect.explanation import explain as compared
+
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    with place.open_store() as store:
+        story = _story(store, ArchivedBytes(place.warc), url, moment(at, math.inf), changed=changed)
+    told = None
+    if story.before and story.after and not story.repeats:
+        told = compared(story.before, story.after)
+    if json_output:
+        print_json(_as_json(story, told, context))
+        return
+    _print_page(story)
+    _print_visit(story, told)
+    if told is not None:
+        _print_difference(told, context)
+
+
+def _story(store: Store, archived: ArchivedBytes, url: str, until: float, *, changed: bool) -> _Story:
+    """Find the page, the visit, and the two versions."""
+    import numpy as np
+
+    from recrawl.errors import InputError
+    from recrawl.model import Verdict
+
+    page = store.find(url)
+    if page is None:
+        raise InputError(f"{url} is not a page of this workspace.", "recrawl list pages shows what there is.")
+    visits = store.visits(pages=np.array([page.id]))
+    rows = np.flatnonzero((visits.time <= until) & ((visits.verdict == Verdict.CHANGED) | (not changed)))
+    if not len(rows):
+        what = "visit that found a change" if changed else "visit"
+        raise InputError(f"There is no {what} of {url} up to then.", "Leave out --at or --changed.")
+    row = int(rows[-1])
+    captures = store.capture_columns(np.array([page.id]))
+    # What was known is the version at the visit before that had an answer: failures between are passed over.
+    answered = np.flatnonzero(visits.answered()[:row])
+    before = _place_at(captures, float(visits.time[answered[-1]])) if len(answered) else None
+    after = _place_at(captures, float(visits.time[row]))
+    return _Story(
+        page.id,
+        store.urls(np.array([page.id]))[0],
+        visits,
+        row,
+        due=float(store.due(np.array([page.id]))[0]),
+        repeats=after is not None and before == after,
+        before=archived.read(*before) if before else None,
+        after=archived.read(*after) if after else None,
+    )
+
+
+def _place_at(captures: Captures, when: float) -> tuple[str, int] | None:
+    """Where the bytes lie that stood at a visit: of a record that repeats an earlier one, those of that one."""
+    import numpy as np
+
+    from recrawl.store.values import REVISIT
+
+    rows = np.flatnonzero(captures.time <= when)[::-1].tolist()
+    if not rows:
+        return None
+    repeats = captures.mime[rows[0]] == REVISIT
+    for row in rows:
+        original = captures.mime[row] != REVISIT and captures.warc_file[row]
+        if original and (not repeats or captures.digest[row] == captures.digest[rows[0]]):
+            return captures.warc_file[row], int(captures.warc_offset[row])
+    return None
+
+
+def _print_page(story: _Story) -> None:
+    import numpy as np
+
+    from recrawl.cli.tables import print_table, shown_time
+    from recrawl.model import Verdict
+
+    visits = story.visits
+    found = int((visits.verdict == Verdict.CHANGED).sum())
+    typer.echo(f"{story.url}")
+    typer.echo(
+        f"{len(visits)} visits since {shown_time(float(visits.time[0]))}, {found} of them found a change; "
+        f"next visit {shown_time(story.due)}."
+    )
+    rows = np.arange(max(0, len(visits) - _SHOWN_VISITS), len(visits))
+    if story.row not in rows:
+        rows = np.append(story.row, rows)
+    print_table(
+        ("", "visit", "status", "outcome", "verdict", "in what"),
+        [
+            (
+                "→" if row == story.row else "",
+                shown_time(float(visits.time[row])),
+                str(visits.status[row]),
+                *_verdict_words(visits, row),
+            )
+            for row in rows.tolist()
+        ],
+    )
+
+
+def _verdict_words(visits: Visits, row: int) -> tuple[str, str, str]:
+    from recrawl.model import ChangeKind, Outcome, Verdict
+
+    kinds = ChangeKind(int(visits.kinds[row]))
+    return (
+        Outcome(int(visits.outcome[row])).name.lower().replace("_", " "),
+        Verdict(int(visits.verdict[row])).name.lower(),
+        ", ".join((kind.name or "").lower().replace("_", " ") for kind in kinds),
+    )
+
+
+def _print_visit(story: _Story, told: Explanation | None) -> None:
+    """The verdict on record and how it came about."""
+    from recrawl.cli.tables import print_table, shown_time
+    from recrawl.detect.explanation import reasons
+
+    when = shown_time(float(story.visits.time[story.row]))
+    outcome, verdict, _ = _verdict_words(story.visits, story.row)
+    typer.echo(f"The visit of {when}: {outcome}, {verdict}. {_why(story, told)}")
+    if told is None:
+        return
+    if story.before is not None:
+        typer.echo(f"It is compared with the version of {shown_time(story.before.time)}:")
+    print_table(("", ""), reasons(told))
+    for rule, piece in told.after.noise[:_MOST_PIECES]:
+        typer.echo(f"  left out as {rule}: {_short(piece)}")
+    if len(told.after.noise) > _MOST_PIECES:
+        typer.echo(f"  and {len(told.after.noise) - _MOST_PIECES} more")
+
+
+def _why(story: _Story, told: Explanation | None) -> str:
+    """One sentence on how the verdict on record came about."""
+    from recrawl.model import Outcome, Verdict
+
+    outcome, verdict = int(story.visits.outcome[story.row]), int(story.visits.verdict[story.row])
+    gone, unchanged = outcome == Outcome.GONE, verdict == Verdict.UNCHANGED
+    # The first that applies, in the order in which the judge asks.
+    cases = (
+        (outcome > Outcome.GONE, "A failure says nothing about change."),
+        (verdict == Verdict.UNKNOWN, "It had nothing to be compared with."),
+        (outcome == Outcome.NOT_MODIFIED, "The server said so (304) and sent no bytes."),
+        (gone and unchanged, "It was missing before."),
+        (gone, "It was there before."),
+        (story.repeats, "The bytes are those that were known before."),
+        (told is None, "The archive files do not hold both versions, so the record is all there is."),
+        (
+            told is not None and int(told.judgement.verdict) != verdict,
+            "These two versions alone would be judged otherwise: more was known then, or the rules were others.",
+        ),
+        (told is not None and told.same_bytes, "The bytes are the same."),
+        (unchanged, "The bytes differ, but in nothing that a reader would call a change."),
+        (True, "Something differs that a reader would notice."),
+    )
+    return next(sentence for applies, sentence in cases if applies)
+
+
+def _print_difference(told: Explanation, context: int) -> None:
+    lines = told.diff(context)
+    for line in lines[:_MOST_LINES]:
+        typer.secho(_short(line), fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
+    if len(lines) > _MOST_LINES:
+        typer.echo(f"… {len(lines) - _MOST_LINES} more lines; --json shows all.")
+    for sign, links in (("+", told.links_added), ("-", told.links_removed)):
+        for link in links[:_MOST_PIECES]:
+            typer.secho(f"{sign} link {_short(link)}", fg="green" if sign == "+" else "red")
+        if len(links) > _MOST_PIECES:
+            typer.echo(f"  and {len(links) - _MOST_PIECES} more links")
+
+
+def _short(text: str) -> str:
+    """One line of bounded length without control characters: what a page says must not steer the terminal."""
+    clean = "".join(letter if letter.isprintable() else "�" for letter in text)
+    return clean if len(clean) <= _WIDEST else clean[: _WIDEST - 1] + "…"
+
+
+def _as_json(story: _Story, told: Explanation | None, context: int) -> dict[str, object]:
+    outcome, verdict, kinds = _verdict_words(story.visits, story.row)
+    facts: dict[str, object] = {
+        "url": story.url,
+        "page": story.page,
+        "visits": len(story.visits),
+        "next_due": story.due,
+        "time": float(story.visits.time[story.row]),
+        "outcome": outcome,
+        "verdict": verdict,
+        "kinds": kinds.split(", ") if kinds else [],
+        "why": _why(story, told),
+    }
+    if told is not None and story.before is not None and story.after is not None:
+        facts |= {
+            "before": {"time": story.before.time, "bytes": told.before.size, "mime": told.before.mime},
+            "after": {"time": story.after.time, "bytes": told.after.size, "mime": told.after.mime},
+            "same_bytes": told.same_bytes,
+            "similarity": told.similarity,
+            "noise": [{"rule": rule, "text": piece} for rule, piece in told.after.noise],
+            "links_added": list(told.links_added),
+            "links_removed": list(told.links_removed),
+            "diff": told.diff(context),
+        }
+    return facts

@@ -1,0 +1,114 @@
+"""``recrawl explain`` on an archive file with every kind of second visit."""
+
+import base64
+import gzip
+import hashlib
+import json
+import uuid
+
+import pytest
+
+URL = "http://page.example/"
+VERSIONS = (
+    ("2026-11-01T10:00:00Z", "<p>We open at nine. It is 10:00:00"),
+    ("2026-11-02T10:00:00Z", "<p>We open at nine. It is 10:00:01"),
+    ("2026-11-03T10:00:00Z", "<p>We open at ten. <a href=/new>Why?</a>"),
+    ("2026-11-04T10:00:00Z", "<p>We open at nine. It is 10:00:00"),
+)
+"""The same but for a clock; another; the first again, kept as a record that repeats it."""
+
+
+def record(date: str, html: str, original: str | None) -> bytes:
+    """A response, or a record that repeats the response of another date (conventions W6)."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    digest = base64.b32encode(hashlib.sha1(html.encode(), usedforsecurity=False).digest()).decode()
+    block = head if original else head + html.encode()
+    fields = {
+        "WARC-Type": "revisit" if original else "response",
+        "WARC-Record-ID": f"<{uuid.uuid4().urn}>",
+        "WARC-Target-URI": URL,
+        "WARC-Date": date,
+        "WARC-Payload-Digest": f"sha1:{digest}",
+        "Content-Type": "application/http; msgtype=response",
+    }
+    if original:
+        fields |= {
+            "WARC-Profile": "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest",
+            "WARC-Refers-To-Target-URI": URL,
+            "WARC-Refers-To-Date": original,
+        }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return gzip.compress(f"WARC/1.1\r\n{lines}Content-Length: {len(block)}\r\n\r\n".encode() + block + b"\r\n\r\n")
+
+
+@pytest.fixture
+def workspace(tmp_path, run):
+    first_seen: dict[str, str] = {}
+    with (tmp_path / "crawl.warc.gz").open("wb") as file:
+        for date, html in VERSIONS:
+            file.write(record(date, html, first_seen.get(html)))
+            first_seen.setdefault(html, date)
+    assert run("init", "w").returncode == 0
+    assert run("import", "crawl.warc.gz", "-w", "w").returncode == 0
+    return "w"
+
+
+def told(run, workspace, *options) -> dict:
+    result = run("explain", URL, "-w", workspace, "--json", *options)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_a_clock_is_no_change_and_is_named(run, workspace):
+    facts = told(run, workspace, "--at", "2026-11-02T12:00:00Z")
+    assert (facts["verdict"], facts["diff"], facts["same_bytes"]) == ("unchanged", [], False)
+    assert facts["noise"] == [{"rule": "clock with seconds", "text": "10:00:01"}]
+    assert "nothing that a reader would call a change" in facts["why"]
+
+
+def test_a_change_is_shown_line_by_line_with_its_links(run, workspace):
+    facts = told(run, workspace, "--at", "2026-11-03T12:00:00Z")
+    assert facts["verdict"] == "changed"
+    assert {"-We open at nine.", "+We open at ten."} <= set(facts["diff"])
+    assert facts["links_added"] == ["http://page.example/new"]
+
+
+def test_a_record_that_repeats_an_earlier_one_shows_that_one(run, workspace):
+    facts = told(run, workspace)
+    assert facts["verdict"] == "changed"
+    assert {"-We open at ten.", "+We open at nine."} <= set(facts["diff"])
+
+
+def test_people_read_the_visits_the_reason_and_the_difference(run, workspace):
+    said = run("explain", URL, "-w", workspace, "--changed").stdout
+    assert "4 visits since 2026-11-01 10:00, 2 of them found a change" in said
+    assert "Something differs that a reader would notice." in said
+    assert "+We open at nine." in said
+    assert "- link http://page.example/new" in said
+
+
+def test_the_first_visit_had_nothing_to_compare_with(run, workspace):
+    assert "nothing to be compared with" in told(run, workspace, "--at", "2026-11-01T12:00:00Z")["why"]
+
+
+def test_without_the_archive_files_the_record_is_told(run, workspace, tmp_path):
+    (tmp_path / "crawl.warc.gz").unlink()
+    facts = told(run, workspace, "--at", "2026-11-03T12:00:00Z")
+    assert facts["verdict"] == "changed"
+    assert "do not hold both versions" in facts["why"]
+    assert "diff" not in facts
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("http://other.example/",), "is not a page of this workspace"),
+        ((URL, "--at", "2020-01-01"), "There is no visit of"),
+        ((URL, "--at", "yesterday"), "is not a time"),
+    ],
+)
+def test_what_cannot_be_explained_says_why(run, workspace, arguments, words):
+    result = run("explain", *arguments, "-w", workspace)
+    assert result.returncode != 0
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr

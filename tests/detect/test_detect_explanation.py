@@ -1,0 +1,81 @@
+"""What people are told of a verdict is what the judge looked at."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recrawl.detect.explanation import explain, reasons
+from recrawl.detect.noise import noisy_pieces, without_noise
+from recrawl.model import Capture, Verdict
+
+
+def page(text: str, mime: str = "text/html", status: int = 200) -> Capture:
+    head = f"HTTP/1.1 {status} OK\r\nContent-Type: {mime}\r\n\r\n".encode()
+    return Capture("http://x.example/", 0.0, status, head, text.encode())
+
+
+def test_a_clock_is_named_and_no_change():
+    told = explain(page("<p>Hello.<p>It is 09:14:07"), page("<p>Hello.<p>It is 10:00:00"))
+    assert told.judgement.verdict == Verdict.UNCHANGED
+    assert (told.same_bytes, told.similarity, told.diff()) == (False, 1.0, [])
+    assert told.after.noise == (("clock with seconds", "10:00:00"),)
+    assert dict(reasons(told))["noise"] == "1 piece left out"
+    assert dict(reasons(told))["content"].startswith("the same")
+
+
+def test_a_sentence_that_changed_is_shown_as_a_sentence():
+    told = explain(page("<p>All is well. We open at nine."), page("<p>All is well. We open at ten."))
+    assert told.judgement.verdict == Verdict.CHANGED
+    assert told.diff(0)[1:] == ["-We open at nine.", "+We open at ten."]
+
+
+def test_links_that_came_and_went_are_named():
+    told = explain(page("<a href=/a>one</a><a href=/b>two</a>"), page("<a href=/b>one</a><a href=/c>two</a>"))
+    assert (told.links_added, told.links_removed) == (("http://x.example/c",), ("http://x.example/a",))
+    assert ("links", "1 came, 1 went") in reasons(told)
+
+
+def test_data_is_shown_in_its_canonical_form():
+    told = explain(
+        page('{"b": 1, "a": {"d": 2}}', "application/json"), page('{"a": {"d": 3}, "b": 1}', "application/json")
+    )
+    assert told.diff(0)[1:] == ['-  "d": 2', '+  "d": 3']
+
+
+@pytest.mark.parametrize("mime", ["image/png", "text/html", "application/json", "text/turtle", ""])
+def test_the_same_bytes_are_told_as_the_same(mime):
+    told = explain(page("<p>hi", mime), page("<p>hi", mime))
+    assert told.same_bytes
+    assert told.judgement.verdict == Verdict.UNCHANGED
+    assert told.diff() == []
+    assert dict(reasons(told))["bytes"] == "the same 5"
+
+
+def test_a_page_that_is_gone_is_explained_too():
+    told = explain(page("<p>hi"), page("not here", status=404))
+    assert told.judgement.verdict == Verdict.CHANGED
+
+
+@settings(max_examples=50)
+@given(st.text(), st.text(), st.sampled_from(["text/html", "application/json", "text/plain", "text/csv"]))
+def test_any_two_texts_can_be_explained(one, other, mime):
+    told = explain(page(one, mime), page(other, mime))
+    assert reasons(told)
+    assert told.same_bytes == (one == other)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["at 09:14:07", "2026-11-15 09:14:07 UTC", "visitors: 12", "3 days ago", "token: abcd1234", "hello", "9:00"]
+        ),
+        max_size=8,
+    )
+)
+def test_what_is_named_as_noise_is_what_is_cut(pieces):
+    text = " and ".join(pieces)
+    left = without_noise(text)
+    assert sum(len(piece.replace(" ", "")) for _, piece in noisy_pieces(text)) == len(text.replace(" ", "")) - len(
+        left.replace(" ", "")
+    )

@@ -1,0 +1,55 @@
+"""Shingles: numbers that depend on words alone, and the share that two texts have in common."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recrawl.detect.shingles import MOST, WIDTH, shingles, similarity
+
+WORDS = st.lists(st.sampled_from(["red", "green", "blue", "größe", "the", "a", "x" * 200]), max_size=60)
+
+
+def exact(one: list[str], other: list[str]) -> float:
+    """Jaccard of the sets of tuples, as the thesis defines it."""
+
+    def cut(words):
+        width = min(WIDTH, len(words))
+        return {tuple(words[at : at + width]) for at in range(len(words) - width + 1)} if words else set()
+
+    mine, theirs = cut(one), cut(other)
+    return len(mine & theirs) / len(mine | theirs) if mine | theirs else 1.0
+
+
+@settings(max_examples=60)
+@given(WORDS, WORDS)
+def test_small_texts_are_compared_exactly(one, other):
+    found = similarity(shingles(" ".join(one)), shingles(" ".join(other)))
+    assert found == pytest.approx(exact(one, other))
+
+
+@settings(max_examples=40)
+@given(WORDS, st.sampled_from([" ", "\n", "\t  ", " \r\n"]))
+def test_spaces_between_words_do_not_count(words, space):
+    assert shingles(space.join(words)).tolist() == shingles(" ".join(words)).tolist()
+
+
+def test_numbers_stay_the_same_for_ever():
+    """Stored shingles are compared years later, by another version and on another machine."""
+    assert shingles("one two three").tolist() == [3421490471]
+
+
+def test_long_texts_are_compared_by_a_fair_sample():
+    rng = np.random.default_rng(1)
+    words = rng.integers(0, 5_000, 30_000).astype(str)
+    edited = words.copy()
+    edited[rng.choice(len(words), 300, replace=False)] = "new"
+    sample = shingles(" ".join(words)), shingles(" ".join(edited))
+    assert max(map(len, sample)) == MOST
+    assert similarity(*sample) == pytest.approx(exact(words.tolist(), edited.tolist()), abs=0.05)
+
+
+def test_nothing_is_like_nothing_and_unlike_something():
+    nothing, something = shingles(" \n"), shingles("word")
+    assert similarity(nothing, nothing) == 1.0
+    assert similarity(nothing, something) == 0.0
