@@ -12,11 +12,11 @@ from typing import Literal
 
 import numpy as np
 
-from recrawl.capture import REVISITING, Terms
+from recrawl.capture import Terms
 from recrawl.model import FloatArray, IntArray
 from recrawl.simulate.capture_recorded import RecordedSite
 from recrawl.simulate.capture_recorded_rates import hinted_rates, learned_rates, past_rates
-from recrawl.simulate.capture_run import Quality, capture_named
+from recrawl.simulate.capture_run import Quality, capture_named, slots
 
 Source = Literal["oracle", "learned", "sitemap", "sitemap-corrected"]
 """Where rates come from: the future, visits in the past, or Definition 6.1 as printed or corrected."""
@@ -50,8 +50,7 @@ def slowed_down(site: RecordedSite, source: Source, strategies: Iterable[str], *
     rates = believed(site, page, start, source, seed=seed)
     trials = []
     for name in strategies:
-        slots = len(page) * (2 if name in REVISITING else 1)
-        terms = Terms(delay=(end - start) / max(slots - 1, 1), expected=len(page))
+        terms = Terms(delay=(end - start) / max(slots(name, len(page)) - 1, 1), expected=len(page))
         quality = capture_named(whole, name, terms, start=start, believed=rates).quality()
         trials.append(_mean(site.name, source, name, float("nan"), [quality]))
     return trials

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from recrawl.capture import REVISITING, Terms
+from recrawl.capture import Terms
 from recrawl.simulate import capture_whole_gaps
 from recrawl.simulate.capture_published import Setting
-from recrawl.simulate.capture_run import SimulatedCapture, capture_named
+from recrawl.simulate.capture_run import SimulatedCapture, capture_named, slots
 from recrawl.simulate.capture_site import VirtualSite, thesis_site, tree_graph
 from recrawl.simulate.laws import Law, Poisson
 from recrawl.simulate.web_events import EventTimes
@@ -48,7 +48,6 @@ def run_trial(  # noqa: PLR0913 - the parts of a trial, by keyword
     """
     terms = Terms(delay=setting.slow_down, expected=setting.pages, threshold=threshold)
     by_links = strategy.startswith(("bfs", "dfs"))
-    slots = setting.pages * (2 if strategy in REVISITING else 1)
     site = thesis_site(
         setting.pages,
         end=0.0,
@@ -67,7 +66,7 @@ def run_trial(  # noqa: PLR0913 - the parts of a trial, by keyword
         if not repeat or by_links:
             expected.append(_expected(taken))
             whole.append(_expected_whole(taken))
-        span = max(slots - 1, 1) * terms.delay
+        span = max(slots(strategy, setting.pages) - 1, 1) * terms.delay
         changes = (law or Poisson()).times(site.rate, 0.0, span, np.random.default_rng((seed, 1, repeat)))
         actual.append(_actual(taken, site, changes))
     return Trial(tuple(expected), tuple(whole), tuple(actual), deviation)

@@ -1,0 +1,96 @@
+"""The SHARC experiments go through whole on small sites, and write what they print."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
+
+
+def rows_of(file):
+    with file.open(encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "columns"),
+    [("sharc-blur", "4.6b", 7), ("sharc-coherence", "5.14", 12)],
+    ids=["blur", "coherence"],
+)
+def test_synthetic_tables_are_made_on_smaller_sites_if_asked(run, tmp_path, name, table, columns):
+    out = tmp_path / "out"
+    asked = ("--only", table, "--pages", 200, "--repeats", 2, "--jobs", 1, "--output", out)
+    result = run("experiment", name, *asked)
+    assert result.returncode == 0, result.stderr
+    rows = rows_of(out / f"{name}.csv")
+    settings = {row["skew"] for row in rows}
+    assert len(rows) == columns * len(settings)
+    assert {row["pages"] for row in rows} == {"200"}
+    assert {row["published"] for row in rows} == {""}
+    for row in rows:
+        assert float(row["expected_least"]) <= float(row["expected_greatest"])
+        assert float(row["actual_least"]) <= float(row["actual_mean"]) <= float(row["actual_greatest"])
+    best = "sharc-offline" if name == "sharc-blur" else "sharc-optimal"
+    for skew in settings:
+        values = {row["strategy"]: float(row["expected_least"]) for row in rows if row["skew"] == skew}
+        assert values[best] <= min(values.values()) + 1e-9
+    assert (out / f"{name}.md").read_text(encoding="utf-8") in result.stdout
+    assert (out / f"{name}.png").stat().st_size > 10_000
+
+
+def test_what_people_wrote_above_the_tables_is_kept(run, tmp_path):
+    page = tmp_path / "sharc-threshold.md"
+    page.write_text("# Ours\n\n<!-- written by recrawl experiment -->\nold tables\n", encoding="utf-8")
+    result = run("experiment", "sharc-threshold", "--pages", 60, "--repeats", 1, "--jobs", 1, "--output", tmp_path)
+    assert result.returncode == 0, result.stderr
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# Ours\n\n<!-- written by recrawl experiment -->\n\nPages expected to change")
+    assert "old tables" not in text
+    rows = rows_of(tmp_path / "sharc-threshold.csv")
+    assert len(rows) == 3 * (4 * 10 + 3)
+    assert all(0.0 <= float(row["expected"]) <= 60.0 for row in rows)
+
+
+def test_recorded_sites_are_captured_with_all_that_may_be_believed(run, tmp_path):
+    result = run(
+        "experiment",
+        "sharc-real",
+        "--data",
+        RECORDED,
+        "--instants",
+        1,
+        "--delay",
+        10,
+        "--jobs",
+        1,
+        "--output",
+        tmp_path,
+    )
+    assert result.returncode == 0, result.stderr
+    rows = rows_of(tmp_path / "sharc-real.csv")
+    slow = [row for row in rows if row["delay"] == "nan"]
+    assert {row["source"] for row in slow} == {"oracle", "learned", "sitemap", "sitemap-corrected"}
+    expected = {
+        (row["site"], row["strategy"]): float(row["expected_incoherence"]) for row in slow if row["source"] == "oracle"
+    }
+    for site in {site for site, _ in expected}:
+        assert expected[site, "sharc-optimal"] <= expected[site, "sharc-selective"] + 1e-6
+        assert expected[site, "sharc-selective"] <= expected[site, "hottest-last-lifo"] + 1e-6
+    assert {row["delay"] for row in rows} == {"nan", "10.0"}
+    assert (tmp_path / "sharc-real.md").read_text(encoding="utf-8") in result.stdout
+    assert all((tmp_path / name).stat().st_size > 10_000 for name in ("sharc-real.png", "sharc-real-blur.png"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("sharc-blur", "--only", "5.9"), "There are: 4.4a"),
+        (("sharc-real", "--data", RECORDED, "--only", "nowhere"), "There is no site 'nowhere'"),
+    ],
+)
+def test_tables_and_sites_that_are_not_there_are_named(run, tmp_path, asked, said):
+    result = run("experiment", *asked, "--output", tmp_path / "out")
+    assert result.returncode == 1
+    assert said in result.stderr
+    assert not (tmp_path / "out").exists()
