@@ -143,7 +143,7 @@ class SiteDriver:
         hops = rule_reads = 0
         while True:
             rules = self._robots.known(url)
-            asks = rules is None or rules.allowed(url)
+            asks = rules is None or not rules.available or rules.allowed(url)
             if asks and not await self._slots.begin(host):
                 return None
             result = await self._go(Target(page, host, url, self._clock.now(), known))

@@ -6,10 +6,18 @@ import enum
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from recrawl.errors import ConfigError
 from recrawl.urls import Address
+
+
+class Scope(Protocol):
+    """What a crawl takes in."""
+
+    def covers(self, address: Address) -> bool:
+        """Whether the URL is to be visited. Others are remembered as links, never fetched."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
