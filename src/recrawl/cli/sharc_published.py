@@ -60,7 +60,7 @@ def run_blur(output: Path, asked: Asked) -> None:
     tables = _chosen(BLUR_TABLES, asked.only)
     cells = _cells(tables, asked)
     notes = [_BLUR_NOTE, agreement(cells, whole=True)]
-    _write(output, "sharc-blur", tables, cells, notes, whole=True, y_label="average blur a page")
+    _write(output, "sharc-blur", tables, cells, notes, whole=True, best="sharc-offline")
 
 
 def run_coherence(output: Path, asked: Asked) -> None:
@@ -70,7 +70,7 @@ def run_coherence(output: Path, asked: Asked) -> None:
     tables = _chosen(COHERENCE_TABLES, asked.only)
     cells = _cells(tables, asked, also=("sharc-optimal",))
     notes = [_COHERENCE_NOTE, agreement(cells, whole=False)]
-    _write(output, "sharc-coherence", tables, cells, notes, whole=False, y_label="incoherent pages")
+    _write(output, "sharc-coherence", tables, cells, notes, whole=False, best="sharc-optimal")
 
 
 _BLUR_NOTE = """\
@@ -117,7 +117,7 @@ def _write(  # noqa: PLR0913 - what is written, by keyword
     notes: Sequence[str],
     *,
     whole: bool,
-    y_label: str,
+    best: str,
 ) -> None:
     from recrawl.cli.sharc_pages import write_page
     from recrawl.show.experiments import write_csv
@@ -131,9 +131,16 @@ def _write(  # noqa: PLR0913 - what is written, by keyword
         parts += [f"## Table {table.name}: {table.title[0].lower()}{table.title[1:]}", _grid(own, whole=whole)]
     text = "\n\n".join(parts) + "\n"
     write_page(output / f"{name}.md", text)
-    panels = [_panel(table, [cell for cell in cells if cell.setting.table == table.name]) for table in tables]
+    panels = [
+        _panel(table, [cell for cell in cells if cell.setting.table == table.name], best=best, whole=whole)
+        for table in tables
+    ]
     draw_curves(
-        output / f"{name}.png", panels, columns=min(len(panels), 2), y_label=y_label, title="Published and expected"
+        output / f"{name}.png",
+        panels,
+        columns=min(len(panels), 2),
+        y_label=f"in units of {best}",
+        title="Lines: expected; rings: published",
     )
     typer.echo(text)
     typer.echo(f"Written: {output / f'{name}.md'}, {output / f'{name}.csv'}, {output / f'{name}.png'}")
@@ -206,10 +213,18 @@ def _grid(cells: Sequence[Cell], *, whole: bool) -> str:
     settings = list({cell.setting.value: cell.setting for cell in cells}.values())
     by_place = {(cell.setting.value, cell.strategy): cell for cell in cells}
     rows = [
-        [f"{setting.value:,g}", *(_shown(by_place[setting.value, name], whole=whole) for name in strategies)]
+        [_named(setting.value), *(_shown(by_place[setting.value, name], whole=whole) for name in strategies)]
         for setting in settings
     ]
     return markdown_table([settings[0].varied, *strategies], rows)
+
+
+def _named(value: float) -> str:
+    return f"{value:,.0f}" if value >= _MANY else f"{value:g}"
+
+
+_MANY = 100
+"""From here on numbers are shown with separators."""
 
 
 def _shown(cell: Cell, *, whole: bool) -> str:
@@ -224,15 +239,21 @@ def _range(values: Sequence[float], digits: int) -> str:
     return low if low == high else f"{low}–{high}"
 
 
-def _panel(table: PublishedTable, cells: Sequence[Cell]) -> CurvePanel:
+def _panel(table: PublishedTable, cells: Sequence[Cell], *, best: str, whole: bool) -> CurvePanel:
+    """Everything in units of what the best strategy is expected to reach."""
     from recrawl.show.sharc import Curve, CurvePanel
 
+    def values(cell: Cell) -> tuple[float, ...]:
+        return cell.trial.expected_whole if whole else cell.trial.expected
+
+    unit = {cell.setting.value: values(cell)[0] for cell in cells if cell.strategy == best}
     curves = []
     for strategy in dict.fromkeys(cell.strategy for cell in cells):
         own = [cell for cell in cells if cell.strategy == strategy]
-        middle = [sum(cell.trial.expected) / len(cell.trial.expected) for cell in own]
-        best = strategy in {"sharc-offline", "sharc-optimal"}
-        curves.append(
-            Curve(strategy, [cell.setting.value for cell in own], middle, [cell.published for cell in own], ours=best)
-        )
+        units = [unit[cell.setting.value] for cell in own]
+        means = [sum(values(cell)) / len(values(cell)) / one for cell, one in zip(own, units, strict=True)]
+        low, high = ([pick(values(cell)) / one for cell, one in zip(own, units, strict=True)] for pick in (min, max))
+        printed = [cell.published and cell.published / one for cell, one in zip(own, units, strict=True)]
+        x = [cell.setting.value for cell in own]
+        curves.append(Curve(strategy, x, means, printed, low, high, ours=strategy == best))
     return CurvePanel(f"{table.name}: {table.title}", table.varied, curves, log_x=table.varied != "skew")

@@ -21,6 +21,9 @@ class Curve:
     x: Sequence[float]
     y: Sequence[float]
     published: Sequence[float | None]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    """Ends of the range of each y; empty where there is none."""
     ours: bool = False
     """Drawn to be seen first."""
 
@@ -48,8 +51,7 @@ def draw_curves(path: Path, panels: Sequence[CurvePanel], *, columns: int, y_lab
         for axis, panel in zip(axes.flat, panels, strict=False):
             for curve in panel.curves:
                 _draw_curve(axis, curve, OURS if curve.ours else colour[curve.name])
-            axis.set_yscale("log")
-            axis.set_xscale("log" if panel.log_x else "linear")
+            _scale(axis, panel)
             axis.set_title(panel.title, loc="left", fontsize=9)
             axis.set_xlabel(panel.x_label)
             axis.grid(axis="y", color=_GRID, lw=0.6)
@@ -66,9 +68,28 @@ def draw_curves(path: Path, panels: Sequence[CurvePanel], *, columns: int, y_lab
         _save(figure, path, pyplot)
 
 
+def _scale(axis: Any, panel: CurvePanel) -> None:  # noqa: ANN401 - matplotlib ships no types we rely on
+    """Logarithmic values with plain numbers; along x the points themselves are named."""
+    ticker = require("matplotlib.ticker", "plot")
+    axis.set_yscale("log")
+    for which in (axis.yaxis.set_major_formatter, axis.yaxis.set_minor_formatter):
+        which(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.yaxis.set_minor_locator(ticker.LogLocator(subs=(1.5, 2.0, 3.0, 5.0)))
+    axis.set_xscale("log" if panel.log_x else "linear")
+    points = sorted({x for curve in panel.curves for x in curve.x})
+    axis.set_xticks(points, [f"{x:,.0f}" if x >= _MANY else f"{x:g}" for x in points])
+    axis.xaxis.set_minor_locator(ticker.NullLocator())
+
+
+_MANY = 100
+"""From here on numbers are shown with separators."""
+
+
 def _draw_curve(axis: Any, curve: Curve, colour: str) -> None:  # noqa: ANN401 - matplotlib ships no types we rely on
     width, order = (2.4, 3) if curve.ours else (1.2, 2)
     axis.plot(curve.x, curve.y, color=colour, lw=width, marker="o", ms=2.5, label=curve.name, zorder=order)
+    if curve.low:
+        axis.vlines(curve.x, curve.low, curve.high, color=colour, lw=3.0, alpha=0.3)
     printed = [(x, y) for x, y in zip(curve.x, curve.published, strict=True) if y]
     if printed:
         axis.plot(*zip(*printed, strict=True), ls="none", marker="o", ms=7, mfc="none", mec=colour, zorder=order)

@@ -7,6 +7,7 @@ made once. Breadth-first and depth-first follow the links: each repeat has anoth
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from zlib import crc32
 
 import numpy as np
 
@@ -44,14 +45,16 @@ def run_trial(  # noqa: PLR0913 - the parts of a trial, by keyword
 ) -> Trial:
     """Capture the site of a setting ``repeats`` times, changes drawn by ``law`` (Poisson if not given).
 
-    Strategies tried with the same seed meet the same links and the same changes. The number of pages is known to all.
+    Strategies tried with the same seed on the same setting meet the same links and the same changes. The number of
+    pages is known to all.
     """
     terms = Terms(delay=setting.slow_down, expected=setting.pages, threshold=threshold)
+    own = (seed, crc32(f"{setting.table} {setting.value}".encode()))
     by_links = strategy.startswith(("bfs", "dfs"))
     site = thesis_site(
         setting.pages,
         end=0.0,
-        rng=np.random.default_rng((seed, 0, 0)),
+        rng=np.random.default_rng((*own, 0, 0)),
         skew=setting.skew,
         outdegree=setting.outdegree,
         leaves=setting.leaves,
@@ -61,13 +64,13 @@ def run_trial(  # noqa: PLR0913 - the parts of a trial, by keyword
     expected, whole, actual = [], [], []
     for repeat in range(repeats):
         if repeat and by_links:
-            graph = tree_graph(setting.pages, setting.outdegree, np.random.default_rng((seed, 0, repeat)))
+            graph = tree_graph(setting.pages, setting.outdegree, np.random.default_rng((*own, 0, repeat)))
             taken = capture_named(replace(site, graph=graph), strategy, terms)
         if not repeat or by_links:
             expected.append(_expected(taken))
             whole.append(_expected_whole(taken))
         span = max(slots(strategy, setting.pages) - 1, 1) * terms.delay
-        changes = (law or Poisson()).times(site.rate, 0.0, span, np.random.default_rng((seed, 1, repeat)))
+        changes = (law or Poisson()).times(site.rate, 0.0, span, np.random.default_rng((*own, 1, repeat)))
         actual.append(_actual(taken, site, changes))
     return Trial(tuple(expected), tuple(whole), tuple(actual), deviation)
 
