@@ -251,11 +251,11 @@ class SiteDriver:
     def _finish(self, capture: SiteCapture) -> CaptureReport:
         """Say how good the capture is: in the archive first, then in the store, which makes it complete."""
         now = self._clock.now()
-        report = report_of(self._store, capture)
+        report = report_of(self._store, replace(capture, finished=now))
         text = json.dumps(report_json(report, self._store.urls), allow_nan=False)
         self._archive.keep_document(capture_urn(capture), now, text.encode())
         self._store.finish_site_capture(capture.id, text, now)
-        return replace(report, capture=replace(capture, finished=now, statement=text))
+        return replace(report, capture=replace(report.capture, statement=text))
 
     @staticmethod
     def _progress(course: Course, delay: float) -> CaptureProgress:

@@ -32,8 +32,6 @@ class CaptureOrder:
     """Begin with the pages that the site's sitemaps name."""
     max_pages: int | None = None
     """Pages that are taken in at most."""
-    allow: tuple[str, ...] = ()
-    """Networks that may be asked beside public addresses (see ``fetch.reach``)."""
     scope: ScopeRules = field(default_factory=ScopeRules)
 
     def __post_init__(self) -> None:
@@ -106,5 +104,4 @@ class CaptureOrder:
             )
         scope: dict[str, Any] = kept.pop("scope")
         scope |= {name: tuple(scope[name]) for name in ("include", "exclude")}
-        kept["allow"] = tuple(kept["allow"])
         return cls(**kept, scope=ScopeRules(**scope | {"kind": ScopeKind(scope["kind"])}))

@@ -69,7 +69,7 @@ def report_of(store: Store, capture: SiteCapture) -> CaptureReport:
 
 
 def report_json(report: CaptureReport, names: Names) -> dict[str, Any]:
-    """The report as plain values, for JSON; ``names`` gives the URLs of page ids."""
+    """The report of a finished capture as plain values, for JSON; ``names`` gives the URLs of page ids."""
     capture = report.capture
     return {
         "schema": SCHEMA,
@@ -78,6 +78,7 @@ def report_json(report: CaptureReport, names: Names) -> dict[str, Any]:
         "terms": json.loads(capture.terms),
         "delay": capture.delay,
         "started": iso(capture.started),
+        "finished": iso(capture.finished),
         "steps": report.steps,
         "pagesFound": report.found,
         "gone": _named(report.gone, names),

@@ -65,6 +65,8 @@ def pack(  # noqa: PLR0913 - from where, into what, and who is told
 ) -> Packed:
     """Write all WARC files that the store's captures lie in, and all of the workspace, into one package.
 
+    What is stated about captures of sites is in ``captures/``.
+
     Files outside the workspace are packed under their last name, or one made from it where two have the same. Files
     in a packing that few tools read are packed anew. Memory does not grow with captures; what has to wait does so in
     temporary files beside the target.
@@ -99,8 +101,15 @@ def pack(  # noqa: PLR0913 - from where, into what, and who is told
         packed.records = write_cdxj(batches, index, scratch=target.parent)
         packed.broken = report.bad
         done = _Running(lambda done: progress("bytes packed", done, size))
-        write_wacz(target, warcs, _from_start(index), _counted(packed, index), info, progress=done.add)
+        pages = _counted(packed, index)
+        write_wacz(target, warcs, _from_start(index), pages, info, documents=stated(store), progress=done.add)
     return packed
+
+
+def stated(store: Store) -> dict[str, bytes]:
+    """What is stated about each finished capture of a site, by its path in the package."""
+    finished = (capture for capture in store.site_captures() if capture.is_finished)
+    return {f"captures/capture-{capture.id}.json": capture.statement.encode() for capture in finished}
 
 
 def sentences(packed: Packed) -> Iterator[str]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 from recrawl.errors import InputError
@@ -33,6 +34,7 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _LEVEL = 6
 _CHUNK = 1 << 20
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
+_NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +69,22 @@ def write_wacz(  # noqa: PLR0913 - the parts of a package, and who is told
     pages: Iterable[WaczPage],
     info: WaczInfo,
     *,
+    documents: Mapping[str, bytes] = _NOTHING,
     progress: Callable[[int], None] = lambda _bytes: None,
 ) -> None:
     """Pack WARC files, their index and their pages; an existing file is replaced when the new one is complete.
 
     ``warcs`` are files, or files by the name they get in the package. ``cdxj`` are the lines of the index in the order
-    of their bytes, with that name as ``filename``: what :func:`recrawl.formats.cdxj.write_cdxj` writes. ``progress`` is
-    told of bytes of WARC as they are packed. Memory: one block of lines and a piece of a WARC.
+    of their bytes, with that name as ``filename``: what :func:`recrawl.formats.cdxj.write_cdxj` writes. ``documents``
+    are further members by their paths, such as what is stated about captures. ``progress`` is told of bytes of WARC as
+    they are packed. Memory: one block of lines and a piece of a WARC.
 
     Raises:
         InputError: a WARC cannot be read, is not closed yet or has the name of another, or the index is not sorted.
         DiskFullError: there is no room; nothing is left behind.
     """
     with complete_file(path) as file, zipfile.ZipFile(file, "w", allowZip64=True) as package:
-        _Packer(package, path.parent, progress).pack(_named(warcs), cdxj, pages, info)
+        _Packer(package, path.parent, progress).pack(_named(warcs), cdxj, pages, documents, info)
 
 
 class _Packer:
@@ -93,7 +97,14 @@ class _Packer:
         self._resources: list[dict[str, Any]] = []
         self._names: set[str] = set()
 
-    def pack(self, warcs: dict[str, Path], cdxj: Iterable[bytes], pages: Iterable[WaczPage], info: WaczInfo) -> None:
+    def pack(
+        self,
+        warcs: dict[str, Path],
+        cdxj: Iterable[bytes],
+        pages: Iterable[WaczPage],
+        documents: Mapping[str, bytes],
+        info: WaczInfo,
+    ) -> None:
         for name, warc in warcs.items():
             with _readable(warc) as stream:
                 size = os.fstat(stream.fileno()).st_size
@@ -105,6 +116,8 @@ class _Packer:
             small.seek(0)
             self._add("indexes/index.idx", iter(lambda: small.read(_CHUNK), b""))
         self._add("pages/pages.jsonl", _page_lines(pages))
+        for name, document in documents.items():
+            self._add(name, [document])
         whole = {"profile": "data-package", "wacz_version": VERSION, **info.fields(), "resources": self._resources}
         listed = self._add(PACKAGE, [_json(whole, indent=2)])
         self._add(DIGEST, [_json({"path": PACKAGE, "hash": listed["hash"]}, indent=2)])

@@ -1,0 +1,175 @@
+"""``recrawl capture``: a whole site, sharply and coherently."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recrawl.cli.configuration import parse_assignments
+from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.workspace import open_workspace
+from recrawl.crawl.scope import ScopeKind, ScopeRules
+from recrawl.errors import ConfigError, ExitCode, InputError
+from recrawl.time import parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recrawl.crawl.capture_order import CaptureOrder
+    from recrawl.store.values import SiteCapture
+
+DEFAULT_STRATEGY = "sharc-selective-online"
+EXAMPLES = """
+recrawl capture https://example.org/ -w my-archive
+recrawl capture https://example.org/news/ --strategy sharc-selective --from-sitemap --delay 2s
+recrawl capture https://example.org/ --scope domain --exclude '/calendar/' --max-pages 5000
+recrawl capture --resume                     go on with what was interrupted
+recrawl capture --list
+recrawl capture --show 3 --json              what was stated about capture 3
+"""
+
+
+def capture(  # noqa: PLR0913 - one argument an option
+    site: Annotated[str | None, typer.Argument(metavar="[SITE]", help="Where to begin: the URL of a page.")] = None,
+    *,
+    strategy: Annotated[
+        str, typer.Option(help="The order of visits and revisits; a wrong name lists all.")
+    ] = DEFAULT_STRATEGY,
+    revisit: Annotated[
+        bool | None,
+        typer.Option("--revisit/--no-revisit", help="See every page a second time; by default as the strategy does."),
+    ] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="From one request to the next, instead of politeness.min_delay."),
+    ] = None,
+    expect: Annotated[
+        int | None, typer.Option(min=1, metavar="PAGES", help="How many pages the site is believed to have.")
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(help="Chance to stay unchanged that makes a page hopeful, to strategies that ask for it.")
+    ] = 0.95,
+    scope: Annotated[ScopeKind, typer.Option(help="How far the site reaches.")] = ScopeKind.PREFIX,
+    include: Annotated[
+        list[str] | None, typer.Option(metavar="REGEX", help="Take in URLs like this, too. May be repeated.")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(metavar="REGEX", help="Leave out URLs like this. May be repeated.")
+    ] = None,
+    depth: Annotated[int | None, typer.Option(min=0, help="Follow at most so many links from the first page.")] = None,
+    extra_hops: Annotated[int, typer.Option(min=0, help="Follow so many links out of the scope.")] = 0,
+    from_sitemap: Annotated[
+        bool, typer.Option("--from-sitemap", help="Begin with all pages that the site's sitemaps name.")
+    ] = False,
+    max_pages: Annotated[int | None, typer.Option(min=1, help="Take in at most so many pages.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished capture (of SITE).")] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="Begin anew, though one of SITE is unfinished.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the captures of this workspace.")] = False,
+    show: Annotated[int | None, typer.Option(metavar="ID", help="Show what was stated about a capture.")] = None,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Capture a whole site sharply and coherently, and state how good the capture is.
+
+    A site changes while it is captured, one polite request after the other. The order of the visits decides how far
+    the pages are apart (blur). With revisits it also decides how many of them are proven to have been the same all the
+    time in between, and so to belong together (coherence). In the end a statement says how both came out; it is
+    printed, stored, and written into the archive.
+
+    Pages are found by their links, and with --from-sitemap before the first visit. Strategies that plan the whole
+    capture beforehand need that, or an earlier capture in the workspace. How often pages change is known from the
+    visits in the workspace, else from the sitemap, else from pages around.
+
+    robots.txt is obeyed, and its crawl-delay kept even if --delay is shorter. A page that fails is tried once more at
+    the end of the visits, or of the revisits. A capture that is interrupted, even killed, goes on with --resume, or
+    when the same command is given again.
+    """
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    if list_all or show is not None:
+        from recrawl.cli.capture_output import print_captures, print_stated
+
+        with place.open_store() as store:
+            print_captures(store, json_output) if show is None else print_stated(store, show, json_output)
+        return
+    from recrawl.cli.capture_output import print_report
+    from recrawl.cli.capture_run import carry_out, shown
+    from recrawl.crawl.capture_order import CaptureOrder
+
+    rules = ScopeRules(
+        kind=scope,
+        include=tuple(include or ()),
+        exclude=tuple(exclude or ()),
+        depth=depth,
+        extra_hops=extra_hops,
+    )
+    with place.open_store() as store:
+        open_ones = [known for known in store.site_captures() if not known.is_finished]
+        unfinished: SiteCapture | None
+        if resume:
+            unfinished = begun = _to_resume(open_ones, site)
+            order = CaptureOrder.from_json(begun.terms)
+        else:
+            order = CaptureOrder(
+                site=_written(site),
+                strategy=strategy,
+                revisit=revisit,
+                delay=None if delay is None else _seconds(delay),
+                expected=expect,
+                threshold=threshold,
+                from_sitemap=from_sitemap,
+                max_pages=max_pages,
+                scope=rules,
+            )
+            unfinished = None if anew else _same(open_ones, order)
+        with shown() as tell:
+            report = asyncio.run(carry_out(place, store, order, unfinished, tell))
+        if report is None:
+            typer.echo("Interrupted. Go on with: recrawl capture --resume", err=True)
+            raise typer.Exit(ExitCode.INTERRUPTED)
+        print_report(store, report, json_output)
+    if not report.quality.pages:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _written(site: str | None) -> str:
+    from recrawl.formats.seeds import parse_seed
+
+    if site is None:
+        raise InputError("There is no site to capture.", "Give the URL of its first page, or --resume or --list.")
+    return parse_seed(site, "").url
+
+
+def _seconds(text: str) -> float:
+    """A duration; a bare number is seconds."""
+    try:
+        return parse_duration(float(text))
+    except ValueError:
+        return parse_duration(text)
+
+
+def _to_resume(unfinished: Sequence[SiteCapture], site: str | None) -> SiteCapture:
+    """The latest unfinished capture, of this site if one is named."""
+    wanted = [known for known in unfinished if site is None or known.site == _written(site)]
+    if not wanted:
+        raise InputError(
+            f"There is no unfinished capture{'' if site is None else f' of {site}'}.",
+            "recrawl capture --list shows all.",
+        )
+    return wanted[-1]
+
+
+def _same(unfinished: Sequence[SiteCapture], order: CaptureOrder) -> SiteCapture | None:
+    """The unfinished capture that this order asked for; an error if there is one that was asked for otherwise."""
+    of_site = [known for known in unfinished if known.site == order.site]
+    for known in reversed(of_site):
+        if known.terms == order.as_json():
+            return known
+    if of_site:
+        raise ConfigError(
+            f"Capture {of_site[-1].id} of {order.site} is not finished, and was asked for in other words.",
+            "Go on with it: recrawl capture --resume   or begin another one: --anew.",
+        )
+    return None

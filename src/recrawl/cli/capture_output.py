@@ -1,0 +1,96 @@
+"""What ``recrawl capture`` prints: the statement about a capture, and the list of all."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import typer
+
+from recrawl.cli.tables import print_json, print_table, shown_time
+from recrawl.crawl.capture_order import CaptureOrder
+from recrawl.crawl.capture_quality import CaptureReport, report_of
+from recrawl.errors import InputError
+from recrawl.show.quality import statement_words
+
+if TYPE_CHECKING:
+    from recrawl.model import IntArray
+    from recrawl.store.base import Store
+    from recrawl.store.values import SiteCapture
+
+_NAMED = 10
+"""Pages named in each line."""
+
+
+def print_report(store: Store, report: CaptureReport, json_output: bool) -> None:
+    """The statement, as words or as it is stored."""
+    if json_output:
+        print_json(json.loads(report.capture.statement))
+        return
+    capture = report.capture
+    order = CaptureOrder.from_json(capture.terms)
+    typer.echo(f"Capture {capture.id} of {capture.site} by {order.strategy}: {report.found:,} pages found.")
+    for line in statement_words(report.quality, store.urls, _NAMED):
+        typer.echo(line)
+    for pages, what in (
+        (report.failed, "Not captured, as every try failed"),
+        (report.refused, "Not captured, as robots.txt forbids it"),
+        (report.gone, "Not there"),
+    ):
+        if len(pages):
+            typer.echo(f"{what}: {_listed(store, pages)}.")
+
+
+def print_stated(store: Store, number: int, json_output: bool) -> None:
+    """The statement about a finished capture."""
+    known = {capture.id: capture for capture in store.site_captures()}
+    if number not in known:
+        raise InputError(f"There is no capture {number} in this workspace.", "recrawl capture --list shows all.")
+    if not known[number].is_finished:
+        raise InputError(f"Capture {number} is not finished.", "Go on with it: recrawl capture --resume")
+    print_report(store, report_of(store, known[number]), json_output)
+
+
+def print_captures(store: Store, json_output: bool) -> None:
+    """Every capture of the workspace, oldest first."""
+    captures = store.site_captures()
+    if json_output:
+        print_json([_row(capture) for capture in captures])
+        return
+    rows = [
+        (
+            str(capture.id),
+            capture.site,
+            CaptureOrder.from_json(capture.terms).strategy,
+            shown_time(capture.started),
+            shown_time(capture.finished) if capture.is_finished else "unfinished",
+            *_counts(capture),
+        )
+        for capture in captures
+    ]
+    columns = ("id", "site", "strategy", "started", "finished", "pages", "coherent", "changed", "missing")
+    print_table(columns, rows, right=("id", "pages", "coherent", "changed", "missing"))
+
+
+def _row(capture: SiteCapture) -> dict[str, object]:
+    return {
+        "id": capture.id,
+        "site": capture.site,
+        "terms": json.loads(capture.terms),
+        "delay": capture.delay,
+        "started": capture.started,
+        "finished": capture.finished,
+        "statement": json.loads(capture.statement) if capture.statement else None,
+    }
+
+
+def _counts(capture: SiteCapture) -> tuple[str, ...]:
+    if not capture.statement:
+        return ("–",) * 4
+    quality = json.loads(capture.statement)["quality"]
+    return str(quality["pages"]), *(str(quality["coherence"][name]) for name in ("coherent", "changed", "missing"))
+
+
+def _listed(store: Store, pages: IntArray) -> str:
+    rest = len(pages) - _NAMED
+    return ", ".join(store.urls(pages[:_NAMED])) + (f" and {rest:,} more" if rest > 0 else "")

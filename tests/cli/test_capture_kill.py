@@ -1,0 +1,102 @@
+"""``recrawl capture`` is killed in both phases and goes on: every page is seen twice, and what is stated is so."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from recrawl.crawl.clock import RealClock
+from recrawl.living.web import LivingWeb
+from recrawl.simulate.sites import lognormal_rates, tree_site
+from recrawl.store.open import open_store
+from recrawl.time import HOUR
+
+PAGES = 30
+WARCIO = Path(sys.executable).parent / "warcio"
+
+
+def command(home, *more):
+    quick = ("--delay", "40ms", "--set", "fetch.allow_networks=127.0.0.0/8 ::1", "--set", "politeness.factor=0")
+    return [sys.executable, "-m", "recrawl", "capture", home, "--strategy", "hottest-first-lifo", *quick, *more]
+
+
+def started(folder, *arguments):
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECRAWL_")}  # noqa: TID251 - a child's environment
+    env = inherited | {"RECRAWL_FETCH_CONTACT": "me@example.org", "RECRAWL_WORKSPACE": str(folder)}
+    return subprocess.Popen(arguments, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def kill_after(process, store, steps):
+    """Kill the process as soon as so many steps are recorded."""
+    try:
+        for _ in range(3_000):
+            captures = store.site_captures()
+            if captures and len(store.site_log(captures[0].id).steps) >= steps:
+                break
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+
+def test_a_capture_survives_kills_in_both_phases(workspace):
+    clock, rng = RealClock(), np.random.default_rng(5)
+    rate = lognormal_rates(PAGES, median=1 / 20.0, sigma=2.0, rng=rng)
+    now = clock.now()
+    site = tree_site("site", rate, start=now - HOUR, end=now + HOUR, rng=rng, outdegree=5)
+    with (
+        LivingWeb(replace(site, hosts=("site.localhost",)), clock) as living,
+        open_store(workspace / "recrawl.db") as store,
+    ):
+        home = living.seeds()[0]
+        kill_after(started(workspace, *command(home)), store, PAGES // 3)
+        kill_after(started(workspace, *command(home)), store, PAGES + PAGES // 3)
+        assert PAGES < len(store.site_log(store.site_captures()[0].id).steps) < 2 * PAGES
+        last = started(workspace, sys.executable, "-m", "recrawl", "capture", "--resume", "--json",
+                       "--set", "fetch.allow_networks=127.0.0.0/8 ::1", "--set", "politeness.factor=0")  # fmt: skip
+        out, err = last.communicate(timeout=60)
+        assert last.returncode == 0, err
+        requests = living.requests()
+        [capture] = store.site_captures()
+        log = store.site_log(capture.id)
+        urls = store.urls(log.found.page)
+        number = {url: place for place, url in enumerate(living.urls())}
+    looks = {}
+    for step in log.steps:
+        looks.setdefault(number[urls[step.number]], []).append(step)
+    assert set(looks) == set(range(PAGES))
+    assert all([step.revisit for step in seen] == [False, True] for seen in looks.values())
+    # Only what was on its way when a process was killed was asked for once more.
+    asked = np.bincount(requests.page[requests.page >= 0], minlength=PAGES)
+    assert asked.min() == 2
+    assert (asked - 2).sum() <= 2
+    said = json.loads(out)["quality"]
+    assert said["pages"] == PAGES
+    judge_by_the_truth(site, looks, number, said)
+    checked = subprocess.run(
+        [WARCIO, "check", "-v", *(workspace / "warc").glob("*.warc.gz")], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout
+    assert not list((workspace / "warc").glob("*.open"))
+
+
+def judge_by_the_truth(site, looks, number, said):
+    """Pages whose version the server changed between the two looks are those called changed, and no other.
+
+    A look is timed when the request sets out; a change until the server had it may be seen by it.
+    """
+    changed = {number[url] for url in said["changedPages"]}
+    assert said["coherence"]["coherent"] + len(changed) == PAGES
+    late = 0.5
+    for page, (first, second) in looks.items():
+        versions = [int(site.version(page, when)) for when in (first.time, first.time + late)]
+        if versions[0] == versions[1] and site.version(page, second.time) == site.version(page, second.time + late):
+            assert (site.version(page, second.time) > versions[0]) == (page in changed)
+    assert 0 < len(changed) < PAGES

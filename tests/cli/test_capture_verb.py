@@ -1,0 +1,152 @@
+"""``recrawl capture`` as users call it, on a living web: captured, listed, shown, packed, and refused with reasons."""
+
+import json
+import os
+import signal
+import threading
+import time
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recrawl.crawl.clock import RealClock
+from recrawl.living.quirks import Quirks
+from recrawl.living.web import LivingWeb
+from recrawl.simulate.sites import Mixture, tree_site
+from recrawl.time import HOUR
+
+CONTACT = {"RECRAWL_FETCH_CONTACT": "me@example.org"}
+QUICK = ("-w", "ws", "--delay", "5ms", "--set", "fetch.allow_networks=127.0.0.0/8 ::1", "--strategy", "bfs-lifo")
+
+
+@pytest.fixture(scope="module")
+def living():
+    """A site of twelve pages that hardly change, at a name that every resolver takes for this machine."""
+    clock, rng = RealClock(), np.random.default_rng(2)
+    now = clock.now()
+    rate = np.full(12, 1e-9)
+    web = tree_site("site", rate, start=now - HOUR, end=now + HOUR, rng=rng, outdegree=4, mixture=Mixture(private=0.2))
+    with LivingWeb(replace(web, hosts=("site.localhost",)), clock, quirks=Quirks(crawl_delay=0.0)) as served:
+        yield served
+
+
+@pytest.fixture
+def home(living):
+    return living.seeds()[0]
+
+
+def test_a_site_is_captured_listed_shown_and_packed(run, workspace, home, tmp_path):
+    done = run("capture", home, *QUICK, env=CONTACT)
+    assert done.returncode == 0, done.stderr
+    assert "12 pages found" in done.stdout
+    assert "pages unchanged from visit to revisit, 0 changed" in done.stdout
+    assert "robots.txt forbids" in done.stdout
+    assert run("capture", "--show", 1, "-w", "ws").stdout == done.stdout
+    said = json.loads(run("capture", "--show", 1, "--json", "-w", "ws").stdout)
+    assert said["site"] == home
+    assert said["terms"]["strategy"] == "bfs-lifo"
+    coherence = said["quality"]["coherence"]
+    assert coherence["coherent"] == said["quality"]["pages"] == 12 - said["refused"]["count"]
+    assert said["quality"]["validTogether"]["allCoherentPages"]
+    [listed] = json.loads(run("capture", "--list", "--json", "-w", "ws").stdout)
+    assert listed["statement"] == said
+    table = run("capture", "--list", "-w", "ws").stdout
+    assert home in table
+    assert "bfs-lifo" in table
+    assert run("export", "ws.wacz", "-w", "ws").returncode == 0
+    with zipfile.ZipFile(tmp_path / "ws.wacz") as package:
+        assert json.loads(package.read("captures/capture-1.json")) == said
+        resources = json.loads(package.read("datapackage.json"))["resources"]
+    assert "captures/capture-1.json" in [resource["path"] for resource in resources]
+
+
+def test_what_visits_and_sitemaps_teach_is_told_to_the_strategy(run, workspace, home):
+    first = run("capture", home, *QUICK, "--strategy", "sharc-offline", "--from-sitemap", "--json", env=CONTACT)
+    assert first.returncode == 0, first.stderr
+    said = json.loads(first.stdout)
+    assert said["quality"]["coherence"]["unknown"] == said["quality"]["pages"] > 8
+    # The sitemap says of every page that it never changes; one that is not listed there is as its neighbours are.
+    assert said["quality"]["blur"]["predicted"]["average"] < 1e-6
+    second = run("capture", home, *QUICK, "--strategy", "sharc-revisits", "--json", env=CONTACT)
+    assert second.returncode == 0, second.stderr
+    quality = json.loads(second.stdout)["quality"]
+    assert quality["pagesWithRate"] == quality["pages"]
+    assert quality["coherence"]["coherent"] == quality["pages"]
+
+
+def test_revisits_can_be_asked_for_and_left_out(run, workspace, home):
+    def looks(*arguments):
+        done = run("capture", home, *QUICK, "--max-pages", 4, "--json", "--anew", *arguments, env=CONTACT)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["quality"]["coherence"]["coherent"]
+
+    assert looks("--strategy", "bfs", "--revisit") == 4
+    assert looks("--strategy", "bfs-lifo", "--no-revisit") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ((), 1, "no site to capture"),
+        (("ftp://example.org/",), 1, "not an http or https URL"),
+        (("http://site.localhost/", "--strategy", "best"), 4, "There are bfs"),
+        (("http://site.localhost/", "--delay", "soon"), 4, "not a duration"),
+        (("http://site.localhost/", "--include", "("), 4, "not a regular expression"),
+        (("--resume",), 1, "no unfinished capture"),
+        (("--show", "7"), 1, "no capture 7"),
+    ],
+)
+def test_what_cannot_be_done_is_said_with_a_remedy(run, workspace, arguments, code, words):
+    done = run("capture", *arguments, "-w", "ws", env=CONTACT)
+    assert done.returncode == code
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_first_interrupt_is_graceful_and_the_same_command_goes_on(run, workspace, living, home):
+    """The command runs in this process: the interrupt comes as soon as the server has answered some requests."""
+    enough = living.answered + 5
+
+    def interrupt():
+        while living.answered < enough:
+            time.sleep(0.005)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    slowly = ("--delay", "50ms", "--json")
+    threading.Thread(target=interrupt, daemon=True).start()
+    stopped = run("capture", home, *QUICK, *slowly, env=CONTACT)
+    assert stopped.returncode == 11
+    assert "--resume" in stopped.stderr
+    assert "unfinished" in run("capture", "--list", "-w", "ws").stdout
+    other = run("capture", home, *QUICK, "--delay", "70ms", env=CONTACT)
+    assert other.returncode == 4
+    assert "not finished" in other.stderr
+    done = run("capture", home, *QUICK, *slowly, env=CONTACT)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["steps"] == 12 + said["quality"]["pages"]
+    assert len(json.loads(run("capture", "--list", "--json", "-w", "ws").stdout)) == 1
+
+
+def test_nobody_is_asked_without_a_contact(run, workspace, living, home):
+    before = living.answered
+    done = run("capture", home, *QUICK)
+    assert done.returncode == 4
+    assert "fetch.contact" in done.stderr
+    assert living.answered == before
+
+
+def test_private_addresses_are_not_asked_unless_allowed(run, workspace, living, home):
+    before = living.answered
+    done = run("capture", home, *QUICK, "--set", "fetch.allow_networks=", env=CONTACT)
+    assert done.returncode == 9
+    assert "not public" in done.stderr
+    assert living.answered == before
+
+
+def test_a_site_that_is_not_there_is_a_failure(run, workspace, home):
+    done = run("capture", f"{home}nowhere/", *QUICK, env=CONTACT)
+    assert done.returncode == 9
+    assert "Not there" in done.stdout
