@@ -92,18 +92,28 @@ class Witness:
         return again
 
 
+class Stammerer(Witness):
+    """One who tells everything twice, the second time wrong."""
+
+    def discover(self, page, rate, weight=None):
+        super().discover(page, rate, weight)
+        super().discover(page[::-1], 9.0 - rate[::-1], rate[::-1])
+
+
 @every_strategy
 @given(site=sites())
-@settings(max_examples=30)
-def test_every_page_that_can_be_reached_is_visited_once_and_no_other(make, site):
+@settings(max_examples=15)
+def test_every_page_that_can_be_reached_is_visited_once_however_often_it_is_told(make, site):
     graph, seeds, *_ = site
-    done = walk(Witness(make()), *site)
+    done, stammered = walk(Witness(make()), *site), walk(Stammerer(make()), *site)
     assert sorted(done.visited.tolist()) == sorted(reachable(graph, seeds))
+    assert done.visited.tolist() == stammered.visited.tolist()
+    assert done.revisited.tolist() == stammered.revisited.tolist()
 
 
 @every_strategy
 @given(site=sites())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_the_plan_of_a_walk_has_each_slot_once_and_visits_before_revisits(make, site):
     n = len(site[0])
     done = walk(Witness(make()), *everything_known(site))
@@ -114,29 +124,6 @@ def test_the_plan_of_a_walk_has_each_slot_once_and_visits_before_revisits(make, 
         once = plan.revisit == plan.visit
         assert plan.visit[once].tolist() in ([], [n - 1])
         assert sorted(plan.revisit[~once].tolist()) == list(range(n, 2 * n - once.sum()))
-
-
-@every_strategy
-@given(site=sites())
-@settings(max_examples=30)
-def test_equal_calls_give_equal_answers(make, site):
-    first, second = (walk(make(), *site) for _ in range(2))
-    assert first.visited.tolist() == second.visited.tolist()
-    assert first.revisited.tolist() == second.revisited.tolist()
-
-
-@every_strategy
-@given(site=sites())
-@settings(max_examples=30)
-def test_hearing_again_of_a_known_page_changes_nothing(make, site):
-    class Stammerer(Witness):
-        def discover(self, page, rate, weight=None):
-            super().discover(page, rate, weight)
-            super().discover(page[::-1], 9.0 - rate[::-1], rate[::-1])
-
-    plain, stammered = walk(make(), *site), walk(Stammerer(make()), *site)
-    assert plain.visited.tolist() == stammered.visited.tolist()
-    assert plain.revisited.tolist() == stammered.revisited.tolist()
 
 
 @every_strategy

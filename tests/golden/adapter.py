@@ -7,7 +7,16 @@ its name off ``missing.txt``.
 import numpy as np
 
 from recrawl.assess import actual, blur, coherence, collapse, rankings, selections, worst_case
-from recrawl.capture import STRATEGIES, Terms, sharc_offline
+from recrawl.capture import (
+    STRATEGIES,
+    Terms,
+    pyramid,
+    sharc_intervals,
+    sharc_offline,
+    sharc_revisits,
+    sharc_selective,
+    sharc_threshold,
+)
 from recrawl.capture.walk import LinkGraph, walk
 from recrawl.estimate import bias_reduced, change_classes, exact_kmeans, mle, oracle, sitemap
 from recrawl.estimate.interpolated import interpolate, update_model
@@ -244,11 +253,19 @@ def offline_general(lam, delta, o_s, o_e):
     return sharc_offline.organ_pipes(floats(lam)).visit_times(start, delta)
 
 
-def order_of(strategy, children, seeds, lam):
+def walked(strategy, children, seeds, lam):
     offsets = np.append(0, np.cumsum([len(row) for row in children]))
     targets = np.array([page for row in children for page in row], dtype=np.int64)
-    made = STRATEGIES[strategy](Terms(delay=1.0))
-    return walk(made, LinkGraph(offsets, targets), np.asarray(seeds), floats(lam)).visited
+    return walk(strategy, LinkGraph(offsets, targets), np.asarray(seeds), floats(lam))
+
+
+def order_of(name, children, seeds, lam, **terms):
+    return walked(STRATEGIES[name](Terms(**{"delay": 1.0} | terms)), children, seeds, lam).visited
+
+
+def both_kinds(pages, hopeless):
+    """The hopeful and the hopeless ones of the pages, in the order given."""
+    return {"hopeful": pages[~hopeless[pages]], "hopeless": pages[hopeless[pages]]}
 
 
 @golden("sharc.bfs")
@@ -269,6 +286,61 @@ def hottest_first(lam, children, seeds):
 @golden("sharc.hottest_last")
 def hottest_last(lam, children, seeds):
     return order_of("hottest-last", children, seeds, lam)
+
+
+@golden("sharc.online")
+def online(lam, children, seeds, size):
+    return order_of("sharc-online", children, seeds, lam, expected=size)
+
+
+@golden("sharc.revisits")
+def revisits(lam, delta):
+    plan = sharc_revisits.sharc_revisits(floats(lam))
+    times = plan.visit_times(0.0, delta), 0.0, (2 * len(lam) - 1) * delta, plan.revisit_times(0.0, delta)
+    return {"v": plan.visit, "r": plan.revisit, "blur": blur.capture_blur(floats(lam), *times)}
+
+
+@golden("sharc.threshold")
+def threshold(lam, tau, delta):
+    plan = sharc_threshold.sharc_threshold(floats(lam), delta, tau)
+    hopeless = ~sharc_threshold.hopeful_pages(floats(lam), delta, tau)
+    return judged(lam, delta, plan, hopeless)
+
+
+def judged(lam, delta, plan, hopeless):
+    expected = coherence.expected_coherence(floats(lam), delta * (plan.revisit - plan.visit))
+    kinds = both_kinds(pyramid.hottest_first(floats(lam)), hopeless)
+    return {"v": plan.visit, "r": plan.revisit, "expected_coherence": expected} | kinds
+
+
+@golden("sharc.intervals_offline")
+def intervals_offline(lengths):
+    schedule = sharc_intervals.schedule_intervals(np.array(lengths))
+    shrunk = schedule.shrunk()
+    slots = {"v": schedule.visit, "r": schedule.revisit, "shrunk_v": shrunk.visit, "shrunk_r": shrunk.revisit}
+    return slots | both_kinds(np.arange(len(lengths)), ~schedule.hopeful)
+
+
+@golden("sharc.intervals_online")
+def intervals_online(lengths, children, seeds):
+    last = len(lengths) - 1
+    rate = np.log(1.0 / 0.95) / (floats(lengths) + 0.5)  # rounds down to the length again
+    strategy = STRATEGIES["sharc-intervals-online"](Terms(delay=1.0, expected=last + 1))
+    done = walked(strategy, children, seeds, rate)
+    hopeless = np.isin(np.arange(last + 1), strategy.given_up())
+    slots = {"order": done.visited, "v": done.plan().visit - last, "r": done.plan().revisit - last}
+    return slots | both_kinds(np.arange(last + 1), hopeless)
+
+
+@golden("sharc.selective_offline")
+def selective_offline(lam, delta):
+    plan = sharc_selective.sharc_selective(floats(lam), delta)
+    return judged(lam, delta, plan, sharc_selective.hopeless_pages(floats(lam), delta))
+
+
+@golden("sharc.selective_online")
+def selective_online(lam, children, seeds, size, delta):
+    return order_of("sharc-selective-online", children, seeds, lam, expected=size, delay=delta)
 
 
 @golden("sharc.expected_coherence")

@@ -26,8 +26,8 @@ class HottestFirst:
     def discover(self, page: IntArray, rate: FloatArray, weight: FloatArray | None = None) -> None:
         """Add new pages to the heap."""
         new = self._known.admit(page, rate, weight)
-        for one, its_rate, its_weight in zip(new.page, new.rate, new.weight, strict=True):
-            heapq.heappush(self._waiting, (self._sign * its_rate * its_weight, self._found, one))
+        for one, heat in zip(new.page, new.heat(), strict=True):
+            heapq.heappush(self._waiting, (self._sign * heat, self._found, one))
             self._found += 1
 
     def next_page(self) -> int | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from recrawl.capture.planned import Planned
 from recrawl.model import CapturePlan, FloatArray
 
 
@@ -40,10 +39,3 @@ def centred_start(pages: int, delay: float, start: float, end: float) -> float:
     17.5
     """
     return (start + end - (pages - 1) * delay) / 2.0
-
-
-class SharcOffline(Planned):
-    """Organ pipes over all pages told of before the first visit."""
-
-    def __init__(self) -> None:
-        super().__init__(organ_pipes)

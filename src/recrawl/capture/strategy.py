@@ -72,6 +72,10 @@ class NewPages(NamedTuple):
     rate: list[float]
     weight: list[float]
 
+    def heat(self) -> list[float]:
+        """Rate times weight of each: the slope of its blur."""
+        return [rate * weight for rate, weight in zip(self.rate, self.weight, strict=True)]
+
 
 class KnownPages:
     """Which pages a strategy has been told of; keeps rule 2 for all of them."""

@@ -1,0 +1,139 @@
+"""SHARC-Selective: give up the pages whose loss lets the others gain more (SHARC 5.5).
+
+Intervals form a pyramid. Hopeful pages get the short ones, the hottest the shortest; hopeless pages get the long ones,
+the hottest the longest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recrawl.capture.pyramid import hottest_first, pyramid
+from recrawl.model import BoolArray, CapturePlan, FloatArray, IntArray
+
+EXACT_PAGES = 2_000
+"""Up to so many pages Algorithm 5 is followed to the letter."""
+_TIE = 1e-12
+
+
+def sharc_selective(rate: FloatArray, delay: float, weight: FloatArray | None = None) -> CapturePlan:
+    """The plan of SHARC Algorithm 5 (as in readings 003.28–003.31). Cost: see :func:`hopeless_pages`.
+
+    >>> plan = sharc_selective(np.array([0.4, 0.35, 0.3, 0.25, 0.2]), 1.0)
+    >>> plan.visit.tolist(), plan.revisit.tolist()
+    ([4, 0, 1, 3, 2], [4, 8, 7, 5, 6])
+    """
+    hottest = hottest_first(rate, weight)
+    hopeless = hopeless_pages(rate, delay, weight)[hottest]
+    return pyramid(valley(hottest, hopeless), once=True)
+
+
+def valley(hottest: IntArray, hopeless: BoolArray) -> IntArray:
+    """Pages from the shortest interval to the longest: hopeful ones get colder outwards, then hopeless ones hotter."""
+    return np.concatenate([hottest[~hopeless], hottest[hopeless][::-1]])
+
+
+def hopeless_pages(rate: FloatArray, delay: float, weight: FloatArray | None = None) -> BoolArray:
+    """Which pages are given up (SHARC Definition 5.7).
+
+    Pages are tried from the hottest to the coldest. One is hopeless if the expected coherence of all pages left is
+    higher with it on the longest interval left than on the shortest, the others keeping their order. The hottest of
+    all takes the interval of length zero.
+
+    O(n·h) for h hopeless pages up to :data:`EXACT_PAGES`. Above, the best number of hottest pages to give up is
+    searched, in O(n log n): the hopeless pages are nearly always that, but not quite (reading 003.33). What is given
+    up is the alternation of hopeful and hopeless pages behind them, worth less than one part in 10,000 of the
+    expected coherence on the sites of ``benchmarks/capture.py``.
+
+    With weights, pages are tried by rate times weight. That order is right only as long as λI is small, so a
+    weighted plan can be further from the optimum than the thesis says.
+    """
+    hottest = hottest_first(rate, weight)
+    weights = np.ones(len(rate)) if weight is None else weight
+    ranked = Ranked(rate[hottest], weights[hottest], 0.0, 2.0 * delay)
+    hopeless = np.empty(len(rate), dtype=np.bool_)
+    hopeless[hottest] = ranked.selected() if len(rate) <= EXACT_PAGES else ranked.prefix(ranked.best_prefix())
+    return hopeless
+
+
+class Ranked:
+    """Pages from the hottest to the coldest, and as many intervals from the shortest to the longest."""
+
+    def __init__(self, rate: FloatArray, weight: FloatArray, shortest: float, step: float) -> None:
+        """``shortest`` is the first interval and ``step`` what each is longer than the one before, in seconds."""
+        self._rate = rate
+        self._weight = weight
+        self._shortest = shortest
+        self._step = step
+        self._first = int(shortest == 0.0)
+        """The page on an interval of length zero is never hopeless (reading 003.29)."""
+
+    def selected(self) -> BoolArray:
+        """The hopeless pages by trying each one. O(n·h) for h of them."""
+        hopeless = np.zeros(len(self._rate), dtype=np.bool_)
+        tried = self._first
+        for given_up in range(len(self._rate)):
+            found = np.flatnonzero(self._better_given_up(tried, given_up))
+            if not len(found):
+                break
+            tried += int(found[0]) + 1
+            hopeless[tried - 1] = True
+        return hopeless
+
+    def prefix(self, given_up: int) -> BoolArray:
+        """The hottest pages as hopeless ones, behind the one of length zero."""
+        page = np.arange(len(self._rate))
+        return (page >= self._first) & (page < self._first + given_up)
+
+    def best_prefix(self, near: int | None = None) -> int:
+        """How many of the hottest pages to give up. O(n log n).
+
+        Looks for the place where giving up one more no longer pays. There may be several: without a place to start
+        ``near``, the best of 32 numbers is taken first.
+        """
+        most = max(len(self._rate) - self._first - 1, 0)
+        if near is None:
+            near = max(np.linspace(0, most, 33).astype(int).tolist(), key=self._coherence_of_prefix)
+        low, high = -1, most
+        reach = 1
+        near = min(max(near, 0), most)
+        if self._pays(near):
+            low = near
+            while low + reach < most and self._pays(low + reach):
+                low, reach = low + reach, 2 * reach
+            high = min(low + reach, most)
+        else:
+            high = near
+            while high - reach > -1 and not self._pays(high - reach):
+                high, reach = high - reach, 2 * reach
+            low = max(high - reach, -1)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._pays(middle) else (low, middle)
+        return high
+
+    def _pays(self, given_up: int) -> bool:
+        """Whether it is better to give up one more of the hottest than ``given_up``."""
+        page = self._first + given_up
+        return bool(self._better_given_up(page, given_up, only_first=True)[0])
+
+    def _better_given_up(self, start: int, given_up: int, *, only_first: bool = False) -> BoolArray:
+        """For each page from ``start`` on, as if all between were hopeful: whether it is hopeless. O(n).
+
+        Compares what the colder pages gain by moving inwards with what the page loses by moving to the outside. Ties
+        go to the hopeful (reading 003.30), except where all is lost beyond what floats can hold.
+        """
+        rate, weight, step = self._rate[start:], self._weight[start:], self._step
+        length = self._shortest + step * (start - given_up + np.arange(len(rate)))
+        outside = self._shortest + step * (len(self._rate) - 1 - given_up)
+        moved = -weight[1:] * np.exp(-rate[1:] * length[:-1]) * np.expm1(-rate[1:] * step)
+        tried = slice(0, 1) if only_first else slice(None)
+        gain = moved.sum(keepdims=True) if only_first else np.append(np.cumsum(moved[::-1])[::-1], 0.0)
+        inside = weight[tried] * np.exp(-rate[tried] * length[tried])
+        loss = inside - weight[tried] * np.exp(-rate[tried] * outside)
+        return np.where(inside + gain > 0.0, gain - loss > _TIE * (inside + gain), weight[tried] * rate[tried] > 0.0)
+
+    def _coherence_of_prefix(self, given_up: int) -> float:
+        length = self._shortest + self._step * np.arange(len(self._rate))
+        order = valley(np.arange(len(self._rate)), self.prefix(given_up))
+        return float((self._weight[order] * np.exp(-self._rate[order] * length)).sum())
