@@ -116,8 +116,8 @@ def sharc_threshold(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Which pages to give up: SHARC-Threshold and SHARC-Intervals by threshold, Tables 5.1 and 5.2 of the thesis.
 
-    Beside the published numbers stand the definitions as corrected, the online forms that come nearest to what was
-    printed, and the strategies that need no threshold.
+    Beside the published numbers stand the definitions as corrected, the forms that work online, and the strategies that
+    need no threshold.
     """
     from recrawl.cli.sharc_published import Asked
     from recrawl.cli.sharc_threshold import run

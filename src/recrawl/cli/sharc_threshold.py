@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -150,9 +151,9 @@ def _panel(table: str, skew: float, trials: Mapping[Place, Trial], *, comparable
     curves = []
     for name in THRESHOLD_STRATEGIES[table]:
         values = [trials[Place(skew, name, tau)].expected[0] for tau in THRESHOLDS]
-        # The published numbers are nearest to the second, the online form.
-        printed = THRESHOLD_TABLES[table][skew] if comparable and name == THRESHOLD_STRATEGIES[table][1] else nothing
-        curves.append(Curve(name, THRESHOLDS, values, printed))
+        curves.append(Curve(name, THRESHOLDS, values, nothing))
+    if comparable:
+        curves.append(Curve("", THRESHOLDS, [nan] * len(THRESHOLDS), THRESHOLD_TABLES[table][skew]))
     for name in WITHOUT:
         level = trials[Place(skew, name, None)].expected[0]
         curves.append(Curve(name, THRESHOLDS, [level] * len(THRESHOLDS), nothing, ours=name == "sharc-optimal"))

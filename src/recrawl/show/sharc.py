@@ -18,6 +18,7 @@ class Curve:
     """One strategy in a panel: our values as a line, published ones as rings."""
 
     name: str
+    """Empty for published values that belong to no line."""
     x: Sequence[float]
     y: Sequence[float]
     published: Sequence[float | None]
@@ -43,7 +44,7 @@ def draw_curves(path: Path, panels: Sequence[CurvePanel], *, columns: int, y_lab
     pyplot = _pyplot()
     rows = -(-len(panels) // columns)
     names = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
-    colour = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
+    colour = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)} | {"": "#000000"}
     with pyplot.rc_context(_SETTINGS):
         figure, axes = pyplot.subplots(
             rows, columns, figsize=(3.6 * columns + 2.0, 3.2 * rows), constrained_layout=True, squeeze=False
@@ -87,7 +88,7 @@ _MANY = 100
 
 def _draw_curve(axis: Any, curve: Curve, colour: str) -> None:  # noqa: ANN401 - matplotlib ships no types we rely on
     width, order = (2.4, 3) if curve.ours else (1.2, 2)
-    axis.plot(curve.x, curve.y, color=colour, lw=width, marker="o", ms=2.5, label=curve.name, zorder=order)
+    axis.plot(curve.x, curve.y, color=colour, lw=width, marker="o", ms=2.5, label=curve.name or None, zorder=order)
     if curve.low:
         axis.vlines(curve.x, curve.low, curve.high, color=colour, lw=3.0, alpha=0.3)
     printed = [(x, y) for x, y in zip(curve.x, curve.published, strict=True) if y]

@@ -242,7 +242,7 @@ THRESHOLD_STRATEGIES = {
     "5.1": ("sharc-threshold", "sharc-threshold-outermost"),
     "5.2": ("sharc-intervals", "sharc-intervals-online"),
 }
-"""What is tried beside each: the definition, and the online form whose numbers are nearest to the printed ones."""
+"""What is tried beside each: the definition as corrected, and the form that works online."""
 
 
 def threshold_settings() -> Iterator[Setting]:
