@@ -21,6 +21,7 @@ from recrawl.schedule.objectives import OBJECTIVES
 from recrawl.schedule.uniform import Uniform
 from recrawl.schedule.valued import Valued
 from recrawl.simulate.contest import Rules, compete
+from recrawl.simulate.contest_entries import SAME_AT_A_BUDGET, entry
 from recrawl.simulate.contest_field import Field, field_of, field_of_all
 from recrawl.simulate.contest_tally import METRICS
 from recrawl.simulate.laws import Poisson
@@ -375,3 +376,12 @@ def test_all_data_sources_are_one_field(data_folder):
     tally = compete(where, Uniform(), Rules(0.03), np.random.default_rng(1)).tally
     # The table says .8985; it does not say how the ends of the single repositories were treated.
     assert tally.ratio("freshness") == pytest.approx(0.8985, abs=0.01)
+
+
+@pytest.mark.parametrize(("name", "same"), SAME_AT_A_BUDGET.items())
+@pytest.mark.parametrize("per_host", [None, 2])
+def test_some_policies_make_the_same_visits(name, same, per_host):
+    where = field(pages=30, days=60)
+    rules = Rules(0.2, per_host=per_host)
+    first, second = (run(where, entry(one, where), rules).visits.columns() for one in (name, same))
+    assert all(np.array_equal(first[column], second[column]) for column in first)

@@ -15,7 +15,7 @@ import numpy as np
 from recrawl.errors import InputError
 from recrawl.schedule.policy import Policy
 from recrawl.simulate.contest import Rules, compete
-from recrawl.simulate.contest_entries import NAMES
+from recrawl.simulate.contest_entries import NAMES, SAME_AT_A_BUDGET
 from recrawl.simulate.contest_field import Field
 from recrawl.simulate.contest_tally import Tally
 
@@ -63,8 +63,9 @@ def run_all(  # noqa: PLR0913 - what is run, and how
     """Hold every run once on each of the fields of its name, and pool what comes of it.
 
     The fields of one name hold the same pages: several where it is not known for certain when pages changed. Results do
-    not depend on the number of jobs. Runs whose tallies were kept are not held again. Where the budget leaves no
-    choice all policies make the same visits, and one run serves them all.
+    not depend on the number of jobs. Runs whose tallies were kept are not held again. Where policies
+    are known to make the same visits (``contest_entries.SAME_AT_A_BUDGET``, and all where the budget leaves no choice)
+    one run serves them all.
     """
     stands_for = _representatives(runs, rules)
     held = list(dict.fromkeys(stands_for.values()))
@@ -88,14 +89,14 @@ def run_all(  # noqa: PLR0913 - what is run, and how
 
 
 def _representatives(runs: Sequence[Run], rules: Rules) -> dict[Run, Run]:
-    """For each run the one that is held for it: itself, unless its budget leaves no choice."""
-    first: dict[tuple[str, float], Run] = {}
-    return {
-        run: first.setdefault((run.field, run.budget), run)
-        if replace(rules, budget=run.budget).leave_no_choice
-        else run
-        for run in runs
-    }
+    """For each run the one that is held for it: itself, unless its visits are those of another, one by one."""
+    first: dict[tuple[str, str, float], Run] = {}
+    found = {}
+    for run in runs:
+        same = run.policy if rules.whenever_due else SAME_AT_A_BUDGET.get(run.policy, run.policy)
+        same = "" if replace(rules, budget=run.budget).leave_no_choice else same
+        found[run] = first.setdefault((run.field, same, run.budget), run)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

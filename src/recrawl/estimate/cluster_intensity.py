@@ -31,6 +31,7 @@ from recrawl.estimate.operational import OperationalTime
 from recrawl.estimate.operational_learning import Expectation
 from recrawl.estimate.operational_tables import CalendarTable, WeekTable, bin_lengths
 from recrawl.model import FloatArray, IntArray
+from recrawl.model.compiled import can_compile
 from recrawl.time import DAY
 
 BIN = 3 * DAY
@@ -85,6 +86,14 @@ class ClusterIntensity:
 
     def factor(self) -> FloatArray:
         """The factor s of each cluster and bin. O(clusters · bins)."""
+        if can_compile():
+            from recrawl.estimate import operational_kernels as kernels  # numba is slow to import, and may be missing
+
+            out = np.empty_like(self.changes)
+            sites = int(self.host.max(initial=-1)) + 1
+            strengths = (self.persistence, self.own_strength, self.site_strength)
+            kernels.smoothed(self.changes, self.exposure, self.host, sites, *strengths, out)
+            return out
         changes, exposure = self._smooth(self.changes), self._smooth(self.exposure)
         order = np.argsort(self.host, kind="stable")
         hosts, heads = np.unique(self.host[order], return_index=True)

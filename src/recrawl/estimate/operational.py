@@ -21,6 +21,7 @@ import numpy as np
 from recrawl.estimate.operational_pieces import Pieces, Steps, cut
 from recrawl.estimate.operational_tables import CalendarTable, StepTable, WeekTable
 from recrawl.model import AnyArray, FloatArray, Histories, IntArray
+from recrawl.model.compiled import can_compile
 
 _LONG_AGO = -1e15
 """When a page changed last that was never found changed: so long ago that it makes no difference."""
@@ -65,11 +66,28 @@ class OperationalTime:
         ``last_change[k]`` is the last look *up to start[k]* that found a change, NaN if none did; it is only needed
         where bursts are switched on. Exact, and O(1) a gap, however long: no gap is taken apart into bins.
         """
+        if self.week is None and self.bursts is None and can_compile():
+            return self._elapsed_compiled(row, start, end)
         pieces = cut(start, end, self.steps(row, last_change))
         passed = self.passed(row[pieces.gap], pieces)
         if len(pieces) == len(row):
             return passed
         return np.bincount(pieces.gap, passed, len(row)).astype(np.float64)
+
+    def _elapsed_compiled(self, row: IntArray, start: FloatArray, end: FloatArray) -> FloatArray:
+        from recrawl.estimate import operational_kernels as kernels  # numba is slow to import, and may be missing
+
+        out = np.empty(len(row))
+        kernels.elapsed(row, start, end, self.cluster, self.born, *self.tables(), out)
+        return out
+
+    def tables(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float, float]:
+        """Edges and factors of the ages, then the calendar, as kernels take them: empty ones where there are none."""
+        age, calendar = self.age, self.calendar
+        steps = (age.edges, age.factor) if age is not None else (np.empty(0), np.ones(2))
+        if calendar is None:
+            return *steps, np.empty((len(self.host), 0)), np.zeros((len(self.host), 1)), 0.0, 1.0
+        return *steps, calendar.factor, calendar.passed, calendar.begin, calendar.width
 
     def speed(self, row: IntArray, at: FloatArray, last_change: FloatArray | None = None) -> FloatArray:
         """Operational seconds per second at ``at``: the product of all factors. What the index divides by."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from recrawl.model import FloatArray, IntArray
+from recrawl.model.compiled import can_compile
 from recrawl.time import DAY, HOUR, WEEK
 
 HOURS = 168
@@ -115,6 +116,12 @@ class CalendarTable:
         self, cluster: IntArray, host: IntArray, start: FloatArray, end: FloatArray, week: WeekTable | None
     ) -> FloatArray:
         """Operational seconds from ``start`` to ``end``. O(1) each."""
+        if week is None and can_compile():
+            from recrawl.estimate import operational_kernels as kernels  # numba is slow to import, and may be missing
+
+            out = np.empty(len(cluster))
+            kernels.between(cluster, start, end, self.factor, self.passed, self.begin, self.width, out)
+            return out
         first, last = self.bin(start), self.bin(end)
         one = self.factor_of(cluster, first) * _length(host, start, np.minimum(end, self.edge(first + 1)), week)
         crossing = np.flatnonzero(first != last)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -194,18 +195,18 @@ class GridBelief:
         return out
 
 
-_HALF_OCTAVES = 2
-"""Places in which the rate doubles on the grids made here, exactly: asked first, because it is asked often."""
-
-
 def doubling(rates: FloatArray) -> int:
     """How many places further on the rate is twice as high; the number of rates if nowhere. 2 on half octaves.
 
     >>> doubling(half_octaves()), doubling(np.array([1.0, 2.5, 7.0]))
     (2, 3)
     """
-    if np.array_equal(rates[2:], 2.0 * rates[:-2]) and len(rates) > _HALF_OCTAVES:
-        return _HALF_OCTAVES
+    return _doubling(rates.tobytes())
+
+
+@lru_cache(maxsize=64)
+def _doubling(data: bytes) -> int:
+    rates = np.frombuffer(data)
     for step in range(1, min(len(rates), 9)):
         if np.allclose(rates[step:], 2.0 * rates[:-step], rtol=1e-13, atol=0.0):
             return step

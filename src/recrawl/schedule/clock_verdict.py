@@ -30,8 +30,13 @@ class Verdict:
 
     def add(self, host: IntArray, gain: FloatArray) -> None:
         """Looks at pages of these hosts were predicted better by so much with the calendar. O(looks) and hosts."""
-        hosts, own = np.unique(host, return_inverse=True)
-        sums = np.stack([np.bincount(own, gain), np.bincount(own, gain * gain)], axis=1)
+        if not len(host):
+            return
+        if bool((host[1:] == host[:-1]).all()):  # looks at one host are the rule, and this is much quicker
+            hosts, sums = host[:1], np.array([[gain.sum(), gain @ gain]])
+        else:
+            hosts, own = np.unique(host, return_inverse=True)
+            sums = np.stack([np.bincount(own, gain), np.bincount(own, gain * gain)], axis=1)
         for name, more in zip(hosts.tolist(), sums, strict=True):
             self._sums[name] = self._sums.get(name, np.zeros(2)) + more
         self._all = self._all + sums.sum(axis=0)

@@ -24,6 +24,7 @@ from recrawl.estimate.operational_learning import Expectation, Looks, expect
 from recrawl.estimate.operational_tables import CalendarTable
 from recrawl.estimate.tempo_state import Factor, Places, Tempo
 from recrawl.model import FloatArray, IntArray, Pages
+from recrawl.model.compiled import can_compile
 from recrawl.schedule.clock_verdict import Verdict
 
 Clusters: TypeAlias = Callable[[Pages], IntArray]
@@ -168,13 +169,37 @@ class Clocks:
                 calendar.reach(until + BIN)
             if old > 0 or short:
                 self._retime()
+        self._learn(looks, rates)
+        self._retime()
+        return self._made_by(self._time.calendar, looks)
+
+    def _learn(self, looks: Looks, rates: FloatArray) -> None:
+        """Add what looks say about the factors. O(looks) and the bins they span in machine code."""
+        calendar, age = self._tempo.clusters, self._tempo.age
+        if can_compile():
+            from recrawl.estimate import operational_kernels as kernels  # numba is slow to import, and may be missing
+
+            nothing, time = np.empty((0, 0)), self._time
+            kernels.learn(
+                looks.row,
+                looks.start,
+                looks.end,
+                looks.changed,
+                rates,
+                time.cluster,
+                time.born,
+                *time.tables(),
+                nothing.ravel() if age is None else age.changes,
+                nothing.ravel() if age is None else age.exposure,
+                nothing if calendar is None else calendar.changes,
+                nothing if calendar is None else calendar.exposure,
+            )
+            return
         expected = informative(self._time, looks, rates)
         if calendar is not None:
             calendar.add(self._time, expected)
-        if self._tempo.age is not None and self._time.age is not None:
-            self._tempo.age.add(expected.pieces.step[0], self._time.age, expected)
-        self._retime()
-        return self._made_by(self._time.calendar, looks)
+        if age is not None and self._time.age is not None:
+            age.add(expected.pieces.step[0], self._time.age, expected)
 
     def trial(self, looks: Looks) -> tuple[FloatArray, FloatArray] | None:
         """Operational seconds of gaps with the calendar and without it, as known before these looks."""
@@ -215,7 +240,14 @@ class Clocks:
         if table is None:
             return np.ones(len(rows))
         known = np.minimum.accumulate(table.factor[:-1])
-        return np.append(known, table.factor[-1])[table.step(self._time.born[rows], at)]
+        falling = np.append(known, table.factor[-1])
+        if not can_compile():
+            return falling[table.step(self._time.born[rows], at)]
+        from recrawl.estimate import operational_kernels as kernels  # numba is slow to import, and may be missing
+
+        out = np.empty(len(rows))
+        kernels.paces(rows, at, self._time.born, table.edges, falling, out)
+        return out
 
     def turns(self, rows: IntArray) -> FloatArray:
         """When the pace of each page changes, a column a time, ascending; NaN for pages of unknown age."""

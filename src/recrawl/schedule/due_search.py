@@ -20,7 +20,7 @@ _EXACT = 1e-14
 """On ln value: equal up to rounding."""
 _MOST_STEPS = 150
 _TINY = 1e-300
-_MANY = 10_000
+_MANY = 100
 """From as many pages on machine code is worth its start."""
 
 

@@ -139,8 +139,8 @@ class Learning:
         """The looks of one day."""
         self._date()
         until = (day + 1) * DAY
-        looks = self._looks(positions)
         positions = positions[self._canonical(positions)]
+        looks = self._looks(positions)
         self._judge(looks)
         rates = self._rates_after(looks)
         self._log["rate"][positions], self._log["calendar"][positions] = rates, self.clocks.fold(looks, rates, until)
@@ -199,7 +199,7 @@ class Learning:
         moved = np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in self._undo)])
         fresh = rows[~np.isin(rows, moved)]
         self._undo.append((fresh, self.beliefs.copy_of(fresh)))
-        looks = self._looks(positions)
+        looks = self._looks(positions[self._canonical(positions)])
         heads = np.flatnonzero(np.diff(looks.row, prepend=-1))
         nth = np.arange(len(looks)) - np.repeat(heads, np.diff(np.append(heads, len(looks))))
         for k in range(int(nth.max()) + 1):
@@ -228,8 +228,8 @@ class Learning:
         """The order of these looks by page id and time."""
         return np.lexsort((self._log["end"][positions], self._ledger.pages.id[self._log["row"][positions]]))
 
-    def _looks(self, positions: IntArray) -> Looks:
-        at = positions[self._canonical(positions)]
+    def _looks(self, at: IntArray) -> Looks:
+        """The looks at these places of the log."""
         end = self._log["end"][at]
         return Looks(
             self._log["row"][at],

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recrawl.model import BoolArray, FloatArray, Histories, IntArray, Pages, Visits
+from recrawl.model import BoolArray, FloatArray, IntArray, Pages, Visits
 from recrawl.schedule.columns import Columns
+from recrawl.schedule.looks import fold
 
 _PAGE_COLUMNS = ("id", "host", "importance", "cost", "discovered")
 
@@ -66,7 +67,7 @@ class Ledger:
         return new
 
     def rows(self, page: IntArray) -> IntArray:
-        """The row of each id; :class:`LookupError` if one was never added. O(m) where ids have no gaps, else O(m log n)."""
+        """The row of each id; :class:`LookupError` if one was never added. O(m), or O(m log n) if ids have gaps."""
         rows, known = self._find(page)
         if not bool(known.all()):
             strangers = page[~known]
@@ -74,28 +75,14 @@ class Ledger:
         return rows
 
     def tell(self, visits: Visits) -> Gaps:
-        """Move the last looks; the gaps that these visits closed. O(m log m).
+        """Move the last looks; the gaps that these visits closed. O(m) if sorted by row and time, else O(m log m).
 
-        What counts as a look, and what it says, is decided by :class:`~recrawl.model.Histories`: the last look so
-        far is put before the new ones and opens the history. Visits not after it are ignored.
+        What counts as a look, and what it says, is what :class:`~recrawl.model.Histories` says (``schedule.looks``).
+        Visits not after the last look are ignored.
         """
-        row = self.rows(visits.page)
-        news = ~(visits.time <= self.last_look[row])
-        row, visits = row[news], visits.take(news)
-        before = np.unique(row)
-        before = before[~np.isnan(self.last_look[before])]
-        looks = Histories.from_visits(
-            Visits.concatenate(
-                [
-                    Visits.of(before, self.last_look[before]),
-                    Visits.of(row, visits.time, outcome=visits.outcome, verdict=visits.verdict),
-                ]
-            )
-        )
-        seen = ~np.isnan(looks.last_visit)
-        self.last_look[looks.page[seen]] = looks.last_visit[seen]
-        closing = looks.page[looks.row_of_gap()]
-        return Gaps(closing, looks.gaps, looks.changed, _exact(closing, looks.look_times(), row, visits.time))
+        found = fold(self.rows(visits.page), visits, self.last_look)
+        closed = np.flatnonzero(~found.opens())
+        return Gaps(found.row[closed], found.seconds[closed], found.changed[closed], found.time[closed])
 
     def due_after(self, page: IntArray, interval: FloatArray | float) -> FloatArray:
         """``interval`` seconds after the last look at each page; its discovery if there was none."""
@@ -118,15 +105,3 @@ class Ledger:
         else:
             place = np.minimum(np.searchsorted(ids, page), len(ids) - 1)
         return (place if rows is None else rows[place]), ids[place] == page
-
-
-def _exact(row: IntArray, time: FloatArray, visited: IntArray, at: FloatArray) -> FloatArray:
-    """Of the visits to each row the time nearest to ``time``: look times are sums, and rounded. O(m log m)."""
-    if not len(row):
-        return time
-    # complex numbers sort by their real part, then by the other
-    known = np.sort(visited + 1j * at)
-    place = np.clip(np.searchsorted(known, row + 1j * time), 1, max(len(known) - 1, 1))
-    near = known[np.minimum(place, len(known) - 1)], known[place - 1]
-    miss = [np.where(one.real == row, np.abs(one.imag - time), np.inf) for one in near]
-    return np.where(miss[0] < miss[1], near[0].imag, near[1].imag)

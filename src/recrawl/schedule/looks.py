@@ -15,6 +15,8 @@ import numpy.typing as npt
 from recrawl.model import ANSWERED, AnyArray, BoolArray, FloatArray, IntArray, Verdict, Visits
 from recrawl.model.arrays import order_by, starts_of_runs
 
+_UNKNOWN, _CHANGED = int(Verdict.UNKNOWN), int(Verdict.CHANGED)
+
 
 class Looks(NamedTuple):
     """Looks by row and time."""
@@ -55,6 +57,8 @@ def fold(row: IntArray, visits: Visits, last_look: FloatArray, failed: BoolArray
     if not np.isfinite(visits.time).all():
         msg = "a visit has no finite time"
         raise ValueError(msg)
+    if bool((row[1:] > row[:-1]).all()):
+        return _fold_single(row, visits, last_look, failed)
     news = ~(visits.time <= last_look[row])
     row, time, says, outcome = row[news], visits.time[news], visits.verdict[news], visits.outcome[news]
     order = order_by(row, time)
@@ -70,12 +74,28 @@ def fold(row: IntArray, visits: Visits, last_look: FloatArray, failed: BoolArray
     at = _positions(row, says, answered, last_look)
     first = starts_of_runs(row[at])
     seconds = time[at] - np.where(first, last_look[row[at]], time[np.roll(at, 1)])
-    changed = (says[at] == Verdict.CHANGED) & ~np.isnan(seconds)
+    changed = (says[at] == _CHANGED) & ~np.isnan(seconds)
     after_failure = np.zeros(len(at), np.bool_)
     if failed is not None:
-        after_failure = _move_failures(row, ~answered & (says == Verdict.UNKNOWN), at, failed)
+        after_failure = _move_failures(row, ~answered & (says == _UNKNOWN), at, failed)
     last_look[row[at]] = time[at]  # of equal indices the last assignment stands
     return Looks(row[at], time[at], seconds, changed, outcome[at], after_failure)
+
+
+def _fold_single(row: IntArray, visits: Visits, last_look: FloatArray, failed: BoolArray | None) -> Looks:
+    """As :func:`fold`, of one visit a page, by row: nearly all that a crawler tells are of this kind."""
+    before = last_look[row]
+    news, unseen = ~(visits.time <= before), np.isnan(before)
+    speaks, answered = visits.verdict != _UNKNOWN, visits.outcome <= ANSWERED
+    at = np.flatnonzero(news & (speaks | (answered & unseen)))
+    own, time, outcome = row[at], visits.time[at], visits.outcome[at]
+    after_failure = np.zeros(len(at), np.bool_) if failed is None else failed[own]
+    if failed is not None:
+        failed[own] = False
+        failed[row[news & ~answered & ~speaks]] = True
+    last_look[own] = time
+    changed = (visits.verdict[at] == _CHANGED) & ~unseen[at]
+    return Looks(own, time, time - before[at], changed, outcome, after_failure)
 
 
 def _move_failures(row: IntArray, fails: BoolArray, at: IntArray, failed: BoolArray) -> BoolArray:
@@ -110,7 +130,7 @@ def rounds(row: IntArray) -> Iterator[IntArray]:
 
 def _positions(row: IntArray, says: AnyArray, answered: BoolArray, last_look: FloatArray) -> IntArray:
     """Where the looks are: the first answer to a page never seen, and all that say something about change."""
-    speaks: BoolArray = says != Verdict.UNKNOWN
+    speaks: BoolArray = says != _UNKNOWN
     looks: IntArray = np.flatnonzero(answered | speaks)
     opens = starts_of_runs(row[looks]) & np.isnan(last_look[row[looks]])
     return looks[opens | speaks[looks]]

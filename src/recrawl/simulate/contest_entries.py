@@ -18,6 +18,14 @@ NAMES: tuple[str, ...] = (*POLICIES, *ORACLES)
 """All that can compete, oracles included."""
 NAMED: tuple[str, ...] = tuple(name for name in POLICIES if name not in VALUED and name != YARDSTICK)
 """The policies of the papers and of other crawlers."""
+SAME_AT_A_BUDGET: dict[str, str] = dict.fromkeys(("brute-force", "week", "fixed-interval"), YARDSTICK) | {
+    "valued-links": "valued-blur"
+}
+"""Those whose visits are, one by one, the visits of another, where a budget decides how many there are.
+
+One interval for all pages is even visits. Ours for new links has the formula of blur, with a belief about new links in
+place of changes; in a contest, where visits tell changes alone, the two beliefs are one.
+"""
 
 
 def entry(name: str, field: Field, *, shortest: float = HOUR, longest: float = 180 * DAY) -> Policy:

@@ -1,0 +1,106 @@
+"""Machine code for operational time says what whole arrays say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recrawl.estimate import cluster_intensity, operational, operational_tables, page_age
+from recrawl.estimate.cluster_intensity import BIN, ClusterIntensity
+from recrawl.estimate.operational import OperationalTime
+from recrawl.estimate.operational_learning import Looks
+from recrawl.model.compiled import can_compile
+from recrawl.schedule import clocks
+from recrawl.schedule.clocks import Clocks
+from recrawl.time import DAY
+
+pytestmark = pytest.mark.skipif(not can_compile(), reason="numba is not installed")
+MODULES = (operational, operational_tables, cluster_intensity, clocks)
+START = 1.7e9
+
+
+def both(ask):
+    """The same question in machine code, and with whole arrays."""
+    with pytest.MonkeyPatch.context() as patch:
+        compiled = ask()
+        for module in MODULES:
+            patch.setattr(module, "can_compile", lambda: False)
+        return compiled, ask()
+
+
+def some_time(rng, *, calendar, age, pages=30, clusters=4):
+    begin = np.floor(START / BIN) * BIN
+    host = rng.integers(0, 2, clusters)
+    born = np.where(rng.random(pages) < 0.5, np.nan, START - rng.exponential(60 * DAY, pages))
+    counts = ClusterIntensity.of(host, begin, begin + 40 * DAY)
+    counts.changes[:] = rng.exponential(1.0, counts.changes.shape)
+    counts.exposure[:] = rng.exponential(1.0, counts.changes.shape)
+    return OperationalTime(
+        rng.integers(0, clusters, pages),
+        host,
+        born,
+        calendar=counts.table() if calendar else None,
+        age=page_age.nothing_seen().table() if age else None,
+    )
+
+
+def some_looks(rng, pages=30, looks=200):
+    """Of all lengths, within and around the calendar, some of them instants after an edge of age or calendar."""
+    row = np.sort(rng.integers(0, pages, looks))
+    start = START + rng.uniform(-60, 120, looks) * DAY
+    start[::7] = np.floor(start[::7] / BIN) * BIN
+    end = start + np.exp(rng.normal(0, 3, looks)) * DAY
+    return Looks(row, start, end, rng.random(looks) < 0.3, np.full(looks, np.nan))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000), st.booleans(), st.booleans())
+def test_elapsed_time_is_the_same(seed, calendar, age):
+    rng = np.random.default_rng(seed)
+    time, looks = some_time(rng, calendar=calendar, age=age), some_looks(rng)
+    found, expected = both(lambda: time.elapsed(looks.row, looks.start, looks.end))
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000), st.booleans())
+def test_factors_are_the_same(seed, whole):
+    rng = np.random.default_rng(seed)
+    counts = ClusterIntensity.of(rng.integers(0, 3, 6), START, START + 50 * DAY)
+    counts.changes[:] = rng.poisson(0.3, counts.changes.shape)
+    counts.exposure[:] = rng.exponential(0.3, counts.changes.shape) if whole else 0.0
+    np.testing.assert_allclose(*both(counts.factor), rtol=1e-12)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([("clusters", "age"), ("clusters",), ("age",), ()]))
+def test_clocks_learn_the_same_from_the_same_days(seed, factors):
+    """Day by day: what is learned from one changes what the next is made of."""
+
+    def learned():
+        rng = np.random.default_rng(seed)
+        clock = Clocks(factors, 60 * DAY)
+        clock.append(rng.integers(0, 2, 30), np.where(rng.random(30) < 0.5, np.nan, START - 9 * DAY))
+        made = []
+        for day in range(12):
+            until = START + (day + 1) * DAY
+            row = np.sort(rng.choice(30, 8, replace=False))
+            looks = Looks(row, until - rng.exponential(9 * DAY, 8), np.full(8, until), rng.random(8) < 0.4, np.zeros(8))
+            made.append(clock.fold(looks, rng.exponential(0.2, 8) / DAY, until))
+        rows = np.arange(30)
+        ends = np.full(30, START + 12 * DAY)
+        return np.concatenate([*made, clock.elapsed(rows, ends - 30 * DAY, ends), clock.pace(rows, ends)])
+
+    np.testing.assert_allclose(*both(learned), rtol=1e-9)
+
+
+def test_a_look_at_an_edge_of_age_belongs_to_the_step_it_begins():
+    rng = np.random.default_rng(1)
+    time = some_time(rng, calendar=True, age=True)
+    edge = START + time.age.edges[0]
+    time = replace(time, born=np.full(30, START))
+    start = np.array([edge, np.nextafter(edge, 0.0), START])
+    found, expected = both(lambda: time.elapsed(np.zeros(3, np.int64), start, start + DAY))
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
