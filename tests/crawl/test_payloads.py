@@ -11,6 +11,7 @@ import pytest
 
 from recrawl.crawl import payloads
 from recrawl.crawl.importing import Cleaning, Importer
+from recrawl.crawl.live import CrawlSettings
 from recrawl.crawl.payloads import PayloadJudge
 from recrawl.crawl.trial import TrialSettings, run_trial
 from recrawl.formats.captures import Report
@@ -45,7 +46,9 @@ def links(store):
 @pytest.mark.parametrize("quirks", ["mild", "wild"])
 def test_an_imported_crawl_says_what_the_live_crawl_said(quirks, tmp_path):
     web = synthetic_web(pages=30, start=1.79e9, days=5, seed=6, hot=0.8)
-    settings = TrialSettings(80 / DAY, "twice/1 (+https://example.org/)", quirks=getattr(Quirks, quirks)(), seed=6)
+    settings = TrialSettings(
+        CrawlSettings(80 / DAY, "twice/1 (+https://example.org/)"), quirks=getattr(Quirks, quirks)(), seed=6
+    )
     with (
         open_store(str(tmp_path / "live.db"), create=True) as live,
         open_store(str(tmp_path / "again.db"), create=True) as again,
@@ -76,7 +79,7 @@ def test_a_page_that_cannot_be_read_keeps_the_verdict_of_its_digest(tmp_path):
                 Valued(),
                 store=live,
                 folder=tmp_path,
-                settings=TrialSettings(80 / DAY, "x/1 (+https://example.org/)"),
+                settings=TrialSettings(CrawlSettings(80 / DAY, "x/1 (+https://example.org/)")),
             )
         )
         importer, report = Importer(again, VirtualClock(1.8e9)), Report()

@@ -12,6 +12,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
+from recrawl.crawl.live import CrawlSettings
 from recrawl.crawl.trial import TrialResult, TrialSettings, run_trial
 from recrawl.crawl.visitor import NO_ROBOTS, REFUSED_BY_ROBOTS
 from recrawl.living.quirks import Quirks
@@ -44,7 +45,9 @@ def crawl(folder: Path, quirks: Quirks, *, days: float = 6.0) -> Done:
     folder.mkdir()
     web = synthetic_web(pages=36, start=START, days=days, seed=3, hot=0.6)
     store = open_store(str(folder / "store.db"), create=True)
-    settings = TrialSettings(80 / DAY, AGENT, politeness=PolitenessRules(shortest=5.0), quirks=quirks, seed=3)
+    settings = TrialSettings(
+        CrawlSettings(80 / DAY, AGENT, politeness=PolitenessRules(shortest=5.0)), quirks=quirks, seed=3
+    )
     result = asyncio.run(run_trial(web, Valued(), store=store, folder=folder, settings=settings))
     return Done(result, store, folder)
 
@@ -214,7 +217,7 @@ def test_a_recorded_site_is_crawled_as_it_was(tmp_path):
     web = load_recorded(folder, "jekylldocs")
     web = load_recorded(folder, "jekylldocs", start=web.start, end=web.start + 150 * DAY)
     with open_store(str(tmp_path / "store.db"), create=True) as store:
-        settings = TrialSettings(8 / DAY, AGENT)
+        settings = TrialSettings(CrawlSettings(8 / DAY, AGENT))
         trial = run_trial(web, Valued(), store=store, folder=tmp_path, settings=settings)
         result = asyncio.run(trial)
     assert result.changes.total > 20

@@ -11,6 +11,7 @@ import urllib.request
 import pytest
 
 from recrawl.cli.main import main
+from recrawl.crawl.live import CrawlSettings
 from recrawl.crawl.trial import TrialSettings, run_trial
 from recrawl.living.quirks import Quirks
 from recrawl.schedule.valued import Valued
@@ -33,7 +34,7 @@ def workspace(tmp_path_factory):
     folder = tmp_path_factory.mktemp("judged") / "archive"
     recrawl("init", folder)
     web = synthetic_web(pages=15, start=1.79e9, days=4, seed=8, hot=1.0)
-    settings = TrialSettings(60 / DAY, "judged/1 (+https://example.org/)", quirks=Quirks.mild(), seed=8)
+    settings = TrialSettings(CrawlSettings(60 / DAY, "judged/1 (+https://example.org/)"), quirks=Quirks.mild(), seed=8)
     with open_store(str(folder / "recrawl.db")) as store:
         asyncio.run(run_trial(web, Valued(), store=store, folder=folder, settings=settings))
     return folder

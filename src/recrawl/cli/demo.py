@@ -36,6 +36,13 @@ LAWS = {
 }
 """How the hosts of the living web change."""
 PAGES_SHOWN = 8
+LOOK_FURTHER = {
+    "status": "what is in the workspace",
+    "list visits": "every visit",
+    "rates": "how often pages change",
+    "plan": "what would be visited next, and why",
+    "compare": "what other policies would have caught with the same visits",
+}
 EXAMPLES = """
 recrawl demo                               four virtual weeks in under a minute
 recrawl demo --pages 300 --visits-per-day 600
@@ -92,8 +99,8 @@ def demo(
     _print_table(result, console)
     _print_rates(result, console)
     typer.echo(f"\nPicture: {picture}\nWorkspace: {folder}\n\nLook further:")
-    for command in ("status", "rates", "list visits"):
-        typer.echo(f"  {command_name()} {command} -w {folder}")
+    for command, purpose in LOOK_FURTHER.items():
+        typer.echo(f"  {command_name()} {f'{command} -w {folder}':<{len(str(folder)) + 16}}{purpose}")
 
 
 def _new_workspace(folder: Path, visits_per_day: float) -> Workspace:
@@ -117,7 +124,7 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from recrawl.cli.knowledge import learn
-    from recrawl.cli.wiring import limits_of, policy_of, politeness_of, warc_info_of
+    from recrawl.cli.wiring import crawl_settings_of, policy_of
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.trial import TrialSettings, run_trial
     from recrawl.living.quirks import Quirks
@@ -137,22 +144,13 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
         def crawl(what: str, place: Workspace) -> tuple[TrialResult, Valued | Uniform]:
             task = bar.add_task(f"{what:<24}", total=days, requests=0)
             said = place.configuration.settings
-            policy = policy_of(said.schedule)
-            settings = TrialSettings(
-                budget=said.schedule.budget / DAY,
-                user_agent=said.fetch.agent(),
-                limits=limits_of(said.fetch),
-                politeness=politeness_of(said.politeness),
-                archive=warc_info_of(said.archive, said.fetch),
-                roll_size=said.archive.roll_size,
-                quirks=Quirks.mild(),
-                seed=seed,
-            )
+            settings = TrialSettings(crawl_settings_of(said), quirks=Quirks.mild(), seed=seed)
 
             def show(share: float, requests: int) -> None:
                 bar.update(task, completed=share * days, requests=requests)
 
             with place.open_store() as store:
+                policy = policy_of(said.schedule, store.urls)
                 trial = run_trial(web, policy, store=store, folder=place.folder, settings=settings, progress=show)
                 return asyncio.run(trial), policy
 

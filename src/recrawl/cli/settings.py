@@ -169,6 +169,11 @@ class FetchSettings:
     connect_timeout: float = _setting(15.0, DURATION, "Longest wait for a connection.")
     idle_timeout: float = _setting(20.0, DURATION, "Longest silence in the middle of an answer.")
     timeout: float = _setting(120.0, DURATION, "Longest time for one whole answer.")
+    allow_networks: str = _setting(
+        "",
+        TEXT,
+        "Networks beside the public ones that may be connected to, as 10.0.0.0/8 or 127.0.0.1, with spaces between.",
+    )
     max_size: int = _setting(
         67_108_864, COUNT, "Bytes of body after which an answer is cut off and marked as truncated."
     )
@@ -226,6 +231,19 @@ class ScheduleSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CrawlSettings:
+    """What a continuous crawl takes in, and how much at once."""
+
+    scope: str = _setting(
+        "prefix",
+        one_of("page", "prefix", "host", "domain"),
+        "Which links are followed: none, those into the folders of the pages there are, into their hosts or domains.",
+    )
+    max_depth: int = _setting(20, COUNT, "Folders a URL may be deep; deeper ones are taken for a trap.")
+    concurrency: int = _setting(64, COUNT, "Requests at once, over all hosts.")
+
+
+@dataclass(frozen=True, slots=True)
 class ArchiveSettings:
     """Where the bytes go."""
 
@@ -241,6 +259,7 @@ class Settings:
     fetch: FetchSettings = FetchSettings()
     politeness: PolitenessSettings = PolitenessSettings()
     schedule: ScheduleSettings = ScheduleSettings()
+    crawl: CrawlSettings = CrawlSettings()
     archive: ArchiveSettings = ArchiveSettings()
 
 

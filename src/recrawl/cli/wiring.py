@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recrawl.cli.settings import ArchiveSettings, FetchSettings, PolitenessSettings, ScheduleSettings
+from recrawl.cli.settings import ArchiveSettings, FetchSettings, PolitenessSettings, ScheduleSettings, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from recrawl.crawl.live import CrawlSettings
     from recrawl.fetch.http import Limits
     from recrawl.formats.warc import WarcInfo
     from recrawl.model import IntArray
@@ -64,3 +65,22 @@ def warc_info_of(settings: ArchiveSettings, fetch: FetchSettings) -> WarcInfo:
     from recrawl.formats.warc import WarcInfo
 
     return WarcInfo(prefix=settings.prefix, software=fetch.user_agent, operator=fetch.contact)
+
+
+def crawl_settings_of(settings: Settings) -> CrawlSettings:
+    """How a continuous crawl goes about it."""
+    from recrawl.crawl.driver import Pace
+    from recrawl.crawl.live import CrawlSettings
+    from recrawl.fetch.reach import Reach
+    from recrawl.time import DAY
+
+    return CrawlSettings(
+        budget=settings.schedule.budget / DAY,
+        user_agent=settings.fetch.agent(),
+        limits=limits_of(settings.fetch),
+        politeness=politeness_of(settings.politeness),
+        archive=warc_info_of(settings.archive, settings.fetch),
+        roll_size=settings.archive.roll_size,
+        pace=Pace(concurrency=settings.crawl.concurrency),
+        reach=Reach.of(settings.fetch.allow_networks.split()),
+    )

@@ -69,6 +69,7 @@ class Driver:
         recorder: Recorder,
         pace: Pace,
         log: JsonLinesLog,
+        on_visits: Callable[[Sequence[Visited]], None] = lambda _visited: None,
     ) -> None:
         self._clock = clock
         self._store = store
@@ -79,6 +80,7 @@ class Driver:
         self._recorder = recorder
         self._pace = pace
         self._log = log
+        self._on_visits = on_visits
         self._hands = Hands(worker, store, pace.lease_size, pace.per_host, pace.lease_time, pace.poll)
         self._errands = Errands()
         self._told_until = -math.inf
@@ -86,8 +88,12 @@ class Driver:
         self._stopping = False
         self._waiting: asyncio.Future[set[asyncio.Task[Result]]] | None = None
 
-    async def run(self, until: float, progress: Callable[[float], None] = lambda _now: None) -> None:
+    async def run(
+        self, until: float, progress: Callable[[float], None] = lambda _now: None, *, until_idle: bool = False
+    ) -> None:
         """Come back to pages until ``until`` or ``stop``, then finish what runs and give the rest back.
+
+        With ``until_idle`` it also ends as soon as no page is due. ``progress`` is told the time now and then.
 
         Neither the remote side nor a page that breaks our own code ends a run. A cancellation does: what was
         settled is recorded, what was running is dropped, and every lease goes back.
@@ -103,6 +109,8 @@ class Driver:
                         self._running[asyncio.create_task(self._go(target))] = target
                     case Wait() if not self._running and now >= self._agenda.fit_at:
                         self._fit(now)
+                    case Wait() if until_idle and self._is_idle(now):
+                        break
                     case Wait(when):
                         self._settle(await self._wait(min(when, until)))
                         progress(self._clock.now())
@@ -123,6 +131,10 @@ class Driver:
             self._waiting.cancel()
 
     # -- deciding -----------------------------------------------------------------------------
+
+    def _is_idle(self, now: float) -> bool:
+        """Whether nothing is under way, in hand, or due in the store."""
+        return not (self._running or self._hands) and self._store.next_due() > now
 
     def _next(self, now: float) -> Fetch | Wait:
         overdue = bool(self._running) and now >= self._agenda.fit_at + _FIT_PATIENCE
@@ -229,6 +241,7 @@ class Driver:
     def _record(self, visited: Sequence[Visited], now: float) -> None:
         free_at = np.array([self._politeness.free_at(result.target.host) for result in visited])
         self._recorder.record(visited, now, free_at)
+        self._on_visits(visited)
         for result in visited:
             visit = result.visit
             details = {

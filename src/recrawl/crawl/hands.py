@@ -34,6 +34,10 @@ class Hands:
         self.renew_at = math.inf
         """When the leases must be renewed, seconds since the epoch; infinity without leases."""
 
+    def __len__(self) -> int:
+        """Pages in hand."""
+        return len(self._targets)
+
     @property
     def lease_at(self) -> float:
         """When it makes sense to ask for more, seconds since the epoch; infinity while the hands are full."""

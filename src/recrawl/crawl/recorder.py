@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from recrawl.crawl.archive import Archive
-from recrawl.crawl.scope import HostScope
+from recrawl.crawl.scope import Scope
 from recrawl.crawl.target import Visited
 from recrawl.detect import Known
 from recrawl.model import ANSWERED, Capture, FloatArray, IntArray, Outcome, Validators, Visits
@@ -36,7 +36,7 @@ LAST_MODIFIED = "last-modified"
 class Recorder:
     """Between the visitor and the store."""
 
-    def __init__(self, worker: str, store: Store, agenda: Agenda, scope: HostScope, archive: Archive) -> None:
+    def __init__(self, worker: str, store: Store, agenda: Agenda, scope: Scope, archive: Archive) -> None:
         self._worker = worker
         self._store = store
         self._agenda = agenda

@@ -16,23 +16,14 @@ import numpy as np
 from recrawl.assess.changes import ChangeReport, assess_changes, noticed_at
 from recrawl.assess.freshness import Freshness, freshness
 from recrawl.assess.truth import Truth
-from recrawl.crawl.archive import WarcArchive
-from recrawl.crawl.driver import Driver, Pace
-from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.recorder import Recorder
+from recrawl.crawl.driver import Pace
+from recrawl.crawl.live import CrawlSettings, live_crawl
 from recrawl.crawl.scope import HostScope
-from recrawl.crawl.visitor import Visitor
-from recrawl.detect import decoded
-from recrawl.fetch.http import HttpFetcher, Limits
-from recrawl.fetch.robots import RobotsCache
-from recrawl.formats.warc import ROLL_SIZE, WarcInfo, WarcWriter
 from recrawl.living.quirks import Quirks
 from recrawl.living.requests import Requests
 from recrawl.living.web import LivingWeb
 from recrawl.model import FloatArray, IntArray, Visits
-from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.policy import Policy
-from recrawl.schedule.politeness import Politeness, PolitenessRules
 from recrawl.simulate.web import VirtualWeb
 from recrawl.store.base import Store
 from recrawl.time import VirtualClock
@@ -41,16 +32,9 @@ from recrawl.urls import surt
 
 @dataclass(frozen=True, slots=True)
 class TrialSettings:
-    """How much, how politely, and by whom."""
+    """How the crawler goes about it, and how the server behaves."""
 
-    budget: float
-    """Visits per second."""
-    user_agent: str
-    limits: Limits = field(default_factory=Limits)
-    politeness: PolitenessRules = field(default_factory=PolitenessRules)
-    archive: WarcInfo = field(default_factory=WarcInfo)
-    roll_size: int = ROLL_SIZE
-    """Bytes after which an archive file is closed and a new one begun."""
+    crawl: CrawlSettings
     quirks: Quirks = field(default_factory=Quirks.none)
     seed: int = 0
     """Of the server's prose and quirks."""
@@ -97,29 +81,14 @@ async def run_trial(  # noqa: PLR0913 - what takes part, and who wants to know
     virtual time that has passed and the number of requests so far.
     """
     clock = VirtualClock(web.start)
-    agenda = Agenda(policy, budget=settings.budget)
-    politeness = Politeness(settings.politeness)
     span = web.end - web.start
-    with (
-        LivingWeb(web, clock, quirks=settings.quirks, seed=settings.seed) as living,
-        WarcWriter(folder / "warc", clock, settings.archive, roll_size=settings.roll_size) as writer,
-        (folder / "recrawl.log").open("a", encoding="utf-8") as stream,
-    ):
-        pins = dict.fromkeys(living.hosts(), living.ip)
-        async with HttpFetcher(clock, settings.user_agent, resolve=pins, limits=settings.limits) as fetcher:
-            archive = WarcArchive(writer, store)
-            robots = RobotsCache(fetcher, clock, settings.user_agent, body_of=decoded, on_capture=archive.keep_aside)
-            driver = Driver(
-                "trial",
-                clock=clock,
-                store=store,
-                agenda=agenda,
-                politeness=politeness,
-                visitor=Visitor(fetcher, robots, clock),
-                recorder=Recorder("trial", store, agenda, HostScope(frozenset(living.hosts())), archive),
-                pace=Pace(poll=math.inf),
-                log=JsonLinesLog(stream, clock),
-            )
+    with LivingWeb(web, clock, quirks=settings.quirks, seed=settings.seed) as living:
+        hosts = living.hosts()
+        crawl = replace(settings.crawl, pace=Pace(poll=math.inf), reach=None, pins=dict.fromkeys(hosts, living.ip))
+        scope = HostScope(frozenset(hosts))
+        async with live_crawl(
+            "trial", policy, clock=clock, store=store, folder=folder, scope=scope, settings=crawl
+        ) as driver:
             store.discover(living.seeds(), clock.now())
             await driver.run(web.end, lambda now: progress((now - web.start) / span, living.answered))
         return _compare(web, living, store)

@@ -1,0 +1,70 @@
+"""The other log of a crawl: a line for every attempt, as Heritrix writes it (conventions L1 to L4).
+
+Many tools of archives read it, recrawl's own import among them.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TextIO
+
+from recrawl.crawl.target import Visited
+from recrawl.detect import unchunked
+from recrawl.detect.digest import digest
+from recrawl.model import Outcome, Verdict
+
+NAME = "crawl.log"
+"""Its name in a workspace."""
+_CUT = {"length": "lenTrunc", "time": "timeTrunc"}
+
+
+class HeritrixLog:
+    """Appends lines to a text stream, flushed batch by batch."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, visited: Sequence[Visited]) -> None:
+        """One line a visit."""
+        self._stream.writelines(log_line(one) + "\n" for one in visited)
+        self._stream.flush()
+
+
+def log_line(visited: Visited) -> str:
+    """The twelve fields of an attempt, a dash where there is nothing to say.
+
+    Hop path and via are not kept for pages that are visited again and again; the seed of one is the page itself.
+    """
+    visit, capture = visited.visit, visited.capture
+    began = datetime.fromtimestamp(visit.time, UTC)
+    ended = datetime.fromtimestamp(visit.time + visit.cost, UTC)
+    payload = unchunked(capture) if capture is not None else b""
+    return " ".join(
+        (
+            ended.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            f"{visit.status:>5}",
+            f"{visit.size if capture is not None else '-':>10}",
+            visited.target.url.replace(" ", "%20"),
+            "-",
+            "-",
+            visited.judgement.mime or "-",
+            "#000",
+            f"{began:%Y%m%d%H%M%S}{began.microsecond // 1000:03}+{round(visit.cost * 1000)}",
+            f"sha1:{base64.b32encode(digest(payload)).decode()}" if payload else "-",
+            "-",
+            ",".join(_annotations(visited)) or "-",
+        )
+    )
+
+
+def _annotations(visited: Visited) -> list[str]:
+    notes = []
+    if visited.visit.outcome == Outcome.NOT_MODIFIED:
+        notes.append("duplicate:server-not-modified")
+    elif visited.visit.verdict == Verdict.UNCHANGED and not visited.visit.kinds:
+        notes.append("duplicate:digest")
+    if visited.capture is not None and visited.capture.truncated in _CUT:
+        notes.append(_CUT[visited.capture.truncated])
+    return notes

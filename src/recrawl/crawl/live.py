@@ -1,0 +1,88 @@
+"""The parts of a continuous crawl, put together: the same for the demo's virtual weeks and for the real web."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from recrawl.crawl.archive import WarcArchive
+from recrawl.crawl.driver import Driver, Pace
+from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.recorder import Recorder
+from recrawl.crawl.scope import Scope
+from recrawl.crawl.target import Visited
+from recrawl.crawl.visitor import Visitor
+from recrawl.detect import decoded
+from recrawl.fetch.http import HttpFetcher, Limits
+from recrawl.fetch.reach import Reach
+from recrawl.fetch.robots import RobotsCache
+from recrawl.formats.warc import ROLL_SIZE, WarcInfo, WarcWriter
+from recrawl.schedule.agenda import Agenda
+from recrawl.schedule.policy import Policy
+from recrawl.schedule.politeness import Politeness, PolitenessRules
+from recrawl.store.base import Store
+from recrawl.time import Clock
+
+LOG = "recrawl.log"
+"""Name of the log in a workspace."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSettings:
+    """How much, how politely, and by whom."""
+
+    budget: float
+    """Visits per second."""
+    user_agent: str
+    limits: Limits = field(default_factory=Limits)
+    politeness: PolitenessRules = field(default_factory=PolitenessRules)
+    archive: WarcInfo = field(default_factory=WarcInfo)
+    roll_size: int = ROLL_SIZE
+    """Bytes after which an archive file is closed and a new one begun."""
+    pace: Pace = field(default_factory=Pace)
+    reach: Reach | None = None
+    """Addresses that may be connected to; without it all may."""
+    pins: Mapping[str, str] = field(default_factory=dict)
+    """``host:port`` to IP address, instead of asking DNS."""
+
+
+@asynccontextmanager
+async def live_crawl(  # noqa: PLR0913 - what takes part
+    worker: str,
+    policy: Policy,
+    *,
+    clock: Clock,
+    store: Store,
+    folder: Path,
+    scope: Scope,
+    settings: CrawlSettings,
+    on_visits: Callable[[Sequence[Visited]], None] = lambda _visited: None,
+) -> AsyncIterator[Driver]:
+    """A driver that is ready to run; ``folder`` takes the archive files (``warc/``) and the log.
+
+    ``on_visits`` is told of visits once they are acknowledged. Everything is closed in the end, also after an error.
+    """
+    agenda = Agenda(policy, budget=settings.budget)
+    with (
+        WarcWriter(folder / "warc", clock, settings.archive, roll_size=settings.roll_size) as writer,
+        (folder / LOG).open("a", encoding="utf-8") as stream,
+    ):
+        async with HttpFetcher(
+            clock, settings.user_agent, resolve=settings.pins, limits=settings.limits, reach=settings.reach
+        ) as fetcher:
+            archive = WarcArchive(writer, store)
+            robots = RobotsCache(fetcher, clock, settings.user_agent, body_of=decoded, on_capture=archive.keep_aside)
+            yield Driver(
+                worker,
+                clock=clock,
+                store=store,
+                agenda=agenda,
+                politeness=Politeness(settings.politeness),
+                visitor=Visitor(fetcher, robots, clock),
+                recorder=Recorder(worker, store, agenda, scope, archive),
+                pace=settings.pace,
+                log=JsonLinesLog(stream, clock),
+                on_visits=on_visits,
+            )

@@ -1,0 +1,156 @@
+"""``recrawl run`` against a server on loopback, as people run it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+
+from recrawl.formats.crawl_log import parse_line
+
+PAGES = {
+    "/site/": '<a href="a.html">a</a> <a href="b.html">b</a> <a href="/elsewhere">out</a> <a href="x/x/x/x/">trap</a>',
+    "/site/a.html": '<p>One. <a href="/site/">home</a>',
+    "/site/b.html": "<p>Two.",
+    "/elsewhere": "<p>Not in the folder.",
+}
+HURRY = ("--set", "politeness.min_delay=0", "--set", "politeness.factor=0", "--set", "fetch.contact=me@example.org")
+HOME = ("--set", "fetch.allow_networks=127.0.0.1")
+
+
+class Site(BaseHTTPRequestHandler):
+    """A few pages that never change, and a count of who was asked for what."""
+
+    asked: Counter
+    delay = 0.0
+
+    def do_GET(self):
+        self.asked[self.path] += 1
+        time.sleep(self.delay)
+        body = PAGES.get(self.path, "").encode()
+        self.send_response(200 if body else 404)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_arguments):
+        """Say nothing."""
+
+
+@pytest.fixture
+def site():
+    class Counting(Site):
+        asked: ClassVar[Counter] = Counter()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Counting) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        server.home = f"http://127.0.0.1:{server.server_port}/site/"
+        server.handler = Counting
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def workspace(site, run, tmp_path):
+    assert run("init", "w").returncode == 0
+    assert run("add", site.home, "-w", "w").returncode == 0
+    return tmp_path / "w"
+
+
+def test_once_visits_all_that_is_due_and_what_it_finds_in_the_folder(run, site, workspace):
+    result = run("run", "--once", "--for", "60s", "-w", "w", *HURRY, *HOME)
+    assert result.returncode == 0, result.stderr
+    assert "3 visits: 0 found a change, 0 failed." in result.stdout
+    assert site.handler.asked == {"/robots.txt": 1, "/site/": 1, "/site/a.html": 1, "/site/b.html": 1}
+    lines = (workspace / "crawl.log").read_text().splitlines()
+    assert sorted(parse_line(line).url.rpartition("/")[2] for line in lines) == ["", "a.html", "b.html"]
+    assert {parse_line(line).status for line in lines} == {200}
+    kept = []
+    for file in (workspace / "warc").glob("*.warc.gz"):
+        with file.open("rb") as stream:
+            kept += [
+                record.rec_headers["WARC-Target-URI"]
+                for record in ArchiveIterator(stream)
+                if record.rec_type == "response"
+            ]
+    assert {re.sub(".*/", "", url) for url in kept} == {"", "a.html", "b.html", "robots.txt"}
+
+
+def test_a_second_run_goes_on_where_the_first_stopped(run, site, workspace):
+    for _ in range(2):
+        assert run("run", "--once", "--for", "60s", "-w", "w", *HURRY, *HOME).returncode == 0
+    assert max(site.handler.asked.values()) == 1 + (site.handler.asked["/robots.txt"] == 2)
+    assert site.handler.asked["/site/a.html"] == 1
+    assert workspace.exists()
+
+
+@pytest.mark.parametrize(
+    ("scope", "asked"), [("page", {"/site/"}), ("host", {*PAGES, "/site/x/x/x/x/"} - {"/site/x/x/x/x/"})]
+)
+def test_the_scope_says_which_links_are_followed(run, site, workspace, scope, asked):
+    run("run", "--once", "--for", "60s", "-w", "w", *HURRY, *HOME, "--set", f"crawl.scope={scope}")
+    assert set(site.handler.asked) - {"/robots.txt"} == asked
+    assert workspace.exists()
+
+
+def test_this_machine_is_out_of_reach_unless_allowed(run, site, workspace):
+    result = run("run", "--once", "--for", "2s", "-w", "w", *HURRY)
+    assert result.returncode == 0, result.stderr
+    assert not site.handler.asked
+    events = [json.loads(line) for line in (workspace / "recrawl.log").read_text().splitlines()]
+    assert any("not public" in json.dumps(event) for event in events)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--until", "2001-01-01"), "already over"),
+        (("--for", "soon"), "soon"),
+        (("--set", "fetch.contact="), "fetch.contact is empty"),
+        (("--set", "fetch.allow_networks=home"), "no network"),
+    ],
+)
+def test_what_makes_no_sense_is_said_before_anything_is_asked(run, site, workspace, options, words):
+    contact = () if "--set" in options else HURRY
+    result = run("run", "--once", "-w", "w", *contact, *(HURRY if "home" in options[1] else ()), *options)
+    assert result.returncode != 0
+    assert words in result.stderr
+    assert not site.handler.asked
+    assert workspace.exists()
+
+
+def test_a_workspace_without_pages_says_what_to_do(run):
+    run("init", "empty")
+    result = run("run", "--once", "-w", "empty", *HURRY)
+    assert "recrawl add" in result.stderr
+    assert result.returncode != 0
+
+
+@pytest.mark.parametrize(("signals", "code"), [(1, 11), (2, 13)])
+def test_a_first_interrupt_finishes_and_a_second_one_drops(run, site, workspace, signals, code):
+    site.handler.delay = 1.5
+    command = [sys.executable, "-m", "recrawl", "run", "-w", str(workspace), *HURRY, *HOME]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RECRAWL_")}  # noqa: TID251 - a child's
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        while not site.handler.asked["/site/"] and process.poll() is None:
+            time.sleep(0.02)
+        for _ in range(signals):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == code, said
+    assert "once more to stop at once" in said
+    visits = json.loads(run("list", "visits", "-w", "w", "--json").stdout)
+    assert len(visits) == (1 if signals == 1 else 0)

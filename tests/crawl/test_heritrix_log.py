@@ -1,0 +1,64 @@
+"""What we write as crawl.log, our own reader of Heritrix's reads back."""
+
+from dataclasses import replace
+
+import pytest
+
+from recrawl.crawl.heritrix_log import log_line
+from recrawl.crawl.target import Target, Visited
+from recrawl.detect import Known, judge
+from recrawl.formats.captures import RecordKind
+from recrawl.formats.crawl_log import parse_line
+from recrawl.model import Capture, Visit
+
+URL = "http://a.org/a page"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
+ANSWER = Capture(URL, 1_700_000_000.25, 200, HEAD, b"5\r\nhello\r\n0\r\n\r\n", duration=0.5)
+
+
+def visited(capture: Capture, known: Known | None = None) -> Visited:
+    judgement = judge(capture, known)
+    visit = Visit(
+        1,
+        capture.time,
+        judgement.outcome,
+        judgement.verdict,
+        judgement.kinds,
+        capture.status,
+        len(capture.raw_body),
+        capture.duration,
+    )
+    return Visited(Target(1, 1, capture.url, 0.0, known), visit, judgement, capture)
+
+
+def known() -> Known:
+    first = judge(ANSWER, None)
+    return Known(replace(first.validators, mime=first.mime), mime=first.mime)
+
+
+def test_every_field_is_read_back():
+    line = parse_line(log_line(visited(ANSWER)))
+    assert (line.url, line.status, line.size) == ("http://a.org/a%20page", 200, len(ANSWER.raw_body))
+    assert (line.timestamp, line.duration, line.mime) == ("20231114221320250", 0.5, "text/html")
+    assert line.digest == "sha1:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N", "of the body without its chunks (conventions W5)"
+    assert line.kind is RecordKind.RESPONSE
+
+
+@pytest.mark.parametrize(
+    ("capture", "kind"),
+    [
+        (
+            replace(ANSWER, status=304, raw_head=b"HTTP/1.1 304 No\r\n\r\n", raw_body=b""),
+            RecordKind.REVISIT_NOT_MODIFIED,
+        ),
+        (ANSWER, RecordKind.REVISIT_IDENTICAL),
+        (replace(ANSWER, raw_body=b"3\r\nnew\r\n0\r\n\r\n"), RecordKind.RESPONSE),
+        (Capture(URL, 0.0, 0, error="refused"), RecordKind.FAILED),
+    ],
+)
+def test_what_repeats_what_was_known_says_so(capture, kind):
+    assert parse_line(log_line(visited(capture, known()))).kind is kind
+
+
+def test_a_cut_is_noted():
+    assert parse_line(log_line(visited(replace(ANSWER, truncated="length")))).annotations == ("lenTrunc",)
