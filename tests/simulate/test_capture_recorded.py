@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from recrawl.simulate.capture_recorded import RecordedSite, nearest_above
-from recrawl.simulate.capture_recorded_rates import claimed_categories, hinted_rates, learned_rates, past_rates
+from recrawl.simulate.capture_recorded_rates import (
+    claimed_categories,
+    hinted_rates,
+    learned_belief,
+    past_rates,
+    steady_rates,
+)
 from recrawl.simulate.capture_recorded_trial import SOURCES, realistic, slowed_down
 from recrawl.simulate.collection import Events, collect
 from recrawl.simulate.web import Links
@@ -53,10 +59,13 @@ def test_a_page_is_below_the_nearest_page_whose_path_it_continues():
 
 def test_rates_are_learned_from_the_past_only(site):
     pages = site.pages_at(site.middle)
-    learned = learned_rates(site, pages, site.middle, np.random.default_rng(1))
-    assert learned.argmax() == NEWS
+    belief = learned_belief(site, pages, site.middle, np.random.default_rng(1))
+    learned, steady = belief.mean(), steady_rates(belief, 50 * DAY)
+    assert learned.argmax() == steady.argmax() == NEWS
     assert learned[OLD] < learned[HOME] < learned[NEWS]
-    assert (learned > 0).all()
+    assert (steady > 0).all()
+    assert (steady < learned).all()
+    assert np.exp(-steady * 50 * DAY) == pytest.approx(belief.survival(np.full(4, 50 * DAY)), rel=1e-6)
     assert (past_rates(site, pages, site.middle) * 100 * DAY).round(9).tolist() == [2.0, 25.0, 0.0, 0.0]
 
 

@@ -7,17 +7,17 @@ import numpy as np
 from recrawl.estimate import sitemap
 from recrawl.estimate.estimator import Evidence
 from recrawl.estimate.posterior import Posterior
-from recrawl.model import FloatArray, Histories, IntArray
+from recrawl.model import FloatArray, GridBelief, Histories, IntArray
 from recrawl.predict.clusters import UrlClusters
 from recrawl.simulate.capture_recorded import RecordedSite
 from recrawl.simulate.sampling import Regular, Truth, sample
 from recrawl.time import WEEK
 
 
-def learned_rates(
+def learned_belief(
     site: RecordedSite, page: IntArray, now: float, rng: np.random.Generator, *, interval: float = WEEK
-) -> FloatArray:
-    """Mean rates, per second, that visits every ``interval`` seconds before ``now`` taught of these pages.
+) -> GridBelief:
+    """What visits every ``interval`` seconds before ``now`` taught of these pages.
 
     The grid posterior with a prior for each directory. Pages too young to have been visited twice get that of their
     directory. O(visits · rates of the grid).
@@ -26,7 +26,16 @@ def learned_rates(
     seen = Truth(whole.born, whole.died, whole.changes, whole.start, now).take(page)
     histories = Histories.from_visits(sample(seen, Regular(interval), rng)).align(np.arange(len(page)))
     clusters = UrlClusters().add([site.collection.urls[one] for one in page.tolist()])
-    return Posterior()(Evidence(histories, (clusters,))).mean()
+    return Posterior()(Evidence(histories, (clusters,)))
+
+
+def steady_rates(belief: GridBelief, horizon: float) -> FloatArray:
+    """The rates by which pages stay unchanged for ``horizon`` seconds with the believed chance: −ln E[e^{−λT}]/T.
+
+    Expected coherence is a matter of such chances, as expected blur is one of mean rates. Never above the mean.
+    """
+    stays = belief.survival(np.full(len(belief), horizon))
+    return np.asarray(-np.log(np.maximum(stays, np.finfo(np.float64).tiny)) / horizon)
 
 
 def past_rates(site: RecordedSite, page: IntArray, now: float) -> FloatArray:

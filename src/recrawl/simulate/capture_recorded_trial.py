@@ -12,10 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from recrawl.capture import Terms
+from recrawl.capture import REVISITING, Terms
 from recrawl.model import FloatArray, IntArray
 from recrawl.simulate.capture_recorded import RecordedSite
-from recrawl.simulate.capture_recorded_rates import hinted_rates, learned_rates, past_rates
+from recrawl.simulate.capture_recorded_rates import hinted_rates, learned_belief, past_rates, steady_rates
 from recrawl.simulate.capture_run import Quality, capture_named, slots
 
 Source = Literal["oracle", "learned", "sitemap", "sitemap-corrected"]
@@ -40,6 +40,37 @@ class RecordedTrial:
     incoherence: float
 
 
+@dataclass(frozen=True, slots=True)
+class BelievedRates:
+    """What a strategy is told, per second; ``None`` for the true rates."""
+
+    once: FloatArray | None
+    """For single visits: mean rates, since blur is linear in the rate."""
+    twice: FloatArray | None
+    """For visit and revisit: rates that give the believed chance to stay unchanged."""
+
+    def of(self, strategy: str) -> FloatArray | None:
+        """The rates for the strategy of that name."""
+        return self.twice if strategy in REVISITING else self.once
+
+
+def believed(  # noqa: PLR0913 - whose rates, when, by whom, and for what
+    site: RecordedSite, page: IntArray, now: float, source: Source, *, horizon: float, seed: int
+) -> BelievedRates:
+    """Rates of the pages by what could be known at ``now``; ``horizon`` is how long a page typically has to stay."""
+    match source:
+        case "oracle":
+            return BelievedRates(None, None)
+        case "learned":
+            belief = learned_belief(site, page, now, np.random.default_rng(seed))
+            return BelievedRates(belief.mean(), steady_rates(belief, horizon))
+        case "sitemap":
+            hinted = hinted_rates(past_rates(site, page, now), "literal")
+        case "sitemap-corrected":
+            hinted = hinted_rates(past_rates(site, page, now), "corrected")
+    return BelievedRates(hinted, hinted)
+
+
 def slowed_down(site: RecordedSite, source: Source, strategies: Iterable[str], *, seed: int) -> list[RecordedTrial]:
     """One capture that takes the whole second half of the record (SHARC 4.5.3): delay = span/(slots − 1)."""
     start, end = site.middle, site.collection.end
@@ -47,11 +78,11 @@ def slowed_down(site: RecordedSite, source: Source, strategies: Iterable[str], *
     if not len(page):
         return []
     whole = site.site_at(page, start, end)
-    rates = believed(site, page, start, source, seed=seed)
+    rates = believed(site, page, start, source, horizon=(end - start) / 2.0, seed=seed)
     trials = []
     for name in strategies:
         terms = Terms(delay=(end - start) / max(slots(name, len(page)) - 1, 1), expected=len(page))
-        quality = capture_named(whole, name, terms, start=start, believed=rates).quality()
+        quality = capture_named(whole, name, terms, start=start, believed=rates.of(name)).quality()
         trials.append(_mean(site.name, source, name, float("nan"), [quality]))
     return trials
 
@@ -63,26 +94,13 @@ def realistic(  # noqa: PLR0913 - the parts of a trial
     found: dict[str, list[Quality]] = {name: [] for name in strategies}
     for start, page in _moments(site, delay, instants):
         span = 2 * len(page) * delay
-        rate = _true_rates(site, page)
-        there = replace(site.site_at(page, start, start + span), rate=rate)
-        rates = believed(site, page, start, source, seed=seed) if source != "oracle" else rate
+        there = replace(site.site_at(page, start, start + span), rate=_true_rates(site, page))
+        rates = believed(site, page, start, source, horizon=span / 2.0, seed=seed)
+        terms = Terms(delay=delay, expected=len(page))
         for name in strategies:
-            terms = Terms(delay=delay, expected=len(page))
-            found[name].append(capture_named(there, name, terms, start=start, believed=rates).quality())
+            taken = capture_named(there, name, terms, start=start, believed=rates.of(name))
+            found[name].append(taken.quality())
     return [_mean(site.name, source, name, delay, taken) for name, taken in found.items() if taken]
-
-
-def believed(site: RecordedSite, page: IntArray, now: float, source: Source, *, seed: int) -> FloatArray | None:
-    """Rates of the pages, per second, by what could be known at ``now``; ``None`` for the true ones."""
-    match source:
-        case "oracle":
-            return None
-        case "learned":
-            return learned_rates(site, page, now, np.random.default_rng(seed))
-        case "sitemap":
-            return hinted_rates(past_rates(site, page, now), "literal")
-        case "sitemap-corrected":
-            return hinted_rates(past_rates(site, page, now), "corrected")
 
 
 def _moments(site: RecordedSite, delay: float, instants: int) -> Iterator[tuple[float, IntArray]]:
