@@ -53,7 +53,16 @@ def rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, object]]:
 
 def print_json(value: Sequence[Mapping[str, object]] | Mapping[str, object]) -> None:
     """Print strict JSON: a number that is not finite becomes null."""
-    typer.echo(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
+    typer.echo(json_text(value))
+
+
+def json_text(value: Sequence[Mapping[str, object]] | Mapping[str, object]) -> str:
+    r"""The same as a text.
+
+    >>> json_text({"a": float("nan")})
+    '{\n  "a": null\n}'
+    """
+    return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _finite(value: object) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from recrawl.assess.statement import LIKELY, Statement
 from recrawl.assess.statement_json import Names
 from recrawl.model import IntArray
+from recrawl.show.archive_quality import counted
 from recrawl.time import format_duration, to_iso
 
 
@@ -15,7 +16,7 @@ def statement_words(said: Statement, names: Names, most: int = 5) -> list[str]:
     """
     if not said.pages:
         return ["There are no pages to speak of."]
-    lines = [f"{said.pages:,} pages, {to_iso(said.start)} to {to_iso(said.end)} ({_span(said)})."]
+    lines = [f"{counted(said.pages, 'page')}, {to_iso(said.start)} to {to_iso(said.end)} ({_span(said)})."]
     lines += _blur_words(said)
     lines += _coherence_words(said)
     for pages, what in ((said.changed, "Changed"), (said.missing, "Missing"), (said.apart(), "Valid at other times")):
@@ -49,8 +50,8 @@ def _coherence_words(said: Statement) -> list[str]:
     if not judged:
         return ["Coherence: not known, as no page was seen twice."]
     line = (
-        f"Coherence: {len(said.coherent):,} pages unchanged from visit to revisit, {len(said.changed):,} changed, "
-        f"{len(said.missing):,} missing, {len(said.unknown):,} not seen twice"
+        f"Coherence: {counted(len(said.coherent), 'page')} unchanged from visit to revisit, "
+        f"{len(said.changed):,} changed, {len(said.missing):,} missing, {len(said.unknown):,} not seen twice"
     )
     if said.expected_of:
         line += f"; {said.expected_coherence:.1f} of {said.expected_of:,} expected, {said.coherent_of_them:,} found"

@@ -1,0 +1,150 @@
+"""``recrawl assess``: how good an archive is, whoever made it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recrawl.assess.shown import Rule
+from recrawl.cli.assess_answer import ESTIMATOR, Asked
+from recrawl.cli.configuration import parse_assignments
+from recrawl.cli.options import HERE, JsonOption, LimitOption, SetOption, WorkspaceOption
+from recrawl.cli.workspace import open_workspace
+from recrawl.estimate.estimators import ESTIMATORS
+from recrawl.time import parse_duration
+
+if TYPE_CHECKING:
+    from recrawl.cli.assess_output import Wanted
+    from recrawl.cli.assess_sources import Archive
+    from recrawl.store.base import Store
+
+EXAMPLES = """
+recrawl assess crawls/*.warc.gz                 what these files are worth, whoever made them
+recrawl assess -w my-archive                    the same for a workspace
+recrawl assess index.cdxj --at 2024-03-01       what would be shown for that day, and how far it is apart
+recrawl assess site.wacz --match /news/         only pages with this in their URL
+recrawl assess crawls/ --output quality/        everything as JSON, Markdown and CSV
+recrawl assess crawls/ --graphml changes.graphml  the site as a tree, unchanged parts folded
+"""
+
+
+def assess(  # noqa: PLR0913 - one argument an option
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE...]", help="Archive files or folders; the workspace without.", show_default=False
+        ),
+    ] = None,
+    *,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="What is shown for this time; by default for the last capture.")
+    ] = None,
+    rule: Annotated[Rule, typer.Option(help="Which copy is shown: the nearest, or the latest before.")] = Rule.NEAREST,
+    match: Annotated[
+        str | None,
+        typer.Option(metavar="PATTERN", help="Only URLs with this text in them, or like this with * and ?."),
+    ] = None,
+    pause: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="A crawl is over when its site is left alone for so long; else guessed."),
+    ] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION", help="Time between downloads, for proposed sub-sites; else as in the archive."
+        ),
+    ] = None,
+    estimator: Annotated[
+        str, typer.Option(metavar="NAME", help=f"How rates of change are estimated: {', '.join(ESTIMATORS)}.")
+    ] = ESTIMATOR,
+    merge_within: Annotated[
+        str, typer.Option(help="In files, several downloads of a page within this time are one.")
+    ] = "60s",
+    digests_only: Annotated[
+        bool, typer.Option("--digests-only", help="Do not read archived bytes: judge changes by digests alone.")
+    ] = False,
+    limit: LimitOption = 10,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Write JSON, Markdown and CSV into a folder."),
+    ] = None,
+    graphml: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the tree of pages, unchanged parts folded, as GraphML.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture too: .png, .svg or .pdf.")] = None,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Say how sharp and how coherent an archive is, whoever made it.
+
+    Reads every format that recrawl import reads, into a store that is thrown away, or looks at the workspace if no file
+    is named. Blur is the expected number of changes between a moment somebody asks for and the copy that is shown.
+    A capture is coherent if the page was unchanged when it was captured the next time: then it is proved for all the
+    time between. Crawls are found by their pauses, and each page's next capture is taken as its revisit.
+
+    For one moment (--at) it says how far apart in time the pages are that would be shown, how many are provably as
+    they were then, and whether there was an instant at which all of them were valid together; if not, which pages break
+    it. Pages and sections that blur the archive most come first. Parts of a site that change together, and not like the
+    rest, are proposed as captures of their own.
+
+    A file that is broken is named, and the rest goes on.
+    """
+    from recrawl.cli.assess_output import Wanted
+    from recrawl.cli.assess_sources import check_files
+    from recrawl.cli.rates_question import moment
+
+    asked = Asked(
+        None if at is None else moment(at, 0.0),
+        rule,
+        match,
+        None if pause is None else parse_duration(pause),
+        None if delay is None else parse_duration(delay),
+        estimator,
+    )
+    wanted = Wanted(limit, output, graphml, plot, as_json=json_output)
+    wanted.check()
+    if files:
+        _assess_files(check_files(files), parse_duration(merge_within), asked, wanted, digests_only=digests_only)
+        return
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    with place.open_store() as store:
+        _assess(store, asked, wanted, None)
+
+
+def _assess_files(paths: list[Path], merge_within: float, asked: Asked, wanted: Wanted, *, digests_only: bool) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from recrawl.cli.assess_sources import read_archive
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    listed = None if wanted.output is None else wanted.output / "errors.jsonl"
+    with (
+        Progress(*columns, console=Console(stderr=True), transient=True) as bar,
+        read_archive(paths, merge_within, bar, digests_only=digests_only, list_errors=listed) as archive,
+    ):
+        bar.stop()
+        _assess(archive.store, asked, wanted, archive)
+
+
+def _assess(store: Store, asked: Asked, wanted: Wanted, archive: Archive | None) -> None:
+    from recrawl.cli.assess_answer import answer
+    from recrawl.cli.assess_output import print_answer, tell_problems, write_answer
+
+    if archive is not None:
+        tell_problems(archive)
+    found = answer(store, asked)
+    written = write_answer(store, found, archive, wanted)
+    print_answer(found, archive, wanted)
+    if not wanted.as_json:
+        for file in written:
+            typer.echo(f"Wrote {file}.")

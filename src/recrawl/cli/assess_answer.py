@@ -1,0 +1,147 @@
+"""What ``recrawl assess`` finds out about an archive, from its store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from recrawl.assess.archive_quality import ArchiveQuality, archive_quality, usual_delay
+from recrawl.assess.joint_validity import JointValidity
+from recrawl.assess.looks import Looks
+from recrawl.assess.rounds import NO_REVISIT
+from recrawl.assess.shown import Rule, Shown, shown
+from recrawl.assess.shown_chance import chance_unchanged
+from recrawl.assess.statement import Found
+from recrawl.assess.subsites import SubSites, change_together, propose
+from recrawl.cli.knowledge import learn, section_labels
+from recrawl.cli.rates_question import estimator_named
+from recrawl.errors import InputError
+from recrawl.model import Belief, FloatArray, IntArray
+from recrawl.store.base import Store
+
+ESTIMATOR = "gamma"
+"""Blur counts changes, and counts have no bound. A page that changed at every look may change at any rate above that of
+the looks; a Gamma stays near it, where a learned grid may believe in its fastest rate."""
+FEWEST_PAGES = 20
+"""A site with fewer pages is not worth cutting up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of an archive."""
+
+    at: float | None = None
+    """For which moment it is looked at; the last capture if nobody says."""
+    rule: Rule = Rule.NEAREST
+    match: str | None = None
+    """Part of a URL, or a pattern with ``*`` and ``?`` for a whole one."""
+    pause: float | None = None
+    delay: float | None = None
+    """Seconds between downloads of a capture to come; as in this archive if nobody says."""
+    estimator: str = ESTIMATOR
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The sub-sites of one site."""
+
+    site: int
+    sections: list[str]
+    found: SubSites
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """All that was found out. Columns are of pages, row by row."""
+
+    quality: ArchiveQuality
+    urls: list[str]
+    sites: list[str]
+    """Hosts, by the numbers of ``quality.site``."""
+    section: IntArray
+    sections: list[str]
+    shown: Shown
+    at: float
+    chance: FloatArray
+    """Probability that each page was then as it is shown; NaN where nobody knows how pages change."""
+    together: JointValidity
+    parts: list[Parts]
+
+    def names(self, pages: IntArray) -> list[str]:
+        """URLs of page ids."""
+        return [self.urls[row] for row in np.searchsorted(self.quality.looks.page, pages).tolist()]
+
+
+def answer(store: Store, asked: Asked) -> Answer:
+    """Look at everything the store knows, or at the pages asked about."""
+    looks = Looks.from_visits(store.visits())
+    urls = store.urls(looks.page)
+    if asked.match is not None:
+        pattern = asked.match if set(asked.match) & set("*?[") else f"*{asked.match}*"
+        kept = np.flatnonzero([fnmatchcase(url, pattern) for url in urls])
+        looks, urls = looks.take(kept), [urls[row] for row in kept.tolist()]
+    if not len(looks):
+        raise InputError(
+            "There is no capture to judge" + (f" of a page like {asked.match!r}." if asked.match else "."),
+            "Name files that hold captures: WARC, ARC, CDX, CDXJ, TimeMaps, WACZ and others that recrawl import reads.",
+        )
+    pages = store.pages(looks.page)
+    hosts, site = np.unique(pages.host, return_inverse=True)
+    belief = _belief(store, looks, asked.estimator)
+    rate = np.full(len(looks), np.nan) if belief is None else belief.mean()
+    quality = archive_quality(looks, rate, pages.importance, site, pause=asked.pause, rule=asked.rule)
+    at = quality.end if asked.at is None else asked.at
+    seen = shown(looks, rate, at, asked.rule)
+    chance = np.full(len(looks), np.nan) if belief is None else chance_unchanged(looks, seen, belief)
+    section, sections = section_labels(urls)
+    return Answer(
+        quality,
+        urls,
+        list(store.hosts(hosts).name),
+        section,
+        sections,
+        seen,
+        at,
+        chance,
+        seen.joint(quality.weight),
+        _parts(quality, section, sections, asked.delay),
+    )
+
+
+def _belief(store: Store, looks: Looks, estimator: str) -> Belief | None:
+    """What is believed of each page; nothing, if no page was ever seen twice: then nobody knows."""
+    known = learn(store, estimator=estimator_named(estimator))
+    if not len(known.histories.gaps):
+        return None
+    return known.belief.take(np.searchsorted(known.histories.page, looks.page))
+
+
+def _parts(quality: ArchiveQuality, section: IntArray, sections: list[str], delay: float | None) -> list[Parts]:
+    """Sub-sites of each site that is large enough and of which rates are known, at the pace of a capture to come."""
+    pace = usual_delay(quality) if delay is None else delay
+    if not np.isfinite(pace) or bool(np.isnan(quality.rate).all()):
+        return []
+    found = []
+    size = np.bincount(quality.site)
+    for site in np.flatnonzero(size >= FEWEST_PAGES).tolist():
+        inside = np.flatnonzero(quality.site == site)
+        numbers, label = np.unique(section[inside], return_inverse=True)
+        if len(numbers) == 1:
+            continue
+        row, period = _changes(quality, inside)
+        alike = change_together(label, len(numbers), row, period)
+        parts = propose(label, quality.rate[inside], pace, alike, weight=quality.weight[inside])
+        if len(parts):
+            found.append(Parts(site, [sections[number] for number in numbers.tolist()], parts))
+    return found
+
+
+def _changes(quality: ArchiveQuality, inside: IntArray) -> tuple[IntArray, IntArray]:
+    """Which of the pages inside changed from which crawl to their next capture."""
+    pairs = quality.pairs
+    place = np.full(len(quality.looks), NO_REVISIT)
+    place[inside] = np.arange(len(inside))
+    changed = (pairs.found == Found.CHANGED) & (place[pairs.row] >= 0)
+    return place[pairs.row[changed]], pairs.round[changed]

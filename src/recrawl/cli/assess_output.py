@@ -1,0 +1,244 @@
+"""What ``recrawl assess`` prints and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from recrawl.assess.archive_quality import usual_delay
+from recrawl.assess.statement import Found
+from recrawl.assess.statement_json import iso, statement_json
+from recrawl.cli.assess_answer import Answer
+from recrawl.cli.assess_sources import Archive
+from recrawl.cli.assess_tables import Columns, crawls, first_rows, pages, sections, subsites
+from recrawl.cli.import_errors import row_of
+from recrawl.cli.rates_output import write_columns
+from recrawl.cli.tables import json_text, print_json, print_table, rows_of
+from recrawl.errors import InputError
+from recrawl.formats.disk import complete_file, told
+from recrawl.show.archive_quality import archive_words, shown_words
+from recrawl.show.experiments import markdown_table
+from recrawl.show.quality import statement_words
+from recrawl.store.base import Store
+from recrawl.time import format_duration
+
+SCHEMA = "recrawl-archive-quality/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """In which forms the answer is wanted."""
+
+    limit: int
+    """Rows of a table that are printed."""
+    output: Path | None = None
+    graphml: Path | None = None
+    plot: Path | None = None
+    _: KW_ONLY
+    as_json: bool = False
+
+    def check(self) -> None:
+        """Refuse what cannot be written before any work is done."""
+        from recrawl.show.quality_picture import ENDINGS
+
+        if self.plot is not None and self.plot.suffix.lower() not in ENDINGS:
+            raise InputError(f"{self.plot} is no picture by its name.", f"End it in {', '.join(ENDINGS)}.")
+        if self.output is not None and self.output.exists() and not self.output.is_dir():
+            raise InputError(f"{self.output} is not a folder.", "Name a folder; it is made if it is not there.")
+
+
+def tell_problems(archive: Archive) -> None:
+    """Name what could not be read, and files of which nothing was taken."""
+    for error in archive.errors.first:
+        typer.echo(str(error), err=True)
+    if (rest := archive.errors.count - len(archive.errors.first)) > 0:
+        typer.echo(f"… and {rest:,} more.", err=True)
+    for one in archive.brought:
+        if not one.accepted:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in one.skipped.items())
+            typer.echo(f"{one.source}: no capture in it{f' ({reasons})' if reasons else ''}.", err=True)
+
+
+def print_answer(found: Answer, archive: Archive | None, wanted: Wanted) -> None:
+    """The statement in words, and the head of each table; or all of it as JSON."""
+    if wanted.as_json:
+        print_json(facts(found, archive, wanted.limit))
+        return
+    for line in words(found, archive):
+        typer.echo(line)
+    for title, columns in tables(found).items():
+        rows = len(next(iter(columns.values())))
+        if not rows or (title == _CRAWLS and rows == 1):
+            continue
+        shown = first_rows(columns, wanted.limit)
+        more = "" if rows <= wanted.limit else f", {wanted.limit} of {rows:,}"
+        typer.echo(f"\n{title}{more}:")
+        headings, lines = _readable(title, shown)
+        print_table(headings, lines, right=headings[_TEXTS[title] :])
+
+
+def words(found: Answer, archive: Archive | None) -> list[str]:
+    """The statement about the archive, about what it shows, and about its last crawl that was seen again."""
+    lines = archive_words(found.quality)
+    if archive is not None:
+        taken = sum(1 for one in archive.brought if one.accepted)
+        lines = [f"{taken:,} of {len(archive.brought):,} files hold captures.", *lines]
+    lines += ["", *shown_words(found.shown, found.chance, found.together, found.urls)]
+    crawl = last_judged(found)
+    if crawl is not None and len(found.quality.rounds) > 1:
+        lines += ["", f"The last crawl of {found.sites[found.quality.rounds.site[crawl]]} that was seen again:"]
+        lines += statement_words(found.quality.of_crawl(crawl), found.names)
+    return lines
+
+
+def last_judged(found: Answer) -> int | None:
+    """The last crawl, of the site with most pages, of which any page was seen again; ``None`` if there is none."""
+    pairs, site = found.quality.pairs, found.quality.site
+    judged = pairs.found != Found.UNKNOWN
+    if not bool(judged.any()):
+        return None
+    pages = np.bincount(site)
+    largest = pages[site[pairs.row[judged]]]
+    return int(pairs.round[judged][largest == largest.max()].max())
+
+
+def tables(found: Answer) -> dict[str, Columns]:
+    """All tables by their titles."""
+    return {_CRAWLS: crawls(found), _SECTIONS: sections(found), _PAGES: pages(found), _PARTS: subsites(found)}
+
+
+def facts(found: Answer, archive: Archive | None, most: int) -> dict[str, Any]:
+    """Everything for other programs; of every table at most so many rows."""
+    quality, seen = found.quality, found.shown
+    crawl = last_judged(found)
+    inside = found.together.inside
+    breaking = np.flatnonzero(seen.there() & ~inside)
+    return {
+        "schema": SCHEMA,
+        "files": [] if archive is None else [_file(one) for one in archive.brought],
+        "errors": [] if archive is None else [row_of(error) for error in archive.errors.first],
+        "errorsCount": 0 if archive is None else archive.errors.count,
+        "captures": len(quality.looks.time),
+        "pages": len(quality.looks),
+        "sites": found.sites,
+        "from": iso(quality.start),
+        "until": iso(quality.end),
+        "crawlsCount": len(quality.rounds),
+        "words": words(found, archive),
+        "shown": {
+            "at": iso(found.at),
+            "pages": int(seen.there().sum()),
+            "proved": int(seen.proved().sum()),
+            "expectedUnchanged": float(found.chance[seen.there()].sum()),
+            "secondsApart": float(np.ptp(seen.time[seen.there()])) if bool(seen.there().any()) else None,
+            "validTogether": {
+                "pages": int(inside.sum()),
+                "all": len(breaking) == 0 and bool(inside.any()),
+                "from": iso(found.together.start),
+                "until": iso(found.together.end),
+                "brokenBy": [found.urls[row] for row in breaking[:most].tolist()],
+            },
+        },
+        "lastCrawlSeenAgain": None if crawl is None else statement_json(quality.of_crawl(crawl), found.names, most),
+        "delay": usual_delay(quality),
+        "crawls": rows_of(first_rows(crawls(found), most)),
+        "sections": rows_of(first_rows(sections(found), most)),
+        "worstPages": rows_of(first_rows(pages(found), most)),
+        "subsites": rows_of(first_rows(subsites(found), most)),
+    }
+
+
+def write_answer(store: Store, found: Answer, archive: Archive | None, wanted: Wanted) -> list[Path]:
+    """Write what was asked for; return the files."""
+    written: list[Path] = []
+    if wanted.output is not None:
+        written += _write_folder(wanted.output, found, archive)
+    if wanted.graphml is not None:
+        from recrawl.cli.assess_tree import write_tree
+
+        write_tree(store, found, wanted.graphml)
+        written.append(wanted.graphml)
+    if wanted.plot is not None:
+        from recrawl.show.quality_picture import draw_quality
+
+        draw_quality(found.quality, sections(found), wanted.plot)
+        written.append(wanted.plot)
+    return written
+
+
+def _write_folder(folder: Path, found: Answer, archive: Archive | None) -> list[Path]:
+    with told(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    text, parts = [*words(found, archive), ""], tables(found)
+    for title, columns in parts.items():
+        headings, lines = _readable(title, first_rows(columns, _IN_MARKDOWN))
+        text += [f"## {title}", "", markdown_table(headings, lines), ""]
+    everything = len(found.urls) + len(found.quality.rounds)
+    documents = {
+        "quality.md": "\n".join(["# Quality of the archive", "", *text]),
+        "quality.json": json_text(facts(found, archive, everything)),
+    }
+    for name, document in documents.items():
+        with complete_file(folder / name) as stream:
+            stream.write(document.encode("utf-8", errors="backslashreplace"))
+    for title, columns in parts.items():
+        write_columns(folder / f"{_FILES[title]}.csv", columns)
+    return [folder / name for name in (*documents, *(f"{name}.csv" for name in _FILES.values()))]
+
+
+def _readable(title: str, columns: Columns) -> tuple[list[str], list[list[str]]]:
+    """The columns that people look at, as texts."""
+    names = _SHOWN[title]
+    cells = [[_cell(name, value) for value in columns[name]] for name in names]
+    return [_HEADINGS.get(name, name.replace("_", " ")) for name in names], [
+        list(row) for row in zip(*cells, strict=True)
+    ]
+
+
+def _cell(name: str, value: Any) -> str:  # noqa: ANN401 - a value of any column
+    if value is None or value != value:  # noqa: PLR0124 - NaN: nothing is known
+        return "–"
+    if name in {"expected_coherent", "coherent_alone", "gain", "usual_gain"}:
+        return f"{value:.1f}"
+    if name in {"distance", "seconds"}:
+        return format_duration(value)
+    if name in {"from", "until", "shown"}:
+        return str(value)[:16].replace("T", " ")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _file(one: Any) -> dict[str, object]:  # noqa: ANN401 - a Brought; importing its room here would cost time
+    return {"file": one.source, "format": one.format.value, "captures": one.accepted, "broken": one.broken}
+
+
+_IN_MARKDOWN = 50
+_CRAWLS, _SECTIONS, _PAGES, _PARTS = (
+    "Crawls, worst first",
+    "Sections, worst first",
+    "Pages, worst first",
+    "Sub-sites, best gain first",
+)
+_FILES = {_CRAWLS: "crawls", _SECTIONS: "sections", _PAGES: "pages", _PARTS: "subsites"}
+_TEXTS = {_CRAWLS: 3, _SECTIONS: 1, _PAGES: 1, _PARTS: 2}
+"""Columns of text that each table begins with."""
+_COUNTS = ("coherent", "changed", "missing", "unseen", "expected_coherent")
+_SHOWN: dict[str, Sequence[str]] = {
+    _CRAWLS: ("site", "from", "until", "captures", "new", *_COUNTS, "blur_predicted"),
+    _SECTIONS: ("section", "pages", "looks", *_COUNTS, "distance", "blur"),
+    _PAGES: ("url", "looks", "changes_per_day", "coherent", "changed", "missing", "distance", "blur", "proved"),
+    _PARTS: ("site", "sections", "pages", "coherent_alone", "gain", "usual_gain", "seconds"),
+}
+_HEADINGS = {
+    "captures": "pages",
+    "looks": "captures",
+    "expected_coherent": "expected coherent",
+    "changes_per_day": "changes/day",
+    "seconds": "takes",
+}

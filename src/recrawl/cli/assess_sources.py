@@ -1,0 +1,80 @@
+"""Archive files read into a store of their own, which is gone when the question is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from recrawl.cli.import_errors import ImportErrors
+from recrawl.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from recrawl.crawl.sources import Brought
+    from recrawl.store.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What the files hold."""
+
+    store: Store
+    brought: list[Brought]
+    errors: ImportErrors
+
+
+def check_files(files: list[str]) -> list[Path]:
+    """The paths, all of which must be there."""
+    for file in files:
+        if file.startswith(("http://", "https://")):
+            raise InputError(f"{file} is not a file.", "Bring it into a workspace first, with recrawl import.")
+        if not Path(file).exists():
+            raise InputError(f"There is no {file}.", "Check the path.")
+    return [Path(file) for file in files]
+
+
+@contextmanager
+def read_archive(
+    paths: list[Path], merge_within: float, bar: Progress, *, digests_only: bool, list_errors: Path | None
+) -> Iterator[Archive]:
+    """A temporary store with everything these files and folders tell, judged by digest and by content.
+
+    What is broken in a file is told and the rest goes on; with ``list_errors`` there is a file for very many.
+    """
+    from recrawl.crawl.clock import RealClock
+    from recrawl.crawl.importing import Cleaning, Importer
+    from recrawl.crawl.sources import Sources
+    from recrawl.store.open import open_store
+
+    with TemporaryDirectory(prefix="recrawl-assess-") as name:
+        folder, clock = Path(name), RealClock()
+        with (
+            ImportErrors(list_errors or folder / "errors.jsonl") as errors,
+            open_store(str(folder / "recrawl.db"), create=True) as store,
+        ):
+            taking = bar.add_task("captures", total=None)
+            importer = Importer(store, clock, Cleaning(merge_within), lambda count: bar.advance(taking, count))
+            sources = Sources(store, importer, clock, folder / "warc", on_bad=errors.tell)
+            brought = [one for path in paths for one in sources.bring(path)]
+            judging = bar.add_task("pages judged by digest", total=len(store.unjudged()))
+            importer.judge(lambda done, _all: bar.update(judging, completed=done))
+            if not digests_only:
+                _read_bytes(store, folder / "warc", merge_within, bar)
+            yield Archive(store, brought, errors)
+
+
+def _read_bytes(store: Store, warc: Path, merge_within: float, bar: Progress) -> None:
+    """Judge by content what has any."""
+    from recrawl.crawl.payloads import PayloadJudge
+    from recrawl.crawl.sources import ArchivedBytes
+
+    archived = ArchivedBytes(warc)
+    pages = store.unread([file for file in store.unread_files() if archived.has(file)])
+    reading = bar.add_task("pages judged by content", total=len(pages))
+    judge = PayloadJudge(store, archived.read, merge_within)
+    judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))

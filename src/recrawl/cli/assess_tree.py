@@ -1,0 +1,66 @@
+"""The pages of an archive as a tree in GraphML: what changed, and how much did not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from recrawl.assess.archive_quality import last_change_classes
+from recrawl.assess.collapse import ChangeClass, collapse
+from recrawl.assess.spanning_tree import spanning_tree
+from recrawl.cli.assess_answer import Answer
+from recrawl.errors import require
+from recrawl.formats.disk import complete_file
+from recrawl.formats.graphml import write_graphml
+from recrawl.model import IntArray
+from recrawl.store.base import Store
+from recrawl.urls import surt
+
+_PAGES_AT_ONCE = 10_000
+
+
+def write_tree(store: Store, found: Answer, file: Path) -> None:
+    """Write the spanning tree with its unchanged parts folded; pages have their class, a colour and a size."""
+    pa = require("pyarrow", "columns")
+    quality = found.quality
+    looks = quality.looks
+    keys = [surt(url) or url for url in found.urls]
+    parent = spanning_tree(keys, looks.time[looks.offsets[:-1]], *_links(store, looks.page))
+    change = last_change_classes(quality)
+    tree = collapse(parent, change)
+    drawn = tree.nodes()
+    source, target = tree.edges(parent)
+    with_leaf = np.flatnonzero(tree.folded)
+    leaf = len(parent) + np.arange(len(with_leaf))
+    classes = [ChangeClass(int(change[node])) for node in drawn] + [ChangeClass.UNCHANGED] * len(leaf)
+    folded = tree.folded[with_leaf].tolist()
+    nodes = pa.record_batch(
+        {
+            "id": pa.array(np.concatenate([drawn, leaf])),
+            "label": pa.array([found.urls[node] for node in drawn] + [f"{count} unchanged" for count in folded]),
+            "class": pa.array([one.name.lower() for one in classes]),
+            "colour": pa.array([one.colour for one in classes]),
+            "pages": pa.array([1] * len(drawn) + folded),
+            "folded": pa.array([False] * len(drawn) + [True] * len(leaf)),
+        }
+    )
+    edges = pa.record_batch(
+        {
+            "source": pa.array(np.concatenate([source, with_leaf])),
+            "target": pa.array(np.concatenate([target, leaf])),
+        }
+    )
+    with complete_file(file) as stream:
+        write_graphml(stream, [nodes], [edges])
+
+
+def _links(store: Store, page: IntArray) -> tuple[IntArray, IntArray]:
+    """Links among these pages, as positions."""
+    sources, targets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for start in range(0, len(page), _PAGES_AT_ONCE):
+        links = store.outlinks(page[start : start + _PAGES_AT_ONCE])
+        inside = np.isin(links.target, page)
+        sources.append(np.searchsorted(page, links.source[inside]))
+        targets.append(np.searchsorted(page, links.target[inside]))
+    return np.concatenate(sources), np.concatenate(targets)

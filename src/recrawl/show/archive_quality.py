@@ -1,0 +1,109 @@
+"""How good an archive is, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from recrawl.assess.archive_quality import ArchiveQuality, Tally, tally, weighted_mean
+from recrawl.assess.joint_validity import JointValidity
+from recrawl.assess.shown import Shown
+from recrawl.model import AnyArray, FloatArray
+from recrawl.time import format_duration, to_iso
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something, in the singular where it is one.
+
+    >>> counted(1, "page"), counted(1200, "page")
+    ('1 page', '1,200 pages')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def archive_words(quality: ArchiveQuality) -> list[str]:
+    """What there is, how far away copies are, and what came of captures that were seen again."""
+    looks = quality.looks
+    sites = len(np.unique(quality.site))
+    there = f"{counted(len(looks.time), 'capture')} of {counted(len(looks), 'page')} on {counted(sites, 'site')}"
+    when = f"{to_iso(quality.start)} to {to_iso(quality.end)} ({format_duration(quality.end - quality.start)})"
+    lines = [f"{there}, {when}, in {counted(len(quality.rounds), 'crawl')}."]
+    if quality.end > quality.start:
+        lines.append(_blur_words(quality))
+    everything = tally(quality, np.zeros(len(quality.pairs), np.int64), 1)
+    lines.append(_again_words(everything))
+    return lines
+
+
+def _blur_words(quality: ArchiveQuality) -> str:
+    distance, predicted, achieved = (
+        _mean(value, quality.weight) for value in (quality.distance, quality.predicted, quality.achieved)
+    )
+    line = f"Asked for any moment of that time, a page shows a copy {format_duration(distance)} away on average"
+    if np.isnan(achieved):
+        return f"{line}. How blurred that is, nobody knows: no two captures of a page could be compared."
+    middle = float(np.nanmedian(quality.achieved))
+    return (
+        f"{line}. Its blur, the changes expected in between, is {middle:.3g} for the middle page and {achieved:.3g} on "
+        f"average, given what all captures found; {predicted:.3g} by the rates alone."
+    )
+
+
+def _again_words(counts: Tally) -> str:
+    judged = int(counts.judged()[0])
+    if not judged:
+        return "No capture could be compared with a later one of the same page: nothing is proved to be coherent."
+    line = (
+        f"{counted(judged, 'capture')} could be compared with the next of the same page: "
+        f"{int(counts.coherent[0]):,} unchanged in between (coherent), {int(counts.changed[0]):,} changed, "
+        f"{int(counts.missing[0]):,} gone; {int(counts.unseen[0]):,} not seen again"
+    )
+    if counts.expected_of[0]:
+        line += f". Of {int(counts.expected_of[0]):,} judged, {counts.expected[0]:.1f} were expected to be coherent"
+        line += f" and {int(counts.coherent_of_them[0]):,} are"
+    return f"{line}."
+
+
+def shown_words(seen: Shown, chance: FloatArray, joint: JointValidity, urls: Sequence[str], most: int = 5) -> list[str]:
+    """What is shown for one moment, how far its parts are apart, and whether they were ever valid together."""
+    there = seen.there()
+    if not bool(there.any()):
+        return ["There is nothing to show."]
+    at = float(seen.at[0])
+    time = seen.time[there]
+    proved = int(seen.proved().sum())
+    pages = int(there.sum())
+    lines = [
+        f"For {to_iso(at)} it shows {counted(pages, 'page')}, captured "
+        f"{to_iso(float(time.min()))} to {to_iso(float(time.max()))} ({format_duration(float(np.ptp(time)))} apart); "
+        f"{proved:,} provably as they were then{_expected(chance[there])}"
+        + (f", {counted(int((~there).sum()), 'page')} not at all" if not bool(there.all()) else "")
+        + "."
+    ]
+    inside = int(joint.inside.sum())
+    span = _span(joint)
+    if inside == pages:
+        return [*lines, f"All of them were valid together {span}."]
+    breaking = np.flatnonzero(there & ~joint.inside)
+    broken = f"The others, {counted(len(breaking), 'page')}: {_listed(breaking, urls, most)}."
+    return [*lines, f"No instant is known at which all were valid together; at best {counted(inside, 'page')}, {span}. {broken}"]
+
+
+def _expected(chance: FloatArray) -> str:
+    return "" if bool(np.isnan(chance).any()) else f", {chance.sum():.1f} in expectation"
+
+
+def _span(joint: JointValidity) -> str:
+    if joint.start == joint.end:
+        return f"at {to_iso(joint.start)}"
+    return f"from {to_iso(joint.start)} to {to_iso(joint.end)}"
+
+
+def _listed(rows: AnyArray, urls: Sequence[str], most: int) -> str:
+    rest = len(rows) - most
+    return ", ".join(urls[row] for row in rows[:most].tolist()) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def _mean(value: FloatArray, weight: FloatArray) -> float:
+    return float(weighted_mean(value, weight, np.zeros(len(value), np.int64), 1)[0])
