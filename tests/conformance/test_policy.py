@@ -10,7 +10,7 @@ import pytest
 from recrawl.errors import ConfigError
 from recrawl.model import Outcome, Pages, Verdict, Visits
 from recrawl.schedule.hacs import hacs
-from recrawl.schedule.policies import ORACLES, POLICIES, START_FROM_BUDGET, VALUED
+from recrawl.schedule.policies import EXPLORING, ORACLES, POLICIES, START_FROM_BUDGET, VALUED
 from recrawl.schedule.proportional import Proportional
 from recrawl.time import DAY, HOUR
 
@@ -25,6 +25,7 @@ def true_rates(page):
 
 MAKERS = {
     **POLICIES,
+    **{name: EXPLORING[name] for name in ("thompson-archive", "ucb-archive")},
     **{name: partial(make, true_rates) for name, make in ORACLES.items()},
     "proportional to the truth": partial(Proportional, true_rates=true_rates),
     "hacs within 60 days": partial(hacs, window=60 * DAY),

@@ -17,7 +17,7 @@ from recrawl.schedule.aduana import Aduana
 from recrawl.schedule.chance import uniform
 from recrawl.schedule.hacs import change_probability, hacs, hacs_since_look, hacs_threshold
 from recrawl.schedule.last_observation import last_observation
-from recrawl.schedule.policies import ORACLES, POLICIES, VALUED
+from recrawl.schedule.policies import EXPLORING, ORACLES, POLICIES, VALUED
 from recrawl.schedule.proportional import Proportional, intervals
 from recrawl.schedule.random_order import RandomOrder
 from recrawl.schedule.update_ranking import nth_largest
@@ -79,6 +79,17 @@ def test_the_best_k_are_due_and_most_urgent():
     assert set(np.flatnonzero(due).tolist()) == set(best.tolist())
     urgency = policy.urgency(page, now)
     assert urgency[best].min() >= 1 > np.delete(urgency, best).max()
+
+
+def test_a_budget_for_everybody_is_spent_on_half_of_the_pages_in_shorter_rounds():
+    visits = some_visits()
+    now = float(visits.time.max()) + 3 * WEEK
+    policy = taught(hacs(), visits, budget=2 * 30 / WEEK, fit_at=now)
+    pages = np.arange(30)
+    assert (policy.urgency(pages, now) >= 1).sum() == 15
+    last = Histories.from_visits(visits).last_visit
+    soonest = (policy.due(pages, now) - last).min()
+    assert soonest == pytest.approx(WEEK / 4)
 
 
 def test_even_a_tiny_budget_pays_for_the_best_page():
@@ -225,13 +236,13 @@ def test_proportional_takes_any_estimator():
 
 
 def test_every_policy_has_the_name_it_is_listed_by():
-    for name, make in POLICIES.items():
+    for name, make in (POLICIES | EXPLORING).items():
         assert make().name == name
     assert {name: make(lambda page: page * 0.0).name for name, make in ORACLES.items()} == {"gold": "gold"}
-    assert not POLICIES.keys() & ORACLES.keys()
+    assert not POLICIES.keys() & (ORACLES.keys() | EXPLORING.keys())
 
 
 def test_every_policy_is_documented():
     page = Path(__file__).parents[2] / "docs" / "explanation" / "policies.md"
     named = set(re.findall(r"`([\w-]+)`", page.read_text(encoding="utf-8")))
-    assert (POLICIES.keys() | ORACLES.keys()) - VALUED.keys() <= named
+    assert (POLICIES.keys() | ORACLES.keys() | EXPLORING.keys()) - VALUED.keys() <= named

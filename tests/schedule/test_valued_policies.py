@@ -12,7 +12,7 @@ from recrawl.model.grid_belief import half_octaves
 from recrawl.schedule.believing import on_grid
 from recrawl.schedule.clock_verdict import Verdict as Usefulness
 from recrawl.schedule.clocks import by_host
-from recrawl.schedule.exploration import Optimistic, Thompson, _uniform
+from recrawl.schedule.exploration import Optimistic, Thompson
 from recrawl.schedule.objectives import OBJECTIVES, Blend, Changes, Freshness
 from recrawl.schedule.paced import Paced
 from recrawl.schedule.paced_value import paced_value
@@ -52,13 +52,6 @@ def test_thompson_draws_by_its_seed_and_anew_after_each_look():
     first, again, other = (told(Thompson(seed=seed)).urgency(PAGES.id, 80 * DAY) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
-    page, time = np.arange(20_000), np.linspace(0, 1e9, 20_000)
-    draws = _uniform(3, page, time)
-    assert draws.min() >= 0
-    assert draws.max() < 1
-    assert draws.mean() == pytest.approx(0.5, abs=0.01)
-    assert np.histogram(draws, 10, (0, 1))[0].min() > 1_800
-    assert np.corrcoef(draws[:-1], draws[1:])[0, 1] == pytest.approx(0, abs=0.03)
 
 
 def test_optimism_is_above_the_mean_and_their_names_say_what_they_are():

@@ -12,6 +12,7 @@ import numpy as np
 
 from recrawl.estimate.point import PointBelief
 from recrawl.model import FloatArray, GridBelief, IntArray
+from recrawl.schedule.chance import uniform
 from recrawl.schedule.valued import Valued
 
 _BEST = 0.69
@@ -38,7 +39,7 @@ class Thompson(Valued):
 
     def _value(self, rows: IntArray, since: FloatArray, passed: FloatArray, pace: FloatArray) -> FloatArray:
         belief = _grid(self, rows)
-        draw = _uniform(self._seed, self._ledger.pages.id[rows], since)
+        draw = uniform(self._seed, self._ledger.pages.id[rows], since)
         below = np.cumsum(belief.weights, axis=1, dtype=np.float64)
         cell = np.minimum((below < draw[:, None] * below[:, -1:]).sum(axis=1), below.shape[1] - 1)
         return self._objective.value(PointBelief(belief.rates[cell] * pace), passed / pace)
@@ -84,14 +85,3 @@ def _grid(policy: Valued, rows: IntArray) -> GridBelief:
         msg = "exploration needs the grid belief"
         raise TypeError(msg)
     return belief
-
-
-def _uniform(seed: int, page: IntArray, time: FloatArray) -> FloatArray:
-    """A number in [0, 1) for each page and time: the finish of SplitMix64 over both."""
-    mixed = page.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    for part in (time.view(np.uint64), np.full(len(page), seed % 2**64, dtype=np.uint64)):
-        mixed ^= part
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-    return np.asarray((mixed >> np.uint64(11)) * 2.0**-53)

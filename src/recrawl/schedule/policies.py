@@ -9,6 +9,7 @@ from recrawl.schedule.aduana import Aduana
 from recrawl.schedule.brute_force import brute_force
 from recrawl.schedule.change_classes import bayes_classes, historic_classes
 from recrawl.schedule.change_window import window
+from recrawl.schedule.exploration import Optimistic, Thompson
 from recrawl.schedule.fixdyn import dyn, fix
 from recrawl.schedule.fixed_interval import FixedInterval
 from recrawl.schedule.fixed_period import gold, week
@@ -67,6 +68,14 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     **VALUED,
 }
 """By name. Each makes a new policy with its defaults and takes its own settings as keyword arguments."""
+
+EXPLORING: dict[str, Callable[..., Policy]] = {
+    f"{how}-{name}": partial(make, objective)
+    for how, make in (("thompson", Thompson), ("ucb", Optimistic))
+    for name, objective in OBJECTIVES.items()
+}
+"""Ours with a reward for learning. They lost to those without (algorithms §3), so they compete only when they are asked
+for by name."""
 
 ORACLES: dict[str, Callable[..., Policy]] = {"gold": gold}
 """Those that must be given the truth: ``true_rates``, the changes per second of the pages with the ids it is called

@@ -2,8 +2,9 @@
 
 A page's score at a time t is a·(t + e − τ): τ its last update, e the horizon the paper looks ahead, a its rate (HACS)
 or 1 (Last-Obs). A page is due when its score reaches the threshold: a given one, or the one that the best K pages
-reach at the last fit, K being what the budget pays for in one period. After a look nobody asks again for one
-``period``: the papers decide once a round.
+reach at the last fit, K being what the budget pays for in one round. After a look nobody asks again for one round:
+the papers decide once a round. A round lasts a ``period``, or less where the budget would pay for more than half of the
+pages in it: who visits everybody in every round has nothing to choose.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from recrawl.schedule.gap_log import GapLog
 from recrawl.schedule.ledger import Ledger
 from recrawl.schedule.looks import fold
 
+_MOST = 0.5
+"""Share of the pages that are visited in a round, at most, where the budget decides how many."""
 _LEAST = 1e-12
 """What scores are divided by at a threshold of 0, so that pages still differ in urgency."""
 
@@ -61,7 +64,7 @@ class UpdateRanking:
             )
         self._model = model
         self._horizon = horizon
-        self._period = period
+        self._period = self._round = period
         self._longest = longest
         self._given = threshold
         self._threshold = np.inf if threshold is None else threshold
@@ -107,34 +110,36 @@ class UpdateRanking:
         update[found.row] = found.time - found.seconds / 2.0  # of equal indices the last assignment stands
 
     def fit(self, budget: float, now: float) -> None:
-        """Estimate the slopes anew; without a given threshold, set it so that the budget pays for one period."""
+        """Estimate the slopes anew; without a given threshold, set the round and what the best pages of one reach."""
         refuse_bad_budget(budget)
         if not len(self._ledger):
             return
         by_id, histories = self._log.histories(self._ledger)
         self._table["slope"][by_id], self._table["update"][by_id] = self._model(histories, now)
         if self._given is None:
-            best = budget * self._period / float(self._ledger.pages.cost.mean())
+            cost = self._ledger.pages.cost
+            self._round = min(self._period, _MOST * float(cost.sum()) / budget) if budget > 0 else self._period
+            best = budget * self._round / float(cost.mean())
             best = max(best, 1.0) if budget > 0 else 0.0
             self._threshold = nth_largest(self._scores(np.arange(len(self)), now), best)
 
     def due(self, page: IntArray, now: float) -> FloatArray:  # noqa: ARG002 - due times are absolute
-        """When the score reaches the threshold, a period to ``longest`` after the last look; else at discovery."""
+        """When the score reaches the threshold, a round to ``longest`` after the last look; else at discovery."""
         rows = self._ledger.rows(page)
         slope, start = self._table["slope"][rows], self._table["update"][rows] - self._horizon
         with np.errstate(divide="ignore", invalid="ignore"):
             reached = start if self._threshold == 0 else start + self._threshold / slope
         wait = np.nan_to_num(reached - self._ledger.last_look[rows], nan=np.inf, posinf=np.inf)
-        return self._ledger.due_after(page, np.clip(wait, self._period, self._longest))
+        return self._ledger.due_after(page, np.clip(wait, self._round, self._longest))
 
     def urgency(self, page: IntArray, now: float) -> FloatArray:
-        """The score in units of the threshold, held below 1 within a period and raised to 1 at ``longest``."""
+        """The score in units of the threshold, held below 1 within a round and raised to 1 at ``longest``."""
         rows = self._ledger.rows(page)
         urgency = self._scores(rows, now) / max(self._threshold, _LEAST)
         if self._threshold == 0:  # every page with a look that counts is due
             urgency = np.where(np.isnan(self._table["update"][rows]), urgency, urgency + 1.0)
-        periods = self._ledger.urgency(page, self._period, now)
-        urgency = np.where(periods < 1, np.minimum(urgency, periods), urgency)
+        rounds = self._ledger.urgency(page, self._round, now)
+        urgency = np.where(rounds < 1, np.minimum(urgency, rounds), urgency)
         return np.maximum(urgency, self._ledger.urgency(page, self._longest, now))
 
     def _scores(self, rows: IntArray, now: float) -> FloatArray:

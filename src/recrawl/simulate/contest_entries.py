@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from recrawl.schedule.policies import ORACLES, POLICIES, START_FROM_BUDGET, VALUED
+from recrawl.schedule.policies import EXPLORING, ORACLES, POLICIES, START_FROM_BUDGET, VALUED
 from recrawl.schedule.policy import Policy
 from recrawl.simulate.contest_field import Field
 from recrawl.time import DAY, HOUR
@@ -14,8 +14,8 @@ OURS = "valued-archive"
 OURS_FOR_CHANGES = "valued-changes"
 """Ours for those who want every version: judged by recall."""
 YARDSTICK = "uniform"
-NAMES: tuple[str, ...] = (*POLICIES, *ORACLES)
-"""All that can compete, oracles included."""
+NAMES: tuple[str, ...] = (*POLICIES, *EXPLORING, *ORACLES)
+"""All that can compete, also those that compete only when asked for: explorers and oracles."""
 NAMED: tuple[str, ...] = tuple(name for name in POLICIES if name not in VALUED and name != YARDSTICK)
 """The policies of the papers and of other crawlers."""
 SAME_AT_A_BUDGET: dict[str, str] = dict.fromkeys(("brute-force", "week", "fixed-interval"), YARDSTICK) | {
@@ -40,9 +40,9 @@ def entry(name: str, field: Field, *, shortest: float = HOUR, longest: float = 1
     """
     if name in ORACLES:
         return ORACLES[name](field.rates)
-    make = POLICIES[name]
+    make = EXPLORING[name] if name in EXPLORING else POLICIES[name]
     if name in START_FROM_BUDGET:
         make = partial(make, start=None)
-    elif name in VALUED:
+    elif name in VALUED or name in EXPLORING:
         make = partial(make, clusters=field.clusters, shortest_interval=shortest, longest_interval=longest)
     return make()
