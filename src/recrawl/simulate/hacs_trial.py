@@ -55,11 +55,15 @@ class Evaluation:
     precision_at_k: dict[tuple[str, int], float]
     """Mean weighted P@K of each ranking and history size."""
 
-    def best(self, weeks: int, *, pooled: bool) -> Choices:
-        """The choices with the threshold θ̂ at which F1 of HACS is highest."""
+    def best(self, weeks: int) -> Choices:
+        """The choices with the threshold θ̂ at which the pooled F1 of HACS is highest.
+
+        Of pooled counts, also where averages over reference points are then shown: with few pages, those of a strict
+        threshold are defined at a handful of points only, where a single lucky choice makes them 1.
+        """
 
         def f1(one: Choices) -> float:
-            value = (one.micro if pooled else one.macro)("hacs").f1
+            value = one.micro("hacs").f1
             return value if value == value else -1.0  # noqa: PLR0124 - NaN alone differs from itself
 
         return max((one for one in self.choices if one.weeks == weeks), key=f1)
