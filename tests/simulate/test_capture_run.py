@@ -11,7 +11,7 @@ from recrawl.model import Verdict
 from recrawl.simulate.capture_published import Setting
 from recrawl.simulate.capture_run import capture_named
 from recrawl.simulate.capture_site import VirtualSite, thesis_site, tree_graph
-from recrawl.simulate.capture_trial import run_trial
+from recrawl.simulate.capture_trial import Entry, run_trials
 from recrawl.simulate.laws import WholeGaps
 from recrawl.simulate.web_events import EventTimes
 
@@ -46,7 +46,7 @@ def test_links_come_in_random_order_and_equal_seeds_give_equal_sites():
 def test_what_comes_of_many_histories_is_what_is_expected(strategy, law):
     setting = Setting("", "skew", 1_000, 1.2, 2.0, 20, "hot", {})
     repeats = 40
-    trial = run_trial(setting, strategy, seed=3, repeats=repeats, law=law)
+    (trial,) = run_trials(setting, [Entry(strategy)], seed=3, repeats=repeats, law=law)
     expected = np.mean(trial.expected_whole if law else trial.expected)
     # Whole seconds spread the changes a little more evenly than chance does.
     assert abs(np.mean(trial.actual) - expected) < 4.0 * trial.deviation / np.sqrt(repeats)

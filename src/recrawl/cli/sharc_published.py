@@ -83,20 +83,23 @@ def _chosen(tables: Sequence[PublishedTable], only: str) -> list[PublishedTable]
 def _cells(tables: Sequence[PublishedTable], asked: Asked, also: Sequence[str] = ()) -> list[Cell]:
     from recrawl.cli.sharc_runs import run_tasks
     from recrawl.cli.sharc_tables import Cell
-    from recrawl.simulate.capture_trial import run_trial
+    from recrawl.simulate.capture_trial import Entry, run_trials
 
-    places = [
-        (setting, strategy)
+    rows = [
+        (setting, [Entry(strategy) for strategy in (*also, *table.columns)])
         for table in tables
         for setting in table.settings_within(asked.pages)
-        for strategy in (*also, *table.columns)
     ]
     tasks = [
-        partial(run_trial, setting, strategy, seed=asked.seed, repeats=asked.repeats, law=asked.law())
-        for setting, strategy in places
+        partial(run_trials, setting, entries, seed=asked.seed, repeats=asked.repeats, law=asked.law())
+        for setting, entries in rows
     ]
-    trials = run_tasks(tasks, what="captures", jobs=asked.jobs)
-    return [Cell(*place, trial) for place, trial in zip(places, trials, strict=True)]
+    trials = run_tasks(tasks, what="sites", jobs=asked.jobs)
+    return [
+        Cell(setting, entry.strategy, trial)
+        for (setting, entries), row in zip(rows, trials, strict=True)
+        for entry, trial in zip(entries, row, strict=True)
+    ]
 
 
 def _write(output: Path, name: str, chosen: Sequence[PublishedTable], tables: SharcTables, note: str) -> None:

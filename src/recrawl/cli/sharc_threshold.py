@@ -70,24 +70,20 @@ threshold have one number."""
 def _trials(settings: Mapping[float, Setting], asked: Asked) -> dict[Place, Trial]:
     from recrawl.cli.sharc_runs import run_tasks
     from recrawl.simulate.capture_published import THRESHOLD_STRATEGIES, THRESHOLDS
-    from recrawl.simulate.capture_trial import run_trial
+    from recrawl.simulate.capture_trial import Entry, run_trials
 
-    strategies = [name for names in THRESHOLD_STRATEGIES.values() for name in names]
-    places = [Place(skew, name, tau) for skew in settings for name in strategies for tau in THRESHOLDS]
-    places += [Place(skew, name, None) for skew in settings for name in WITHOUT]
+    named = [(name, tau) for names in THRESHOLD_STRATEGIES.values() for name in names for tau in THRESHOLDS]
+    entries = [Entry(name, tau) for name, tau in named] + [Entry(name) for name in WITHOUT]
+    thresholds = [tau for _, tau in named] + [None] * len(WITHOUT)
     tasks = [
-        partial(
-            run_trial,
-            settings[place.skew],
-            place.strategy,
-            seed=asked.seed,
-            repeats=asked.repeats,
-            law=asked.law(),
-            threshold=place.threshold or THRESHOLDS[-1],
-        )
-        for place in places
+        partial(run_trials, setting, entries, seed=asked.seed, repeats=asked.repeats, law=asked.law())
+        for setting in settings.values()
     ]
-    return dict(zip(places, run_tasks(tasks, what="captures", jobs=asked.jobs), strict=True))
+    return {
+        Place(skew, entry.strategy, threshold): trial
+        for skew, trials in zip(settings, run_tasks(tasks, what="sites", jobs=asked.jobs), strict=True)
+        for entry, threshold, trial in zip(entries, thresholds, trials, strict=True)
+    }
 
 
 def _columns(

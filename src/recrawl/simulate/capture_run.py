@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.assess.actual import actual_blur, actual_incoherence
+from recrawl.assess.actual import actual_blur
 from recrawl.assess.blur import average_blur
 from recrawl.assess.coherence import expected_coherence
 from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, Strategy, Terms
@@ -89,29 +89,45 @@ class SimulatedCapture:
 
     def quality(self) -> Quality:
         """Expected by closed forms, actual from the change times. O(n log m) for n pages of at most m changes."""
-        rate, visit, start, end = self.site.rate[self.page], self.visit, self.start, self.end
-        revisit = None if self.plan.revisit is None else self.revisit
-        length = np.zeros(len(visit)) if revisit is None else revisit - visit
-        changes = self._changes()
         return Quality(
             pages=len(self.page),
             unreached=len(self.site) - len(self.page),
-            expected_blur=average_blur(rate, visit, start, end, revisit),
-            actual_blur=self._actual_blur(),
-            expected_incoherence=len(rate) - expected_coherence(rate, length),
-            incoherence=int(actual_incoherence(changes.offsets, changes.times, visit, visit + length)),
+            expected_blur=self.expected_blur(),
+            actual_blur=self.actual_blur(),
+            expected_incoherence=self.expected_incoherence(),
+            incoherence=self.incoherence(),
         )
 
-    def _actual_blur(self) -> float:
+    def expected_blur(self) -> float:
+        """See :attr:`Quality.expected_blur`; NaN without pages. O(n)."""
+        return average_blur(self.site.rate[self.page], self.visit, self.start, self.end, self._second_look())
+
+    def actual_blur(self) -> float:
+        """See :attr:`Quality.actual_blur`; NaN without pages. O(n + changes)."""
         if not len(self.page) or self.end <= self.start:
             return 0.0 if len(self.page) else float("nan")
-        changes, revisit = self._changes(), None if self.plan.revisit is None else self.revisit
-        blur = actual_blur(changes.offsets, changes.times, self.visit, self.start, self.end, revisit)
-        return float(blur.mean())
+        changes = self._changes()
+        times = changes.offsets, changes.times
+        return float(actual_blur(*times, self.visit, self.start, self.end, self._second_look()).mean())
+
+    def expected_incoherence(self) -> float:
+        """See :attr:`Quality.expected_incoherence`. O(n)."""
+        return len(self.page) - expected_coherence(self.site.rate[self.page], self.revisit - self.visit)
+
+    def incoherence(self) -> int:
+        """See :attr:`Quality.incoherence`. O(n log m)."""
+        if self.plan.revisit is None:
+            return 0
+        changes = self.site.changes
+        return int((changes.until(self.page, self.revisit) > changes.until(self.page, self.visit)).sum())
+
+    def _second_look(self) -> FloatArray | None:
+        return None if self.plan.revisit is None else self.revisit
 
     def _changes(self) -> EventTimes:
         """The changes of the reached pages, one row each."""
-        return self.site.changes.take(self.page)
+        changes = self.site.changes
+        return changes if len(self.page) == len(changes) else changes.take(self.page)
 
 
 def simulate_capture(  # noqa: PLR0913 - a capture and what it may know, by keyword

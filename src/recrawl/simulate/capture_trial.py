@@ -1,4 +1,4 @@
-"""One strategy on one synthetic site of the thesis: what is expected of it, and what came of some histories.
+"""Strategies on one synthetic site of the thesis: what is expected of them, and what came of some histories.
 
 Most strategies see rates only, so their schedule is one and the same whatever the order of the links on a page; it is
 made once. Breadth-first and depth-first follow the links: each repeat has another order, and another schedule.
@@ -6,6 +6,7 @@ made once. Breadth-first and depth-first follow the links: each repeat has anoth
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from zlib import crc32
 
@@ -34,23 +35,28 @@ class Trial:
     """Standard deviation of what comes of one Poisson history, by the first schedule."""
 
 
-def run_trial(  # noqa: PLR0913 - the parts of a trial, by keyword
-    setting: Setting,
-    strategy: str,
-    *,
-    seed: int,
-    repeats: int,
-    law: Law | None = None,
-    threshold: float = 0.95,
-) -> Trial:
-    """Capture the site of a setting ``repeats`` times, changes drawn by ``law`` (Poisson if not given).
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A strategy that takes part, with the threshold it is given."""
 
-    Strategies tried with the same seed on the same setting meet the same links and the same changes. The number of
-    pages is known to all.
+    strategy: str
+    threshold: float = 0.95
+
+    @property
+    def by_links(self) -> bool:
+        """Whether the order of links decides its schedule."""
+        return self.strategy.startswith(("bfs", "dfs"))
+
+
+def run_trials(
+    setting: Setting, entries: Sequence[Entry], *, seed: int, repeats: int, law: Law | None = None
+) -> list[Trial]:
+    """Capture the site of a setting ``repeats`` times by each strategy, changes drawn by ``law`` (default: Poisson).
+
+    All meet the same links and the same changes. The number of pages is known to all. O(repeats · (changes +
+    strategies · pages)) beside the strategies' own work.
     """
-    terms = Terms(delay=setting.slow_down, expected=setting.pages, threshold=threshold)
     own = (seed, crc32(f"{setting.table} {setting.value}".encode()))
-    by_links = strategy.startswith(("bfs", "dfs"))
     site = thesis_site(
         setting.pages,
         end=0.0,
@@ -59,25 +65,35 @@ def run_trial(  # noqa: PLR0913 - the parts of a trial, by keyword
         outdegree=setting.outdegree,
         leaves=setting.leaves,
     )
-    taken = capture_named(site, strategy, terms)
-    deviation = _deviation(taken)
-    expected, whole, actual = [], [], []
+    most = max((slots(entry.strategy, setting.pages) for entry in entries), default=1)
+    taken = [_capture(site, setting, entry) for entry in entries]
+    expected = [[_expected(one)] for one in taken]
+    whole = [[_expected_whole(one)] for one in taken]
+    deviation = [_deviation(one) for one in taken]
+    actual: list[list[float]] = [[] for _ in entries]
     for repeat in range(repeats):
-        if repeat and by_links:
+        if repeat:
             graph = tree_graph(setting.pages, setting.outdegree, np.random.default_rng((*own, 0, repeat)))
-            taken = capture_named(replace(site, graph=graph), strategy, terms)
-        if not repeat or by_links:
-            expected.append(_expected(taken))
-            whole.append(_expected_whole(taken))
-        span = max(slots(strategy, setting.pages) - 1, 1) * terms.delay
+            for place, entry in enumerate(entries):
+                if entry.by_links:
+                    taken[place] = _capture(replace(site, graph=graph), setting, entry)
+                    expected[place].append(_expected(taken[place]))
+                    whole[place].append(_expected_whole(taken[place]))
+        span = max(most - 1, 1) * setting.slow_down
         changes = (law or Poisson()).times(site.rate, 0.0, span, np.random.default_rng((*own, 1, repeat)))
-        actual.append(_actual(taken, site, changes))
-    return Trial(tuple(expected), tuple(whole), tuple(actual), deviation)
+        for place, one in enumerate(taken):
+            actual[place].append(_actual(one, site, changes))
+    columns = zip(expected, whole, actual, deviation, strict=True)
+    return [Trial(tuple(a), tuple(b), tuple(c), d) for a, b, c, d in columns]
+
+
+def _capture(site: VirtualSite, setting: Setting, entry: Entry) -> SimulatedCapture:
+    terms = Terms(delay=setting.slow_down, expected=setting.pages, threshold=entry.threshold)
+    return capture_named(site, entry.strategy, terms)
 
 
 def _expected(taken: SimulatedCapture) -> float:
-    quality = taken.quality()
-    return quality.expected_blur if taken.plan.revisit is None else quality.expected_incoherence
+    return taken.expected_blur() if taken.plan.revisit is None else taken.expected_incoherence()
 
 
 def _expected_whole(taken: SimulatedCapture) -> float:
@@ -98,5 +114,5 @@ def _deviation(taken: SimulatedCapture) -> float:
 
 
 def _actual(taken: SimulatedCapture, site: VirtualSite, changes: EventTimes) -> float:
-    quality = replace(taken, site=replace(site, changes=changes)).quality()
-    return quality.actual_blur if taken.plan.revisit is None else float(quality.incoherence)
+    met = replace(taken, site=replace(site, changes=changes))
+    return met.actual_blur() if taken.plan.revisit is None else float(met.incoherence())
