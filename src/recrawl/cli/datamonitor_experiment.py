@@ -43,6 +43,7 @@ def run(data: Path, output: Path, *, seed: int) -> None:
             x_label="year of the record",
             y_label="share",
             title=f"Recall and precision of adaptive rescheduling: {folder.name}",
+            even=True,
         )
     write_csv(output / "datamonitor.csv", _columns(found))
     text = _report(found)

@@ -105,13 +105,15 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, median: float) -> 
         x_label="history size w, weeks",
         y_label="mean weighted P@K",
         title="Rankings of scholarly sites (figure 11)",
+        even=True,
     )
     draw_panels(
         output / "hacs-thresholds.png",
         [_chosen(level, one, score) for level, one in pooled.items() for score in ("f1", "precision", "recall")],
-        x_label="threshold θ × 10",
+        x_label="threshold θ",
         y_label="micro average",
         title=f"Choices of scholarly sites, w = {_FIGURE_WEEKS} weeks (figures 8 to 10)",
+        even=True,
     )
     typer.echo(text)
     files = ("hacs.md", "hacs.csv", "hacs.png", "hacs-thresholds.png")
@@ -205,7 +207,7 @@ def _chosen(level: str, evaluation: Evaluation, score: str) -> Panel:
     at = [one for one in evaluation.choices if one.weeks == _FIGURE_WEEKS]
     for name in MODELS:
         values = [getattr(one.micro(name), score) for one in at]
-        lines.append(Line(name, [10.0 * one.theta for one in at], values, values, values, ours=name == "hacs"))
+        lines.append(Line(name, [one.theta for one in at], values, values, values, ours=name == "hacs"))
     return Panel(f"{level}: {score}", lines)
 
 

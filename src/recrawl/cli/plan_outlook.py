@@ -100,7 +100,7 @@ def look_ahead(store: Store, settings: Settings, now: float) -> Outlook:
         raise InputError("There is no page to plan for.", "Add some with recrawl add, or see recrawl demo.")
     visits = store.visits(until=now).sorted()
     visits = visits.take(np.isin(visits.page, pages.id))
-    policy = policy_of(settings.schedule)
+    policy = policy_of(settings.schedule, store.urls)
     agenda = Agenda(policy, budget=settings.schedule.budget / DAY)
     agenda.add(pages)
     agenda.tell(visits)

@@ -72,27 +72,40 @@ class Panel:
     lines: Sequence[Line]
 
 
-def draw_panels(path: Path, panels: Sequence[Panel], *, x_label: str, y_label: str, title: str) -> None:
-    """Panels side by side, x on a scale that has room for 0 and spreads small numbers; PNG or SVG by the ending."""
+def draw_panels(  # noqa: PLR0913 - what is drawn, and what is written beside it
+    path: Path, panels: Sequence[Panel], *, x_label: str, y_label: str, title: str, even: bool = False
+) -> None:
+    """Panels side by side, in rows of equal length where there are more than four; PNG or SVG by the ending.
+
+    x is on a scale that has room for 0 and spreads small numbers; with ``even`` on a plain one.
+    """
     pyplot: Any = require("matplotlib.pyplot", "plot")
     require("matplotlib", "plot").use("Agg")
     settings = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "recrawl"}
     with pyplot.rc_context(settings):
-        figure, axes = pyplot.subplots(
-            1, len(panels), figsize=(4.2 * len(panels) + 1.6, 4.2), constrained_layout=True, squeeze=False
-        )
-        for axis, panel in zip(axes[0], panels, strict=True):
-            _draw_panel(axis, panel)
+        rows = -(-len(panels) // _IN_A_ROW)
+        columns = -(-len(panels) // rows)
+        size = (4.2 * columns + 1.6, 4.2 * rows)
+        figure, axes = pyplot.subplots(rows, columns, figsize=size, constrained_layout=True, squeeze=False)
+        for axis in axes.flat[len(panels) :]:
+            axis.set_axis_off()
+        for axis, panel in zip(axes.flat, panels, strict=False):
+            _draw_panel(axis, panel, even=even)
             axis.set_xlabel(x_label)
-        axes[0, 0].set_ylabel(y_label)
-        handles, labels = axes[0, -1].get_legend_handles_labels()
+        for axis in axes[:, 0]:
+            axis.set_ylabel(y_label)
+        handles, labels = axes.flat[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right upper", frameon=False)
         figure.suptitle(title, fontsize=12, fontweight="bold", x=0.01, ha="left")
         figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else None)
         pyplot.close(figure)
 
 
-def _draw_panel(axis: Any, panel: Panel) -> None:  # noqa: ANN401 - matplotlib ships no types we rely on
+_IN_A_ROW = 4
+"""Panels, at most."""
+
+
+def _draw_panel(axis: Any, panel: Panel, *, even: bool) -> None:  # noqa: ANN401 - matplotlib ships no types we rely on
     for place, line in enumerate(panel.lines):
         colour = OURS if line.ours else COLOURS[place % len(COLOURS)]
         width = 2.4 if line.ours else 1.2
@@ -101,7 +114,8 @@ def _draw_panel(axis: Any, panel: Panel) -> None:  # noqa: ANN401 - matplotlib s
         )
         if line.ours:
             axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, lw=0)
-    axis.set_xscale("symlog", linthresh=1.0)
+    if not even:
+        axis.set_xscale("symlog", linthresh=1.0)
     ticks = sorted({x for line in panel.lines for x in line.x})
     axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.minorticks_off()
