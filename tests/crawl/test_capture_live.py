@@ -144,6 +144,25 @@ def test_what_robots_txt_forbids_is_not_asked_for_and_said_to_be_refused(scene):
     assert {step.number for step in log.steps if step.outcome == Outcome.REFUSED and step.revisit} == set()
 
 
+def test_no_page_is_lost_on_a_web_that_misbehaves(scene):
+    web = living_site(median=1e-4, pages=30, mixture=Mixture(private=0.1, csv=0.2, json=0.2))
+    clock = VirtualClock(START)
+    quirks = Quirks(errors=0.15, busy=0.1, redirects=0.2, noise=0.3, restless_validators=0.2, chunked=0.3, gzip=0.3)
+    with LivingWeb(web, clock, quirks=quirks, seed=4) as living:
+        report, log, urls, url_of = asyncio.run(captured(scene, living, clock, web, order(living, "bfs-lifo")))
+        asked = living.requests()
+    parts = (report.quality.coherent, report.quality.changed, report.quality.missing, report.quality.unknown)
+    parts += (report.gone, report.refused, report.failed)
+    assert sorted(page for part in parts for page in part.tolist()) == sorted(url_of)
+    assert report.found == len(urls) > len(web)  # old addresses that redirect are pages, too
+    tries = {}
+    for step in log.steps:
+        tries.setdefault((step.number, step.revisit), []).append(step.outcome)
+    assert any(len(outcomes) == 2 for outcomes in tries.values())
+    assert len(asked) >= len(log.steps) - len(report.refused)
+    assert (np.diff(asked.time) >= SLOT).all()
+
+
 def test_the_sitemap_gives_the_pages_and_how_often_they_change(scene):
     web = living_site(median=1e-4, pages=30)
     clock = VirtualClock(START)

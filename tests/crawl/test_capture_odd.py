@@ -197,8 +197,8 @@ def test_a_change_that_somebody_else_saw_in_between_counts(scene, site, linked):
             seen = []
 
             def look(progress):
-                if not seen:
-                    seen.append(progress)
+                seen.append(progress)
+                if progress.visited == 1 and progress.seen_again == 0:
                     stop_for_another(stage, site)
 
             report = await stage.driver.run(noted, look)
@@ -220,6 +220,20 @@ def test_a_change_that_somebody_else_saw_in_between_counts(scene, site, linked):
     quality, visits = asyncio.run(run())
     assert visits.verdict.tolist() == [0, 2, 1]
     assert len(quality.changed) == 1
+
+
+def test_how_much_a_page_matters_is_told_to_the_strategy(scene, site, linked):
+    site.answers |= {"/": linked("/a", "/b"), "/a": linked(), "/b": linked()}
+
+    async def run():
+        async with scene() as stage:
+            stage.store.discover([f"{site.home}b"], stage.clock.now(), importance=3.0)
+            report = await stage.capture(CaptureOrder(site=site.home, strategy="bfs"))
+            return stage.store.site_log(report.capture.id).found.weight, report.quality.weight
+
+    weight, whole = asyncio.run(run())
+    assert weight.tolist() == [1.0, 1.0, 3.0]
+    assert whole == 5.0
 
 
 def test_a_page_that_breaks_our_own_code_is_a_failed_visit(scene, site, linked, monkeypatch):

@@ -61,8 +61,8 @@ class BelievedRates:
         return np.array([prior.section_id(url) for url in self.store.urls(page)], np.int64)
 
     def _claimed(self, page: IntArray) -> FloatArray:
-        """What the last ``changefreq`` said of each page means (SHARC Def. 6.1, corrected reading); NaN for nothing."""
+        """What the last ``changefreq`` said of each page means (SHARC Def. 6.1, literal reading); NaN for nothing."""
         claims = self.store.claims(np.unique(page))
         said = np.flatnonzero(claims.changefreq > 0)
         last = dict(zip(claims.page[said].tolist(), claims.changefreq[said].tolist(), strict=True))
-        return sitemap.rates(np.array([last.get(one, sitemap.UNSAID) for one in page.tolist()], np.int64), "corrected")
+        return sitemap.rates(np.array([last.get(one, sitemap.UNSAID) for one in page.tolist()], np.int64))

@@ -113,7 +113,7 @@ def shown() -> Iterator[Show]:
         again = bar.add_task("revisits", total=None, left="", visible=False)
 
         def show(now: CaptureProgress) -> None:
-            left = f"about {format_duration(now.seconds_left)} left"
+            left = f"about {format_duration(now.seconds_left)} left" if now.seconds_left else ""
             bar.update(visits, completed=now.visited, total=now.pages, left=left if now.visited < now.pages else "")
             whole = now.seen_again + now.to_see_again
             bar.update(again, completed=now.seen_again, total=whole, visible=whole > 0, left="")

@@ -122,6 +122,7 @@ class SiteDriver:
         site = SiteMap.of(order, log, self._store.urls(log.found.page), self._hosts(log.found.page))
         self._slots.delay = capture.delay
         self._slots.after(log.steps[-1].time + capture.delay if log.steps else -math.inf)
+        progress(self._progress(course, capture.delay))
         while (stop := course.next()) is not None:
             visited = await self._see(stop, site)
             if visited is None:

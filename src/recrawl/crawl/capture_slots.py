@@ -22,7 +22,6 @@ class Slots:
         self._clock = clock
         self._politeness = politeness
         self._store = store
-        self._known_hosts: set[int] = set()
         self._next = -math.inf
         self._sleeping: asyncio.Future[None] | None = None
         self.delay = 0.0
@@ -42,9 +41,7 @@ class Slots:
 
     async def begin(self, host: int) -> bool:
         """Wait for the next slot at this host and take it; ``False`` if none begins any more."""
-        if host not in self._known_hosts:  # others may have asked it a moment ago
-            self._known_hosts.add(host)
-            self._politeness.block_until(host, float(self._store.hosts(np.array([host])).ready_at[0]))
+        self._politeness.block_until(host, self._others_asked(host))
         while not self.stopping and (wait := max(self._next, self._politeness.free_at(host))) > self._clock.now():
             await self._sleep_until(wait)
         if self.stopping:
@@ -75,6 +72,10 @@ class Slots:
     def free_at(self, host: int) -> float:
         """When the host may be asked again, seconds since the epoch."""
         return self._politeness.free_at(host)
+
+    def _others_asked(self, host: int) -> float:
+        """Before which time nobody asks the host: another process may have asked it a moment ago."""
+        return float(self._store.hosts(np.array([host])).ready_at[0])
 
     async def _sleep_until(self, when: float) -> None:
         self._sleeping = asyncio.ensure_future(self._clock.sleep_until(when))

@@ -1,0 +1,31 @@
+"""What a capture is told of change rates: visits before sitemaps before neighbours, and nothing of its own doing."""
+
+import numpy as np
+
+from recrawl.cli.capture_rates import BelievedRates
+from recrawl.model import Verdict, Visits
+from recrawl.store.open import open_store
+from recrawl.store.values import Claims
+from recrawl.time import DAY
+
+URLS = [f"http://a.example/{path}" for path in ("seen", "listed", "beside", "busy")]
+START = 1.79e9
+
+
+def test_rates_come_from_visits_else_from_claims_else_from_around(tmp_path):
+    with open_store(tmp_path / "store.db", create=True) as store:
+        seen, listed, beside, busy = pages = store.discover(URLS, START)
+        first = BelievedRates(store, START)(pages)
+        assert np.allclose(first, 1 / (30 * DAY))  # nothing is known of anything
+        times = START + DAY * np.arange(1, 31)
+        for page, verdict in ((seen, Verdict.UNCHANGED), (busy, Verdict.CHANGED)):
+            store.record(Visits.of(np.full(30, page), times, verdict=verdict))
+        daily = Claims(np.array([listed]), np.array([START]), ["map"], np.array([-np.inf]), np.array([3]), np.ones(1))
+        store.add_claims(daily)
+        rate = dict(zip(pages.tolist(), BelievedRates(store, times[-1])(pages).tolist(), strict=True))
+        assert rate[int(seen)] < 1 / (20 * DAY) < 1 / (3 * DAY) < rate[int(busy)]
+        assert 0.5 / DAY < rate[int(listed)] < 10 / DAY
+        assert rate[int(seen)] < rate[int(beside)] < rate[int(busy)]
+        # What comes after the beginning of the capture changes nothing.
+        store.record(Visits.of(np.full(9, seen), times[-1] + np.arange(1.0, 10.0), verdict=Verdict.CHANGED))
+        assert BelievedRates(store, times[-1])(pages).tolist() == list(rate.values())
