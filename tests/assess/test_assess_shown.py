@@ -12,7 +12,8 @@ from recrawl.assess.expected_changes import ExpectedChanges
 from recrawl.assess.joint_validity import joint_validity
 from recrawl.assess.looks import Looks
 from recrawl.assess.shown import Rule, shown
-from recrawl.model import ChangeKind, Outcome, Verdict, Visits
+from recrawl.assess.shown_chance import chance_unchanged
+from recrawl.model import ChangeKind, GammaBelief, Outcome, Verdict, Visits
 
 instants = st.integers(0, 40).map(float)
 
@@ -183,3 +184,35 @@ def test_some_pages_can_be_taken():
     looks = Looks.from_visits(Visits.of([1, 2, 2, 3], [0.0, 1.0, 2.0, 3.0], verdict=[0, 0, 1, 0]))
     some = looks.take(looks.page != 1)
     assert (some.page.tolist(), some.offsets.tolist(), some.time.tolist()) == ([2, 3], [0, 2, 3], [1.0, 2.0, 3.0])
+
+
+def test_the_chance_to_be_unchanged_is_how_often_pages_are():
+    rng = np.random.default_rng(11)
+    rate, pages = 0.2, 30_000
+    count = rng.poisson(rate * 20.0, pages)
+    offsets = np.append(0, np.cumsum(count))
+    row = np.repeat(np.arange(pages), count)
+    times = rng.uniform(0.0, 20.0, offsets[-1])
+    times = times[np.lexsort((times, row))]
+    changed = changes_between(offsets, times, np.full(pages, 4.0), np.full(pages, 10.0)) > 0
+    verdict = np.zeros(2 * pages, np.uint8)
+    verdict[1::2] = np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED)
+    looks = Looks.from_visits(Visits.of(np.repeat(np.arange(pages), 2), np.tile([4.0, 10.0], pages), verdict=verdict))
+    belief = GammaBelief(np.full(pages, 1e7), np.full(pages, 1e7 / rate))  # as good as certain
+    for at in (2.0, 6.0, 9.0, 13.0):
+        found = shown(looks, belief.mean(), at)
+        met = changes_between(offsets, times, np.fmin(found.time, at), np.fmax(found.time, at))
+        chance = chance_unchanged(looks, found, belief)
+        for which in (changed, ~changed):
+            assert chance[which].mean() == pytest.approx((met[which] == 0).mean(), abs=0.015)
+        assert (chance[found.proved()] == 1.0).all()
+    never = GammaBelief(np.full(pages, 1e-9), np.full(pages, 1e9))
+    assert chance_unchanged(looks, shown(looks, never.mean(), 6.0), never)[changed] == pytest.approx(
+        4.0 / 6.0, abs=1e-6
+    )
+
+
+def test_no_chance_is_told_of_pages_that_are_not_shown():
+    looks = Looks.from_visits(Visits.of([1], [0.0], outcome=Outcome.GONE))
+    belief = GammaBelief(np.ones(1), np.ones(1))
+    assert np.isnan(chance_unchanged(looks, shown(looks, belief.mean(), 1.0), belief)[0])

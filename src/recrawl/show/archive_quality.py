@@ -87,7 +87,8 @@ def shown_words(seen: Shown, chance: FloatArray, joint: JointValidity, urls: Seq
         return [*lines, f"All of them were valid together {span}."]
     breaking = np.flatnonzero(there & ~joint.inside)
     broken = f"The others, {counted(len(breaking), 'page')}: {_listed(breaking, urls, most)}."
-    return [*lines, f"No instant is known at which all were valid together; at best {counted(inside, 'page')}, {span}. {broken}"]
+    best = f"at best {counted(inside, 'page')}, {span}"
+    return [*lines, f"No instant is known at which all were valid together; {best}. {broken}"]
 
 
 def _expected(chance: FloatArray) -> str:

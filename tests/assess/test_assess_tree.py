@@ -1,0 +1,155 @@
+"""The spanning tree, its folded form against a recursive one, and sub-sites against plain search."""
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recrawl.assess.collapse import ROOT, ChangeClass, collapse
+from recrawl.assess.spanning_tree import spanning_tree
+from recrawl.assess.subsites import capture_coherence, change_together, propose
+
+SAME = ChangeClass.UNCHANGED
+
+
+@st.composite
+def forests(draw):
+    size = draw(st.integers(1, 14))
+    order = draw(st.permutations(range(size)))
+    parent = np.full(size, ROOT)
+    for place in range(1, size):
+        above = draw(st.integers(-1, place - 1))
+        parent[order[place]] = ROOT if above < 0 else order[above]
+    classes = draw(st.lists(st.sampled_from([SAME, SAME, SAME, *ChangeClass]), min_size=size, max_size=size))
+    return parent, np.array(classes)
+
+
+def naive(parent, change):
+    """Algorithms 7 and 8 as corrected, written as they are told: from every root down."""
+    children = {node: [child for child in range(len(parent)) if parent[child] == node] for node in range(len(parent))}
+
+    def foldable(node):
+        return change[node] == SAME and all(foldable(child) for child in children[node])
+
+    def size(node):
+        return 1 + sum(size(child) for child in children[node])
+
+    drawn, folded, edges = set(), {}, set()
+
+    def draw(node):
+        drawn.add(node)
+        hidden = sum(size(child) for child in children[node] if foldable(child))
+        if hidden:
+            folded[node] = hidden
+        for child in children[node]:
+            if not foldable(child):
+                edges.add((node, child))
+                draw(child)
+
+    for root in np.flatnonzero(parent == ROOT).tolist():
+        draw(root)
+    return drawn, folded, edges
+
+
+@given(forests())
+def test_folding_is_what_the_corrected_algorithms_say(forest):
+    parent, change = forest
+    tree = collapse(parent, change)
+    drawn, folded, edges = naive(parent, change)
+    assert set(tree.nodes().tolist()) == drawn
+    assert {node: int(tree.folded[node]) for node in np.flatnonzero(tree.folded).tolist()} == folded
+    assert set(zip(*(side.tolist() for side in tree.edges(parent)), strict=True)) == edges
+    assert len(drawn) + sum(folded.values()) == len(parent)
+
+
+def test_a_chain_of_sixty_thousand_pages_is_folded():
+    size = 60_000
+    assert size > sys.getrecursionlimit()
+    parent = np.arange(size) - 1
+    change = np.full(size, SAME)
+    change[size // 2] = ChangeClass.CONTENT
+    tree = collapse(parent, change)
+    assert len(tree.nodes()) == size // 2 + 1
+    assert tree.folded[size // 2] == size - size // 2 - 1
+
+
+def test_parents_in_a_circle_are_refused():
+    with pytest.raises(ValueError, match="circle"):
+        collapse(np.array([1, 0, ROOT]), np.full(3, SAME))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["org,a)/", "org,a)/x", "org,a)/x/y", "org,b)/", "org,b)/z?q=1", "org,b)/z"]),
+            st.integers(0, 3),
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=20),
+)
+def test_a_spanning_tree_has_one_root_a_host_and_no_circle(pages, links):
+    keys = [key for key, _ in pages]
+    seen = np.array([float(time) for _, time in pages])
+    inside = [(a, b) for a, b in links if a < len(keys) and b < len(keys)]
+    source, target = (np.array([link[side] for link in inside], dtype=np.int64) for side in (0, 1))
+    parent = spanning_tree(keys, seen, source, target)
+    assert (seen[parent[parent != ROOT]] <= seen[parent != ROOT]).all()
+    collapse(parent, np.full(len(keys), SAME))  # refuses circles
+    roots = [keys[node].partition(")")[0] for node in np.flatnonzero(parent == ROOT)]
+    assert len(roots) == len(set(roots))
+
+
+def test_links_come_before_paths_and_paths_before_hosts():
+    keys = ["org,a)/", "org,a)/x", "org,a)/x/1", "org,a)/x/2", "org,a)/y/3", "org,a)/y/3?page=2"]
+    seen = np.arange(6.0)
+    parent = spanning_tree(keys, seen, np.array([2, 5, 0]), np.array([3, 2, 3]))
+    assert parent.tolist() == [ROOT, 0, 1, 0, 0, 4]  # of 2 and 0, which link to 3, 0 came first; 5 came after 2
+
+
+@given(st.lists(st.floats(0.0, 3.0), min_size=1, max_size=40), st.floats(0.01, 2.0))
+@settings(max_examples=60)
+def test_the_coherence_of_a_capture_is_close_to_the_best_number_of_hopeless_pages(rate, delay):
+    hot = np.sort(np.array(rate))[::-1]
+    pages = len(hot)
+    best = 0.0
+    for hopeless in range(pages):
+        length = np.empty(pages)
+        length[0] = 0.0
+        length[1 : hopeless + 1] = 2 * delay * (pages - np.arange(1, hopeless + 1))
+        length[hopeless + 1 :] = 2 * delay * np.arange(1, pages - hopeless)
+        best = max(best, np.exp(-hot * length).sum())
+    found = capture_coherence(np.array(rate), delay)
+    assert found <= best + 1e-9
+    assert found >= 0.97 * best
+    assert capture_coherence(np.array(rate), delay, np.full(pages, 2.0)) == pytest.approx(2 * found)
+
+
+def test_sections_that_change_together_are_proposed_as_one():
+    section = np.repeat([0, 1, 2, 3], 10)
+    rate = np.where(section < 2, 0.05, 0.0001)
+    together = [(page, period) for page in range(20) for period in range(0, 20, 3)]
+    apart = [(page, period) for page in range(20, 30) for period in range(1, 20, 3)]
+    changed, period = np.array(together + apart).T
+    alike = change_together(section, 4, changed, period)
+    assert alike[0, 1] == pytest.approx(1.0)
+    assert alike[0, 2] < 0
+    assert alike[3].tolist() == [0.0, 0.0, 0.0, 0.0]  # never changed: like nothing
+    found = propose(section, rate, 1.0, alike)
+    assert [0, 1] in [members.tolist() for members in found.members]
+    assert (np.diff(found.gain()) <= 1e-9).all()
+    assert (found.gain() >= -1e-9).all()
+    hot = next(place for place, members in enumerate(found.members) if members.tolist() == [0, 1])
+    assert found.pages[hot] == 20
+    assert found.lasts()[hot] == 38.0
+    assert found.alone[hot] == pytest.approx(capture_coherence(rate[:20], 1.0))
+    assert found.whole == pytest.approx(capture_coherence(rate, 1.0))
+
+
+def test_a_site_of_one_section_has_no_sub_sites():
+    assert len(propose(np.zeros(30, np.int64), np.full(30, 0.1), 1.0)) == 0
+    assert len(propose(np.arange(30), np.full(30, 0.1), 1.0)) == 0  # all too small
+    assert capture_coherence(np.empty(0), 1.0) == 0.0
