@@ -124,7 +124,7 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from recrawl.cli.knowledge import learn
-    from recrawl.cli.wiring import crawl_settings_of, policy_of
+    from recrawl.cli.wiring import crawl_settings_of, host_limits_of, policy_of, politeness_of
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.trial import TrialSettings, run_trial
     from recrawl.living.quirks import Quirks
@@ -150,7 +150,7 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
                 bar.update(task, completed=share * days, requests=requests)
 
             with place.open_store() as store:
-                policy = policy_of(said.schedule, store.urls)
+                policy = policy_of(said.schedule, store.urls, host_limits_of(store, politeness_of(said.politeness)))
                 trial = run_trial(web, policy, store=store, folder=place.folder, settings=settings, progress=show)
                 return asyncio.run(trial), policy
 

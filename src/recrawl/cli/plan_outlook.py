@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recrawl.cli.settings import Settings
-from recrawl.cli.wiring import policy_of, politeness_of
+from recrawl.cli.wiring import host_limits_of, policy_of, politeness_of
 from recrawl.errors import InputError
 from recrawl.model import ANSWERED, FloatArray, IntArray, Pages
 from recrawl.plan.durations import Downloads, DownloadTimes, learn_downloads
@@ -100,7 +100,8 @@ def look_ahead(store: Store, settings: Settings, now: float) -> Outlook:
         raise InputError("There is no page to plan for.", "Add some with recrawl add, or see recrawl demo.")
     visits = store.visits(until=now).sorted()
     visits = visits.take(np.isin(visits.page, pages.id))
-    policy = policy_of(settings.schedule, store.urls)
+    limits = host_limits_of(store, politeness_of(settings.politeness))
+    policy = policy_of(settings.schedule, store.urls, limits)
     agenda = Agenda(policy, budget=settings.schedule.budget / DAY)
     agenda.add(pages)
     agenda.tell(visits)

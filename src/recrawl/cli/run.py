@@ -60,7 +60,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
     import socket
 
     from recrawl.cli.run_display import Tally, display
-    from recrawl.cli.wiring import crawl_settings_of, policy_of
+    from recrawl.cli.wiring import crawl_settings_of, host_limits_of, policy_of, politeness_of
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.heritrix_log import NAME, HeritrixLog
     from recrawl.crawl.live import live_crawl
@@ -78,7 +78,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
 
         async with live_crawl(
             f"{socket.gethostname()}-{os.getpid()}",
-            policy_of(said.schedule, store.urls),
+            policy_of(said.schedule, store.urls, host_limits_of(store, politeness_of(said.politeness))),
             clock=clock,
             store=store,
             folder=place.folder,

@@ -12,17 +12,24 @@ if TYPE_CHECKING:
     from recrawl.crawl.live import CrawlSettings
     from recrawl.fetch.http import Limits
     from recrawl.formats.warc import WarcInfo
-    from recrawl.model import IntArray
+    from recrawl.model import FloatArray, IntArray
     from recrawl.schedule.clocks import Clusters
+    from recrawl.schedule.page_prices import HostLimits
     from recrawl.schedule.politeness import PolitenessRules
     from recrawl.schedule.uniform import Uniform
     from recrawl.schedule.valued import Valued
+    from recrawl.store.base import Store
 
 
-def policy_of(settings: ScheduleSettings, urls: Callable[[IntArray], Sequence[str]] | None = None) -> Valued | Uniform:
+def policy_of(
+    settings: ScheduleSettings,
+    urls: Callable[[IntArray], Sequence[str]] | None = None,
+    host_limits: HostLimits | None = None,
+) -> Valued | Uniform:
     """The policy that decides when to come back.
 
-    ``urls`` gives the URLs of pages: with them pages of one directory are known to be edited together.
+    ``urls`` gives the URLs of pages: with them pages of one directory are known to be edited together. With
+    ``host_limits`` no host is planned to be visited more often than it allows.
     """
     from recrawl.schedule.clocks import by_host
     from recrawl.schedule.objectives import OBJECTIVES
@@ -36,7 +43,24 @@ def policy_of(settings: ScheduleSettings, urls: Callable[[IntArray], Sequence[st
         clusters=by_host if urls is None else _by_directory(urls),
         shortest_interval=settings.min_interval,
         longest_interval=settings.max_interval,
+        host_limits=host_limits,
     )
+
+
+def host_limits_of(store: Store, rules: PolitenessRules) -> HostLimits:
+    """Visits per second that politeness and the crawl-delay of each host allow, as the store knows them at each fit."""
+    import numpy as np
+
+    def limits(host: IntArray) -> FloatArray:
+        known = store.hosts()
+        delay = known.delay[np.searchsorted(known.id, host)]
+        return 1.0 / np.maximum(np.clip(delay, rules.shortest, max(rules.crawl_delay_cap, rules.shortest)), _BRIEFEST)
+
+    return limits
+
+
+_BRIEFEST = 1e-3
+"""Seconds: rests are never planned to be shorter."""
 
 
 def _by_directory(urls: Callable[[IntArray], Sequence[str]]) -> Clusters:

@@ -24,7 +24,8 @@ from recrawl.schedule.ledger import Ledger
 from recrawl.schedule.objectives import ARCHIVE, Objective, basics_of
 from recrawl.schedule.paced import Paced
 from recrawl.schedule.paced_value import POWERS, paced_value
-from recrawl.schedule.price import Allocation, allocate
+from recrawl.schedule.page_prices import HostLimits, PagePrices, spend
+from recrawl.schedule.price import Allocation
 from recrawl.schedule.reaching import time_to_reach
 from recrawl.time import DAY, HOUR
 
@@ -48,7 +49,8 @@ class Valued:
     are hopeless or the budget is too small it is all they get. ``prior`` replaces the priors that are otherwise
     learned of the whole population, of each host and of each cluster of pages. ``clusters`` says which pages are
     likely to be edited together; without it, those of a host. ``factors`` are what operational time is made of; none
-    for wall time. ``belief="gamma"`` needs 136 bytes a page less and learns a little worse.
+    for wall time. ``host_limits`` says what each host takes at most, by the rests it asks for: visits that a slow host
+    cannot take are spent elsewhere. ``belief="gamma"`` needs 136 bytes a page less and learns a little worse.
     """
 
     _averages = True
@@ -65,10 +67,12 @@ class Valued:
         clusters: Clusters = by_host,
         factors: Collection[Factor] = USED,
         jump: float | None = JUMP,
+        host_limits: HostLimits | None = None,
     ) -> None:
         self._objective = objective
         self._shortest = shortest_interval
         self._longest = longest_interval
+        self._host_limits = host_limits
         self._ledger = Ledger()
 
         def start() -> tuple[Beliefs, Clocks]:
@@ -77,6 +81,7 @@ class Valued:
 
         self._learning = Learning(self._ledger, start)
         self._allocation: Allocation | None = None
+        self._prices: PagePrices | None = None
 
     @property
     def name(self) -> str:
@@ -92,6 +97,11 @@ class Valued:
     def allocation(self) -> Allocation | None:
         """The last fit: rates by row in the order the pages were added, who is hopeless, whether the budget is kept."""
         return self._allocation
+
+    @property
+    def prices(self) -> PagePrices | None:
+        """The price of the last fit by host; ``None`` before a fit that had pages."""
+        return self._prices
 
     def belief(self, page: IntArray, now: float | None = None) -> Belief:
         """What is held about the change rates of these pages, per second at the pace they have at ``now``.
@@ -123,13 +133,13 @@ class Valued:
         self._learning.hear(self._ledger.rows(page), np.asarray(time, dtype=np.float64))
 
     def fit(self, budget: float, now: float) -> None:
-        """Solve the price for pages at the pace they have now. O(pages · steps)."""
+        """Solve the prices for pages at the pace they have now, and for what hosts take now. O(pages · steps)."""
         if not len(self._ledger):
             return
         rows = self._rows(self._ledger.pages.id, now)
         pace = self._learning.clocks.pace(rows, np.full(len(rows), now))
         demand, unit = self._demand(rows, pace, self._shortest * pace, self._longest * pace)
-        found = allocate(demand, budget)
+        found, self._prices = spend(demand, budget, self._ledger.pages.host[rows], self._host_limits)
         self._allocation = replace(found, rate=found.rate * pace / unit)
 
     def due(self, page: IntArray, now: float) -> FloatArray:
@@ -138,10 +148,10 @@ class Valued:
         Operational time yet to come passes as it is foreseen at ``now``. Before a fit there is no price, and seen
         pages wait for the longest interval. O(m · steps).
         """
-        price = self.price
-        if price is None:
+        if self._prices is None:
             return self._ledger.due_after(page, self._longest)
         rows = self._rows(page, now)
+        price = self._prices.of(self._ledger.pages.host[rows])
         last = self._ledger.last_look[rows]
         interval = np.full(len(rows), self._longest)
         seen = np.flatnonzero(~np.isnan(last))
@@ -151,19 +161,20 @@ class Valued:
         ages |= self._learning.signals.weight(self._ledger.pages.host[rows[seen]]) > 0
         for which, wait in ((seen[ages], self._wait_ageing), (seen[~ages], self._wait)):
             if len(which):
-                interval[which] = np.minimum(wait(rows[which], last[which], price), self._longest)
+                interval[which] = np.minimum(wait(rows[which], last[which], price[which]), self._longest)
         return self._ledger.due_after(page, interval)
 
     def urgency(self, page: IntArray, now: float) -> FloatArray:
         """Value of a visit now in units of the price, within the shortest and the longest interval. O(m)."""
-        if self.price is None:
+        if self._prices is None:
             return self._ledger.urgency(page, self._longest, now)
         rows = self._rows(page, now)
+        price = self._prices.of(self._ledger.pages.host[rows])
         last = self._ledger.last_look[rows]
         elapsed = now - last
         at = np.full(len(rows), now)
         with np.errstate(divide="ignore", invalid="ignore"):
-            urgency = np.nan_to_num(self._worth(rows, last, at) / self.price, nan=0.0, posinf=np.inf)
+            urgency = np.nan_to_num(self._worth(rows, last, at) / price, nan=0.0, posinf=np.inf)
             urgency = np.where(elapsed < self._shortest, np.minimum(urgency, elapsed / self._shortest), urgency)
         overdue = elapsed >= self._longest
         urgency[overdue] = np.maximum(urgency[overdue], elapsed[overdue] / self._longest)
@@ -178,7 +189,7 @@ class Valued:
         self._learning.catch_up(now)
         return rows
 
-    def _wait(self, rows: IntArray, last: FloatArray, price: float) -> FloatArray:
+    def _wait(self, rows: IntArray, last: FloatArray, price: FloatArray) -> FloatArray:
         """Seconds until a visit is worth the price, of pages whose pace stays; inf for never.
 
         First the operational time it takes, then when that has passed.
@@ -196,7 +207,7 @@ class Valued:
 
         return np.where(np.isinf(found), np.inf, time_to_reach(passed, found, *ends))
 
-    def _wait_ageing(self, rows: IntArray, last: FloatArray, price: float) -> FloatArray:
+    def _wait_ageing(self, rows: IntArray, last: FloatArray, price: FloatArray) -> FloatArray:
         """Seconds until a visit is worth the price, of pages whose pace falls on the way; inf for never."""
 
         def worth(which: IntArray, elapsed: FloatArray) -> FloatArray:
@@ -208,12 +219,13 @@ class Valued:
             which = np.flatnonzero((after > first) & (after < last_moment))
             if not len(which):
                 continue
-            reached = worth(which, after[which]) >= price
-            before = np.where(reached, worth(which, np.maximum(after[which] - _MOMENT, first[which])) >= price, False)
+            reached = worth(which, after[which]) >= price[which]
+            earlier = worth(which, np.maximum(after[which] - _MOMENT, first[which]))
+            before = np.where(reached, earlier >= price[which], False)
             last_moment[which[reached]] = after[which[reached]]
             first[which[reached & ~before]] = after[which[reached & ~before]]
             first[which[~reached]] = after[which[~reached]]
-        return time_to_reach(worth, np.full(len(rows), price), first, last_moment)
+        return time_to_reach(worth, price, first, last_moment)
 
     def _paced(self, rows: IntArray, at: FloatArray) -> Belief:
         """What is believed of these pages, at the pace they have at ``at``."""
