@@ -19,9 +19,10 @@ from psycopg.conninfo import conninfo_to_dict
 from recrawl.errors import DiskFullError, StoreError
 from recrawl.model import AnyArray
 from recrawl.store.database import Column, Parameter, Session
+from recrawl.store.dialect import Types
 from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_postgres
 from recrawl.store.postgres_arrays import register_arrays
-from recrawl.store.statements import Statements, Types
+from recrawl.store.statements import Statements
 
 T = TypeVar("T")
 

@@ -4,10 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from recrawl.store.statements import Dialect
+from recrawl.store.dialect import Dialect
 
 _PAGE_TYPES = {
     "capture": "bigint",

@@ -17,8 +17,9 @@ import numpy as np
 from recrawl.errors import DiskFullError, StoreError
 from recrawl.model import AnyArray
 from recrawl.store.database import Column, Parameter, Session, as_list
+from recrawl.store.dialect import Types
 from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_sqlite
-from recrawl.store.statements import Statements, Types
+from recrawl.store.statements import Statements
 
 T = TypeVar("T")
 

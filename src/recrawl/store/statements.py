@@ -7,15 +7,10 @@ Rule of this file: parameters are first used in ascending order ($1, then $2, â€
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol, TypeAlias
-
 from recrawl.model import VISIT_COLUMNS
+from recrawl.store.dialect import Dialect
 from recrawl.store.site_statements import SiteStatements
 from recrawl.store.values import REVISIT
-
-Types: TypeAlias = Mapping[str, str]
-"""Columns and their types, as PostgreSQL calls them."""
 
 NOT_HELD = 0.0
 """``host.held_until`` of a host in nobody's hand."""
@@ -85,34 +80,6 @@ _MARK_TYPES = {
     "broken": "bigint",
     "finished": "smallint",
 }
-
-
-class Dialect(Protocol):
-    """The words in which the engines differ."""
-
-    lock: str
-    """At the end of a query: keep the rows for this transaction, waiting for who keeps them now."""
-    lock_free: str
-    """The same, but passing over rows that another transaction keeps."""
-    larger: str
-    """The function that returns the larger of two values."""
-    first_due: str
-    """Of the hosts $1, the pages due by $2, at most $3 a host: page, host, due."""
-
-    def among(self, parameter: int, type_: str = "bigint") -> str:
-        """After a column's name: equal to one of the array with that number."""
-        ...
-
-    def insert(self, table: str, columns: Types, conflict: str = "") -> str:
-        """Insert rows, given as columns of these types in this order."""
-        ...
-
-    def update(self, table: str, key: str, columns: Types, *, only_up: bool = False) -> str:
-        """Set columns of the rows with that bigint key, given as the key and columns of these types in this order.
-
-        With ``only_up`` a value stays as it is where the new one is not larger.
-        """
-        ...
 
 
 def _better(*, located: bool) -> str:
