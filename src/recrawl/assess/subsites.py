@@ -1,10 +1,11 @@
 """Sub-sites: parts of a site that change together and are better captured by themselves.
 
-A capture of fewer pages is shorter, so its pages have less time to change between visit and revisit. *Any* part gains
-by being captured alone; but what is captured apart is no longer coherent with the rest. It is worth it where few would
-look at the two together anyway, and where the part is not like the rest. So parts are sections of the site (by path),
-joined where they change together; and the gain of each is told beside the usual gain, that of as many pages spread
-evenly over all rates.
+In a capture, pages that change compete for the short intervals between visit and revisit: there is one of each length.
+Two captures have two of each. So a part gains by being captured alone if it has pages that change while the rest has
+some too; a part that never changes gains nothing, since its pages take the long intervals at no loss. But what is
+captured apart is no longer coherent with the rest, so a cut must be where few would look at both sides together: parts
+are sections of the site (by path), joined where they change together. The gain of each is told beside the usual gain,
+that of as many pages taken evenly from all rates, which is what a cut anywhere would bring.
 """
 
 from __future__ import annotations

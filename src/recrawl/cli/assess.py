@@ -87,8 +87,8 @@ def assess(  # noqa: PLR0913 - one argument an option
 
     For one moment (--at) it says how far apart in time the pages are that would be shown, how many are provably as
     they were then, and whether there was an instant at which all of them were valid together; if not, which pages break
-    it. Pages and sections that blur the archive most come first. Parts of a site that change together, and not like the
-    rest, are proposed as captures of their own.
+    it. Pages and sections that blur the archive most come first. Sections of a site that change together are proposed
+    as captures of their own where that makes more pages coherent.
 
     A file that is broken is named, and the rest goes on.
     """

@@ -87,7 +87,7 @@ def pages(found: Answer) -> Columns:
 
 
 def subsites(found: Answer) -> Columns:
-    """The parts of every site that gain a page, and more than usual, by being captured alone, best first in a site."""
+    """The parts of every site that gain a page or more by being captured alone, best first in a site."""
     rows = [
         (
             found.sites[parts.site],
@@ -100,7 +100,7 @@ def subsites(found: Answer) -> Columns:
             float(parts.found.lasts()[place]),
         )
         for parts in found.parts
-        for place in np.flatnonzero(parts.found.gain() > np.maximum(parts.found.usual, LEAST_GAIN)).tolist()
+        for place in np.flatnonzero(parts.found.gain() >= LEAST_GAIN).tolist()
     ]
     names = ("site", "sections", "pages", "coherent_alone", "gain", "usual_gain", "coherent_whole", "seconds")
     return {name: [row[column] for row in rows] for column, name in enumerate(names)}
