@@ -44,6 +44,7 @@ def test_a_site_is_captured_listed_shown_and_packed(run, workspace, home, tmp_pa
     assert "pages unchanged from visit to revisit, 0 changed" in done.stdout
     assert "robots.txt forbids" in done.stdout
     assert run("capture", "--show", 1, "-w", "ws").stdout == done.stdout
+    assert (workspace / "crawl.log").read_text(encoding="utf-8").count("\n") == 24 - done.stdout.count("private")
     said = json.loads(run("capture", "--show", 1, "--json", "-w", "ws").stdout)
     assert said["site"] == home
     assert said["terms"]["strategy"] == "bfs-lifo"

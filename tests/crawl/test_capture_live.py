@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,11 +10,13 @@ import pytest
 from recrawl.capture import OFFLINE, STRATEGIES
 from recrawl.capture.walk import LinkGraph, walk
 from recrawl.crawl.capture_order import CaptureOrder
+from recrawl.crawl.scope import ScopeKind, ScopeRules
 from recrawl.formats.captures import Report
 from recrawl.living.quirks import Quirks
 from recrawl.living.web import LivingWeb
 from recrawl.model import Outcome
 from recrawl.simulate.sites import Growth, Mixture, lognormal_rates, tree_site
+from recrawl.simulate.web import join
 from recrawl.time import DAY, HOUR, VirtualClock
 
 START = 1.79e9
@@ -142,6 +145,25 @@ def test_what_robots_txt_forbids_is_not_asked_for_and_said_to_be_refused(scene):
     assert not any(path.startswith("/private/") for path in requests.path.tolist())
     assert report.quality.pages + len(report.refused) == report.found == len(web)
     assert {step.number for step in log.steps if step.outcome == Outcome.REFUSED and step.revisit} == set()
+
+
+def test_a_domain_is_captured_host_by_host_under_the_rules_of_each(scene):
+    rng = np.random.default_rng(8)
+    span = {"start": START - HOUR, "end": START + DAY}
+    both = join([tree_site(name, np.full(6, 1e-9), rng=rng, **span) for name in ("one", "two")])
+    web = replace(both, hosts=("site.test", "news.site.test"))
+    clock = VirtualClock(START)
+    with LivingWeb(web, clock, quirks=Quirks(crawl_delay=30.0)) as living:
+        wanted = order(living, "bfs-lifo", scope=ScopeRules(kind=ScopeKind.DOMAIN))
+        report, *_ = asyncio.run(captured(scene, living, clock, web, wanted))
+        asked = living.requests()
+    assert len(report.quality.coherent) == report.found == 12
+    rules = asked.take(asked.path == "/robots.txt")
+    assert sorted(rules.host.tolist()) == ["news.site.test", "site.test"]
+    for host in ("news.site.test", "site.test"):
+        mine = asked.take(asked.host == host)
+        assert mine.path[0] == "/robots.txt"
+        assert (np.diff(mine.time)[1:] >= 30.0).all()
 
 
 def test_no_page_is_lost_on_a_web_that_misbehaves(scene):

@@ -129,6 +129,12 @@ def test_nothing_out_of_scope_is_asked_for(scene, site, linked, rules, expected)
     assert site.paths() == expected
 
 
+def test_traps_are_not_followed(scene, site, linked):
+    site.answers["/"] = linked("/a", "/a/b/a/b/a/b/", "/x?PHPSESSID=0", "/1/2/3/4/", "/c")
+    capture(scene, site.home, "bfs", scope=ScopeRules(max_folders=3))
+    assert site.paths() == ["/", "/a", "/c"]
+
+
 def test_no_more_pages_than_asked_for_are_taken_in(scene, site, linked):
     site.answers["/"] = linked(*(f"/{name}" for name in "abcdef"))
     report, _ = capture(scene, site.home, "bfs", max_pages=3)

@@ -104,6 +104,7 @@ def capture(  # noqa: PLR0913 - one argument an option
         exclude=tuple(exclude or ()),
         depth=depth,
         extra_hops=extra_hops,
+        max_folders=place.configuration.settings.crawl.max_depth,
     )
     with place.open_store() as store:
         open_ones = [known for known in store.site_captures() if not known.is_finished]
@@ -124,8 +125,12 @@ def capture(  # noqa: PLR0913 - one argument an option
                 scope=rules,
             )
             unfinished = None if anew else _same(open_ones, order)
-        with shown() as tell:
-            report = asyncio.run(carry_out(place, store, order, unfinished, tell))
+        try:
+            with shown() as tell:
+                report = asyncio.run(carry_out(place, store, order, unfinished, tell))
+        except asyncio.CancelledError:
+            typer.echo("Stopped at once. Go on with: recrawl capture --resume", err=True)
+            raise typer.Exit(ExitCode.FORCED) from None
         if report is None:
             typer.echo("Interrupted. Go on with: recrawl capture --resume", err=True)
             raise typer.Exit(ExitCode.INTERRUPTED)

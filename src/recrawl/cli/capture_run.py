@@ -14,6 +14,9 @@ from recrawl.crawl.capture import CaptureProgress, SiteDriver
 from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.crawl.capture_quality import CaptureReport
 from recrawl.crawl.clock import RealClock
+from recrawl.crawl.heritrix_log import NAME as CRAWL_LOG
+from recrawl.crawl.heritrix_log import HeritrixLog
+from recrawl.crawl.live import LOG
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.time import format_duration
 
@@ -30,7 +33,7 @@ async def carry_out(
 ) -> CaptureReport | None:
     """Begin a capture, or go on with an unfinished one; ``None`` if it was interrupted.
 
-    The first interrupt lets the request that runs be settled; a second one ends the process as usual.
+    The first interrupt lets the request that runs be settled, a second one drops it.
     """
     from recrawl.cli.capture_rates import BelievedRates
     from recrawl.cli.wiring import limits_of, politeness_of, warc_info_of
@@ -48,8 +51,10 @@ async def carry_out(
         rules = replace(rules, shortest=order.delay, longest=max(rules.longest, order.delay))
     with (
         WarcWriter(place.warc, clock, replace(info, is_part_of=order.site), roll_size=said.archive.roll_size) as writer,
-        (place.folder / "recrawl.log").open("a", encoding="utf-8") as stream,
+        (place.folder / LOG).open("a", encoding="utf-8") as events,
+        (place.folder / CRAWL_LOG).open("a", encoding="utf-8") as lines,
     ):
+        heritrix_log = HeritrixLog(lines)
         limits, reach = limits_of(said.fetch), Reach.of(said.fetch.allow_networks.split())
         async with HttpFetcher(clock, agent, limits=limits, reach=reach) as fetcher:
             archive = WarcArchive(writer, store)
@@ -68,7 +73,8 @@ async def carry_out(
                 politeness=Politeness(rules),
                 archive=archive,
                 rates=BelievedRates(store, unfinished.started if unfinished else clock.now()),
-                log=JsonLinesLog(stream, clock),
+                log=JsonLinesLog(events, clock),
+                on_visit=lambda visited: heritrix_log.write([visited]),
             )
             with _interruptible(driver):
                 capture = unfinished or await driver.begin(order)
@@ -77,17 +83,20 @@ async def carry_out(
 
 @contextmanager
 def _interruptible(driver: SiteDriver) -> Iterator[None]:
-    """Stop gracefully at the first interrupt; the next one is as if we were not here."""
-    loop = asyncio.get_running_loop()
+    """Let the first interrupt finish the request that runs, and the second drop it."""
+    loop, running = asyncio.get_running_loop(), asyncio.current_task()
+    received: list[int] = []
+
+    def on_signal(number: int) -> None:
+        received.append(number)
+        if len(received) == 1:
+            driver.stop()
+        elif running is not None:
+            running.cancel()
+
     signals = (signal.SIGINT, signal.SIGTERM)
-
-    def stop() -> None:
-        driver.stop()
-        for number in signals:
-            loop.remove_signal_handler(number)
-
     for number in signals:
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, on_signal, number)
     try:
         yield
     finally:

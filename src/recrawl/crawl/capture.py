@@ -80,13 +80,16 @@ class SiteDriver:
         archive: Archive,
         rates: Rates,
         log: JsonLinesLog,
+        on_visit: Callable[[Visited], None] = lambda _visited: None,
     ) -> None:
+        """``on_visit`` is told of each visit once it is recorded."""
         self._clock = clock
         self._store = store
         self._robots = robots
         self._archive = archive
         self._rates = rates
         self._log = log
+        self._on_visit = on_visit
         self._visitor = Visitor(fetcher, robots, clock)
         self._slots = Slots(clock, politeness, store)
         self._opener = Opener(store=store, slots=self._slots, fetcher=fetcher, robots=robots, archive=archive, log=log)
@@ -224,6 +227,7 @@ class SiteDriver:
             "size": visit.size,
         }
         self._log.event("fetch", "visited", level="info" if visit.outcome <= ANSWERED else "warn", details=details)
+        self._on_visit(visited)
 
     def _found(self, site: SiteMap, stop: Stop, links: Sequence[str], ids: IntArray, outcome: Outcome) -> FoundPages:
         """Pages that a visit found, in the order of its links; a revisit finds none."""

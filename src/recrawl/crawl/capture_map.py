@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from recrawl.crawl.capture_order import CaptureOrder
+from recrawl.crawl.home_scope import trap
 from recrawl.crawl.scope import Place, SiteScope
 from recrawl.model import Outcome
 from recrawl.store.values import SiteLog
@@ -58,7 +59,9 @@ class SiteMap:
             if page < 0 or page in self._known or (self.most is not None and len(self.page) >= self.most):
                 continue
             found = address(url)
-            place = self.scope.place(found, self._place[via]) if found else None
+            if found is None or trap(found.url, max_depth=self.scope.rules.max_folders):
+                continue
+            place = self.scope.place(found, self._place[via])
             if place is not None:
                 self._add(page, url, place)
                 new.append(page)
