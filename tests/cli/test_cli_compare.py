@@ -202,6 +202,8 @@ def test_the_grand_table_of_a_small_data_set(run, table):
     assert head == "# Words\n\n"
     assert tables in result.stdout
     assert "| uniform | 1.000 | 1.000 |" in text
+    assert "## In short" in text
+    assert "| valued-changes | recall |" in text
     assert "nutch" in re.search(r"\| jekylldocs \|.*", text)[0]
     assert (table / "policies.png").stat().st_size > 10_000
 

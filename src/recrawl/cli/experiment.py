@@ -18,6 +18,7 @@ recrawl experiment rates --data ../data/scholarly --repeats 3 --output reports/r
 POLICIES = """
 recrawl experiment policies --data ../data --only llvm,til --policy uniform --policy valued-archive
 recrawl experiment policies --data ../data --keep kept  an interrupted table goes on where it stopped
+recrawl experiment policies --data ../data --policy valued-archive --parts --budget .03  what each part brings
 """
 CRAWL_TIME = """
 recrawl experiment crawl-time --crawls 100
@@ -86,6 +87,9 @@ def policies(  # noqa: PLR0913 - one argument an option
         int | None, typer.Option(min=10, help="Pages taken of a collection at most, whole clusters of them.")
     ] = None,
     tick: Annotated[str, typer.Option(metavar="DURATION", help="How often visits are planned.")] = "1d",
+    parts: Annotated[
+        bool, typer.Option("--parts", help="Also the default with each of its parts switched off.")
+    ] = False,
     jobs: JobsOption = None,
     keep: Annotated[
         Path | None,
@@ -105,13 +109,13 @@ def policies(  # noqa: PLR0913 - one argument an option
     from recrawl.cli.policies_experiment import BUDGETS, Asked, run
     from recrawl.schedule.policies import POLICIES
     from recrawl.simulate.contest import Rules
+    from recrawl.simulate.contest_entries import PARTS_OFF
     from recrawl.time import parse_duration
 
     names = [name.strip() for name in only.split(",") if name.strip()]
     rules = Rules(budget=0.0, tick=parse_duration(tick))
-    run(
-        data, output, Asked(policy or list(POLICIES), budget or BUDGETS, names, pages, rules, seed, repeats, jobs, keep)
-    )
+    competing = [*(policy or POLICIES), *(PARTS_OFF if parts else ())]
+    run(data, output, Asked(competing, budget or BUDGETS, names, pages, rules, seed, repeats, jobs, keep))
 
 
 @app.command("crawl-time", cls=TeachingCommand, epilog=CRAWL_TIME)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from recrawl.errors import InputError
+from recrawl.time import DAY
 
 if TYPE_CHECKING:
     from recrawl.cli.contest_runs import KeptTallies
@@ -73,7 +74,8 @@ def run(data: Path, output: Path, asked: Asked) -> None:
         jobs=asked.jobs,
         kept=asked.kept,
     )
-    table = GrandTable(fields, tallies, asked.seed)
+    as_printed = asked.most_pages is None and asked.rules.tick == DAY
+    table = GrandTable(fields, tallies, asked.seed, as_printed=as_printed)
     write_csv(output / "policies.csv", table.columns())
     text = table.report()
     page = output / "policies.md"

@@ -20,8 +20,12 @@ _DAYS_A_YEAR = 365.0
 class GrandTable:
     """All tallies, and what they say."""
 
-    def __init__(self, fields: Mapping[str, Field], tallies: Mapping[Run, Tally], seed: int) -> None:
-        self._fields, self._tallies, self._seed = fields, tallies, seed
+    def __init__(
+        self, fields: Mapping[str, Field], tallies: Mapping[Run, Tally], seed: int, *, as_printed: bool = False
+    ) -> None:
+        """``as_printed`` tells that whole collections were visited by the rules of the figures that are printed."""
+        self.as_printed = as_printed
+        self.fields, self._tallies, self._seed = fields, tallies, seed
         self.policies = list(dict.fromkeys(run.policy for run in tallies))
         self.budgets = sorted({run.budget for run in tallies})
 
@@ -38,8 +42,29 @@ class GrandTable:
         from recrawl.cli.contest_runs import Run
 
         other = None if than is None else self._tallies[Run(run.field, than, run.budget)]
-        groups, rng = self._fields[run.field].cluster, np.random.default_rng(self._seed)
+        groups, rng = self.fields[run.field].cluster, np.random.default_rng(self._seed)
+        if len(np.unique(groups)) < _FEWEST:
+            groups = np.arange(len(groups))
         return self._tallies[run].interval(metric, groups, rng, than=other)
+
+    def difference(self, field: str, policy: str, than: str, budget: float, metric: str) -> Interval:
+        """How far one policy is above another."""
+        from recrawl.cli.contest_runs import Run
+
+        return self.interval(Run(field, policy, budget), metric, than)
+
+    def median_staleness(self, policy: str, than: str, budget: float) -> float:
+        """Median over collections of staleness in units of that of another policy; of the best named one if ""."""
+        import numpy as np
+
+        from recrawl.simulate.contest_entries import NAMED
+
+        others = [than] if than else [name for name in self.policies if name in NAMED]
+        ratios = []
+        for field in self.fields:
+            own, *stale = (1.0 - self.ratio(field, name, budget, "freshness") for name in (policy, *others))
+            ratios.append(own / min(stale) if min(stale) > 0 else 1.0)
+        return float(np.nanmedian(ratios))
 
     # -- CSV -------------------------------------------------------------------------------------
 
@@ -51,7 +76,7 @@ class GrandTable:
     def _row(self, run: Run) -> dict[str, object]:
         from recrawl.simulate.contest_tally import METRICS
 
-        field, tally = self._fields[run.field], self._tallies[run]
+        field, tally = self.fields[run.field], self._tallies[run]
         row: dict[str, object] = {
             "collection": run.field,
             "pages": len(field),
@@ -66,6 +91,7 @@ class GrandTable:
             "visits": int(tally.visits.sum()),
             "caught": int(tally.caught.sum()),
         }
+        row["weighted_p_at_k"] = tally.precision_at_k()
         for kind, scores in (("micro", tally.micro()), ("macro", tally.macro())):
             row |= {f"{kind}_{name}": getattr(scores, name) for name in ("precision", "recall", "f1")}
         return row
@@ -73,16 +99,23 @@ class GrandTable:
     # -- Markdown --------------------------------------------------------------------------------
 
     def report(self) -> str:
-        """The summary, ours against the best of the others, and the whole grid."""
+        """What it decides, the summary, ours against the best of the others, and the whole grid."""
+        from recrawl.cli.policies_verdicts import beside_the_reference, in_short, own_measures
         from recrawl.simulate.contest_entries import OURS, OURS_FOR_CHANGES, YARDSTICK
 
-        pages = sum(len(field) for field in self._fields.values())
+        pages = sum(len(field) for field in self.fields.values())
         budgets = ", ".join(f"{budget:g}" for budget in self.budgets)
         parts = [
-            f"{len(self.policies)} policies, {len(self._fields)} collections with {pages:,} pages; budgets of",
+            f"{len(self.policies)} policies, {len(self.fields)} collections with {pages:,} pages; budgets of",
             f"{budgets} visits a page a day. Seed {self._seed}.",
         ]
         parts = ["\n".join(parts)]
+        for title, text in (
+            ("In short", in_short(self)),
+            ("Beside the reference", beside_the_reference(self)),
+            ("Each objective by its own measure", own_measures(self)),
+        ):
+            parts += [f"## {title}", text] if text else []
         if YARDSTICK in self.policies:
             parts += ["## Staleness against even visits", _STALENESS_NOTE, self._summary("staleness")]
         parts += ["## Changes caught\n\nMedian over collections of the recall of changes.", self._summary("recall")]
@@ -105,9 +138,9 @@ class GrandTable:
     def _over_fields(self, policy: str, budget: float, metric: str) -> list[float]:
         """Of each collection: recall, or staleness over that of uniform."""
         if metric != "staleness":
-            return [self.ratio(field, policy, budget, metric) for field in self._fields]
+            return [self.ratio(field, policy, budget, metric) for field in self.fields]
         stale = [
-            [1.0 - self.ratio(field, name, budget, "freshness") for field in self._fields]
+            [1.0 - self.ratio(field, name, budget, "freshness") for field in self.fields]
             for name in (policy, "uniform")
         ]
         return [own / even if even > 0 else 1.0 for own, even in zip(*stale, strict=True)]
@@ -127,7 +160,7 @@ class GrandTable:
         )
         tables = [note]
         for budget in self.budgets:
-            rows = [self._duel(field, budget, metric, ours) for field in self._fields]
+            rows = [self._duel(field, budget, metric, ours) for field in self.fields]
             tables.append(f"At {budget:g} visits a page a day:")
             tables.append(markdown_table(["collection", "pages", "uniform", "best named", "ours", "difference"], rows))
         return "\n\n".join(tables)
@@ -146,7 +179,7 @@ class GrandTable:
             best = f"{shown(rival)} {rival}"
             difference = self.interval(Run(field, ours, budget), metric, than=rival)
             apart = f"{difference.mean:+.4f} ({difference.low:+.4f} to {difference.high:+.4f})"
-        return [field, f"{len(self._fields[field]):,}", shown(YARDSTICK), best, shown(ours), apart]
+        return [field, f"{len(self.fields[field]):,}", shown(YARDSTICK), best, shown(ours), apart]
 
     def _grids(self, metric: str) -> str:
         """For each budget, a row a policy and a column a collection; the best of a column is bold."""
@@ -154,13 +187,13 @@ class GrandTable:
 
         tables = []
         for budget in self.budgets:
-            grid = {p: [self.ratio(field, p, budget, metric) for field in self._fields] for p in self.policies}
-            best = [max(_or_least(row[place]) for row in grid.values()) for place in range(len(self._fields))]
+            grid = {p: [self.ratio(field, p, budget, metric) for field in self.fields] for p in self.policies}
+            best = [max(_or_least(row[place]) for row in grid.values()) for place in range(len(self.fields))]
             rows = [
                 [p, *(f"**{v:.4f}**" if v == top else f"{v:.4f}" for v, top in zip(row, best, strict=True))]
                 for p, row in grid.items()
             ]
-            tables += [f"At {budget:g} visits a page a day:", markdown_table(["policy", *self._fields], rows)]
+            tables += [f"At {budget:g} visits a page a day:", markdown_table(["policy", *self.fields], rows)]
         return "\n\n".join(tables)
 
     # -- pictures --------------------------------------------------------------------------------
@@ -204,6 +237,8 @@ class GrandTable:
         return Line(policy, [budget * _DAYS_A_YEAR for budget in self.budgets], middle, low, high, ours=policy == OURS)
 
 
+_FEWEST = 5
+"""Clusters from which on whole clusters are resampled; pages where there are fewer."""
 _BEST = 4
 """Policies drawn for each metric beside ours and the yardstick."""
 _STALENESS_NOTE = """\

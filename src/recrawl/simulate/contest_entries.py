@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
+from recrawl.estimate.tempo_state import Factor
 from recrawl.schedule.policies import EXPLORING, ORACLES, POLICIES, START_FROM_BUDGET, VALUED
 from recrawl.schedule.policy import Policy
 from recrawl.simulate.contest_field import Field
@@ -14,8 +16,25 @@ OURS = "valued-archive"
 OURS_FOR_CHANGES = "valued-changes"
 """Ours for those who want every version: judged by recall."""
 YARDSTICK = "uniform"
-NAMES: tuple[str, ...] = (*POLICIES, *EXPLORING, *ORACLES)
-"""All that can compete, also those that compete only when asked for: explorers and oracles."""
+OWN_MEASURE: dict[str, str] = {
+    OURS: "freshness",
+    "valued-freshness": "freshness",
+    OURS_FOR_CHANGES: "recall",
+    "valued-harmonic": "harmonic",
+    "valued-age": "age",
+    "valued-blur": "missed",
+    "valued-links": "link_delay",
+}
+"""What each of ours is after, as one of the metrics of a contest."""
+PARTS_OFF: dict[str, Mapping[str, object]] = {
+    f"{OURS}-without-clusters": {"factors": (Factor.AGE,)},
+    f"{OURS}-without-age": {"factors": (Factor.CLUSTERS,)},
+    f"{OURS}-in-wall-time": {"factors": ()},
+    f"{OURS}-without-jumps": {"jump": None},
+}
+"""Our default with a part of it switched off, and how: what the part is worth."""
+NAMES: tuple[str, ...] = (*POLICIES, *EXPLORING, *PARTS_OFF, *ORACLES)
+"""All that can compete, also those that compete only when asked for: explorers, ours without parts, oracles."""
 NAMED: tuple[str, ...] = tuple(name for name in POLICIES if name not in VALUED and name != YARDSTICK)
 """The policies of the papers and of other crawlers."""
 SAME_AT_A_BUDGET: dict[str, str] = dict.fromkeys(("brute-force", "week", "fixed-interval"), YARDSTICK) | {
@@ -40,9 +59,15 @@ def entry(name: str, field: Field, *, shortest: float = HOUR, longest: float = 1
     """
     if name in ORACLES:
         return ORACLES[name](field.rates)
-    make = EXPLORING[name] if name in EXPLORING else POLICIES[name]
+    make = EXPLORING[name] if name in EXPLORING else POLICIES[OURS if name in PARTS_OFF else name]
     if name in START_FROM_BUDGET:
         make = partial(make, start=None)
-    elif name in VALUED or name in EXPLORING:
-        make = partial(make, clusters=field.clusters, shortest_interval=shortest, longest_interval=longest)
+    elif name in VALUED or name in EXPLORING or name in PARTS_OFF:
+        make = partial(
+            make,
+            **PARTS_OFF.get(name, {}),
+            clusters=field.clusters,
+            shortest_interval=shortest,
+            longest_interval=longest,
+        )
     return make()

@@ -1,0 +1,167 @@
+"""What the grand table decides: ours against the yardstick, the reference and every other policy, case by case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING
+
+from recrawl.assess.scores import Interval
+from recrawl.cli.policies_published import BUDGET, FRESHNESS
+from recrawl.show.experiments import markdown_table
+from recrawl.simulate.contest_entries import NAMED, OURS, OURS_FOR_CHANGES, OWN_MEASURE, YARDSTICK
+from recrawl.simulate.contest_tally import HIGHER_IS_BETTER
+
+if TYPE_CHECKING:
+    from recrawl.cli.policies_table import GrandTable
+
+_MANY = 100
+"""Pages from which on a collection must not be worse off than with even visits ..."""
+_SLACK = 1e-3
+"""... by more than this share of its copies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One of ours against the best of the others, by its own measure."""
+
+    ours: str
+    metric: str
+    field: str
+    budget: float
+    rival: str
+    gain: Interval
+    """How much better ours is, in units of the measure; below 0 where it is worse."""
+
+    @property
+    def verdict(self) -> str:
+        """``better``, ``worse``, or ``level`` where the interval holds 0."""
+        if self.gain.low <= 0.0 <= self.gain.high:
+            return "level"
+        return "better" if self.gain.low > 0.0 else "worse"
+
+
+def cases(table: GrandTable) -> Iterator[Case]:
+    """Every collection and budget at which something had to be chosen, for each of ours."""
+    others = [name for name in table.policies if name in NAMED or name == YARDSTICK]
+    for ours, metric in OWN_MEASURE.items():
+        if ours not in table.policies or not others:
+            continue
+        sign = 1.0 if metric in HIGHER_IS_BETTER else -1.0
+        for field in table.fields:
+            for budget in table.budgets:
+                scores = {name: sign * table.ratio(field, name, budget, metric) for name in (ours, *others)}
+                rival = max(others, key=lambda name: scores[name])
+                if isnan(scores[ours]) or len(set(scores.values())) == 1:
+                    continue
+                apart = table.difference(field, ours, rival, budget, metric)
+                low, high = sorted((sign * apart.low, sign * apart.high))
+                yield Case(ours, metric, field, budget, rival, Interval(sign * apart.mean, low, high))
+
+
+def own_measures(table: GrandTable) -> str:
+    """How often each of ours is better than, level with and worse than the best of the others; then the worse ones."""
+    found = list(cases(table))
+    rows = []
+    for ours, metric in OWN_MEASURE.items():
+        verdicts = [case.verdict for case in found if case.ours == ours]
+        if verdicts:
+            rows.append([ours, metric, *(str(verdicts.count(word)) for word in ("better", "level", "worse"))])
+    if not rows:
+        return ""
+    parts = [_OWN_NOTE, markdown_table(["policy", "measure", "better", "level", "worse"], rows)]
+    worse = [_worse(table, case) for case in found if case.verdict == "worse"]
+    if worse:
+        heads = ["policy", "collection", "visits a page a day", "ours", "best other", "difference"]
+        parts += ["Worse, with an interval that does not hold 0:", markdown_table(heads, worse)]
+    else:
+        parts.append("In no case is ours worse with an interval that does not hold 0.")
+    return "\n\n".join(parts)
+
+
+def _worse(table: GrandTable, case: Case) -> list[str]:
+    ours, best = (table.ratio(case.field, name, case.budget, case.metric) for name in (case.ours, case.rival))
+    apart = f"{case.gain.mean:+.4f} ({case.gain.low:+.4f} to {case.gain.high:+.4f})"
+    return [case.ours, case.field, f"{case.budget:g}", f"{ours:.4f}", f"{best:.4f} {case.rival}", apart]
+
+
+def in_short(table: GrandTable) -> str:
+    """Budget by budget: staleness of the default, whom it leaves worse off, and who catches most changes."""
+    if not {OURS, YARDSTICK} <= set(table.policies) or not set(NAMED) & set(table.policies):
+        return ""
+    rows = []
+    for budget in table.budgets:
+        row = [f"{budget:g}"]
+        row += [f"{table.median_staleness(OURS, than, budget):.3f}" for than in (YARDSTICK, "")]
+        row.append(", ".join(_behind(table, budget)) or "none")
+        if OURS_FOR_CHANGES in table.policies:
+            lost = _lost(table, budget)
+            row.append(
+                f"{len(table.fields) - len(lost)} of {len(table.fields)}" + (f", not {', '.join(lost)}" if lost else "")
+            )
+        rows.append(row)
+    heads = ["visits a page a day", "against even visits", "against the best named", "worse off than with even visits"]
+    heads += ["most changes caught"] if OURS_FOR_CHANGES in table.policies else []
+    return f"{_SHORT_NOTE}\n\n{markdown_table(heads, rows)}"
+
+
+def _behind(table: GrandTable, budget: float) -> list[str]:
+    """Collections of many pages that the default leaves worse off than even visits."""
+    return [
+        name
+        for name, field in table.fields.items()
+        if len(field) >= _MANY
+        and table.ratio(name, OURS, budget, "freshness") < table.ratio(name, YARDSTICK, budget, "freshness") - _SLACK
+    ]
+
+
+def _lost(table: GrandTable, budget: float) -> list[str]:
+    """Collections on which one of the others catches more changes than ours for changes."""
+    others = [name for name in table.policies if name in NAMED or name == YARDSTICK]
+    return [
+        field
+        for field in table.fields
+        if table.ratio(field, OURS_FOR_CHANGES, budget, "recall")
+        < max(table.ratio(field, name, budget, "recall") for name in others)
+    ]
+
+
+def beside_the_reference(table: GrandTable) -> str:
+    """Printed and own freshness, collection by collection, where the table holds what was printed."""
+    if OURS not in table.policies or BUDGET not in table.budgets or not table.as_printed:
+        return ""
+    rows = []
+    for name, printed in FRESHNESS.items():
+        if name not in table.fields:
+            continue
+        ours = table.ratio(name, OURS, BUDGET, "freshness")
+        even = f"{table.ratio(name, YARDSTICK, BUDGET, 'freshness'):.4f}" if YARDSTICK in table.policies else "–"
+        rows.append(
+            [
+                name,
+                f"{printed.uniform:.4f}",
+                even,
+                f"{printed.best_named:.4f}",
+                f"{printed.reference:.4f}",
+                f"{ours:.4f}",
+                f"{ours - printed.reference:+.4f}",
+            ]
+        )
+    heads = ["collection", "uniform, printed", "here", "best named, printed", "R, printed", "ours", "ours − R"]
+    return f"{_REFERENCE_NOTE}\n\n{markdown_table(heads, rows)}" if rows else ""
+
+
+_SHORT_NOTE = f"""\
+Staleness of `{OURS}` as the median over collections of its ratio to that of `{YARDSTICK}`, and to that of the best
+named policy of each collection. Worse off are collections of {_MANY} pages or more whose freshness is lower than
+with even visits by more than {_SLACK:g}. Most changes caught: on how many collections no other policy has a higher
+recall than
+`{OURS_FOR_CHANGES}`."""
+_OWN_NOTE = """\
+Each of ours against the best of all other policies, by what it is after: one case for each collection and budget that
+leaves a choice. Level means that the 95 % interval of the difference holds 0. Whole clusters of pages are resampled, in
+pairs; pages where a collection has fewer than five clusters. Differences above 0 are in favour of ours."""
+_REFERENCE_NOTE = f"""\
+Freshness at {BUDGET:g} visits a page a day beside the figures printed in algorithms §7, where differences below .002
+count as ties. R is the reference there."""
