@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError
@@ -113,6 +113,7 @@ def test_golden_freshness():
 
 
 @given(st.integers(0, 10**6), st.integers(2, 60), st.floats(0.01, 2.0))
+@example(27817, 2, 0.015625)  # the budget is less than the last page asks for before it asks for nothing
 @settings(deadline=None, max_examples=40)
 def test_known_rates_agree_with_the_closed_form(seed, n, per_page):
     rng = np.random.default_rng(seed)

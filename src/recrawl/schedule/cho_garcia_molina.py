@@ -65,7 +65,8 @@ def freshness_rates(rate: FloatArray, weight: FloatArray, cost: FloatArray, budg
         rates = np.asarray(rate[alive] / inverse_g(np.exp(log_price) * slow))
         return rates, float((cost[alive] * rates).sum())
 
-    low, high = float(-np.log(slow.max()) - 60.0), float(-np.log(slow.min()))
+    # at the upper end nobody may be left, whatever way the logarithm was rounded
+    low, high = float(-np.log(slow.max()) - 60.0), float(-np.log(slow.min())) + 1e-12
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if asked(middle)[1] > budget else (low, middle)
