@@ -104,7 +104,7 @@ class DotPanel:
     x_label: str
     values: Mapping[str, Sequence[float | None]]
     ours: Sequence[str]
-    """Drawn to be seen first, as filled dots."""
+    """Drawn to be seen first: as filled dots, and the first of them as a ring, which may lie around another."""
 
 
 def draw_dots(path: Path, sites: Sequence[str], panels: Sequence[DotPanel], *, title: str) -> None:
@@ -124,8 +124,8 @@ def draw_dots(path: Path, sites: Sequence[str], panels: Sequence[DotPanel], *, t
         for axis, panel in zip(axes[0], panels, strict=True):
             for name, values in panel.values.items():
                 known = [(x, row) for row, x in enumerate(values) if x is not None]
-                style = {"s": 34, "zorder": 3} if name in panel.ours else {"s": 20, "marker": "D", "alpha": 0.65}
-                axis.scatter([x for x, _ in known], [row for _, row in known], color=colour[name], label=name, **style)
+                x, y = [x for x, _ in known], [row for _, row in known]
+                axis.scatter(x, y, label=name, **_dot(name, panel.ours, colour[name]))
             axis.set_title(panel.title, loc="left", fontsize=9)
             axis.set_xlabel(panel.x_label)
             axis.set_yticks(range(len(sites)), sites)
@@ -135,6 +135,14 @@ def draw_dots(path: Path, sites: Sequence[str], panels: Sequence[DotPanel], *, t
         figure.legend(handles, labels, loc="outside right upper", frameon=False)
         figure.suptitle(title, fontsize=12, fontweight="bold", x=0.01, ha="left")
         _save(figure, path, pyplot)
+
+
+def _dot(name: str, ours: Sequence[str], colour: str) -> dict[str, Any]:
+    if name not in ours:
+        return {"s": 20, "marker": "D", "alpha": 0.65, "color": colour}
+    if name == ours[0]:
+        return {"s": 70, "zorder": 4, "facecolors": "none", "edgecolors": OURS, "linewidths": 1.4}
+    return {"s": 34, "zorder": 3, "color": colour}
 
 
 _SETTINGS = {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "recrawl"}
