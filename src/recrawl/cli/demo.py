@@ -37,11 +37,11 @@ LAWS = {
 """How the hosts of the living web change."""
 PAGES_SHOWN = 8
 LOOK_FURTHER = {
-    "status": "what is in the workspace",
-    "list visits": "every visit",
-    "rates": "how often pages change",
-    "plan": "what would be visited next, and why",
-    "compare": "what other policies would have caught with the same visits",
+    "what is in the workspace": "status",
+    "every visit": "list visits",
+    "how often pages change": "rates",
+    "what comes next, and why": "plan --at {end}",
+    "would another policy do better?": "compare",
 }
 EXAMPLES = """
 recrawl demo                               four virtual weeks in under a minute
@@ -89,6 +89,7 @@ def demo(
     from rich.console import Console
 
     from recrawl.show.trial import draw
+    from recrawl.time import to_iso
 
     console = Console()
     workspace = _new_workspace(folder, visits_per_day)
@@ -99,8 +100,8 @@ def demo(
     _print_table(result, console)
     _print_rates(result, console)
     typer.echo(f"\nPicture: {picture}\nWorkspace: {folder}\n\nLook further:")
-    for command, purpose in LOOK_FURTHER.items():
-        typer.echo(f"  {command_name()} {f'{command} -w {folder}':<{len(str(folder)) + 16}}{purpose}")
+    for question, command in LOOK_FURTHER.items():
+        typer.echo(f"  {question:<32} {command_name()} {command.format(end=to_iso(result.ours.end))} -w {folder}")
 
 
 def _new_workspace(folder: Path, visits_per_day: float) -> Workspace:
@@ -275,10 +276,12 @@ def _print_rates(result: Demo, console: Console) -> None:
         rows.append((f"{host.partition('.')[0]}/{path}", format_duration(true), in_words(*times) + mark))
     title = "\nTime between changes of some pages (× where the truth lies outside)"
     table = Table(title=title, title_justify="left", box=None)
-    table.add_column("page", no_wrap=True, overflow="ellipsis")
     _, true_column, words_column = zip(*rows, strict=True)
-    for heading, column in (("true", true_column), ("estimated, 90 % interval", words_column)):
-        table.add_column(heading, no_wrap=True, min_width=max(map(len, column)))
+    others = [("true", max(map(len, true_column))), ("estimated, 90 % interval", max(map(len, words_column)))]
+    room = console.width - sum(width for _, width in others) - 2 * (len(others) + 1)
+    table.add_column("page", no_wrap=True, overflow="ellipsis", max_width=max(room, 12))
+    for heading, width in others:
+        table.add_column(heading, no_wrap=True, min_width=width)
     for cells in rows:
         table.add_row(*cells)
     console.print(table)
