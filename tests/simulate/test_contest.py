@@ -185,6 +185,7 @@ def test_who_ranks_pages_by_their_next_change_ranks_them_perfectly():
     knowing, careless = (run(where, policy, Rules(0.1, scored_from=0.0)).tally for policy in (Knowing(), Careless()))
     assert knowing.rankings.tolist() == [1.0] * 3
     assert 0.2 < careless.precision_at_k() < 0.9
+    assert careless.summary()["weighted_p_at_k"] == careless.precision_at_k()
     assert np.isnan(run(where, Careless(), Rules(1.0)).tally.precision_at_k())
 
 
@@ -195,6 +196,8 @@ def test_choices_count_every_page_that_could_be_chosen():
     micro, macro = tally.micro(), tally.macro()
     assert micro.precision == pytest.approx(tally.caught.sum() / tally.visits.sum())
     assert 0 < macro.recall <= 1
+    assert tally.summary()["macro_recall"] == macro.recall
+    assert METRICS.keys() < tally.summary().keys()
 
 
 def test_a_page_that_is_visited_at_every_tick_is_stale_for_less_than_a_tick():

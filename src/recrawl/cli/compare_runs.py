@@ -17,7 +17,7 @@ from recrawl.simulate.contest import Rules
 from recrawl.simulate.contest_entries import NAMES, OURS, OURS_FOR_CHANGES, YARDSTICK, entry
 from recrawl.simulate.contest_field import Field
 from recrawl.simulate.contest_history import field_from_histories, visits_per_page
-from recrawl.simulate.contest_tally import METRICS, Tally
+from recrawl.simulate.contest_tally import Tally
 from recrawl.time import DAY, MINUTE, format_duration
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class Comparison:
             "policy": run.policy,
             "in_use": run.policy == self.in_use,
             "visits_a_day": run.budget * self.there,
-            **{metric: tally.ratio(metric) for metric in METRICS},
+            **tally.summary(),
             "recall_low": caught.low,
             "recall_high": caught.high,
         }

@@ -74,26 +74,19 @@ class GrandTable:
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def _row(self, run: Run) -> dict[str, object]:
-        from recrawl.simulate.contest_tally import METRICS
-
         field, tally = self.fields[run.field], self._tallies[run]
         row: dict[str, object] = {
             "collection": run.field,
             "pages": len(field),
             "policy": run.policy,
             "budget": run.budget,
-            **{metric: tally.ratio(metric) for metric in METRICS},
-        }
-        for metric in JUDGED:
-            _, row[f"{metric}_low"], row[f"{metric}_high"] = self.interval(run, metric)
-        row |= {
             "changes": int(tally.changes.sum()),
             "visits": int(tally.visits.sum()),
             "caught": int(tally.caught.sum()),
+            **tally.summary(),
         }
-        row["weighted_p_at_k"] = tally.precision_at_k()
-        for kind, scores in (("micro", tally.micro()), ("macro", tally.macro())):
-            row |= {f"{kind}_{name}": getattr(scores, name) for name in ("precision", "recall", "f1")}
+        for metric in JUDGED:
+            _, row[f"{metric}_low"], row[f"{metric}_high"] = self.interval(run, metric)
         return row
 
     # -- Markdown --------------------------------------------------------------------------------

@@ -109,6 +109,16 @@ class Tally:
         """The same, averaged over ticks (HACS)."""
         return macro(self.choices)
 
+    def summary(self) -> dict[str, float]:
+        """Every metric by its name: the ratios, the scores of the choices, and weighted P@K."""
+        ratios = {metric: self.ratio(metric) for metric in METRICS}
+        choices = {
+            f"{kind}_{name}": float(getattr(scores, name))
+            for kind, scores in (("micro", self.micro()), ("macro", self.macro()))
+            for name in ("precision", "recall", "f1")
+        }
+        return ratios | choices | {"weighted_p_at_k": self.precision_at_k()}
+
     def precision_at_k(self) -> float:
         """Mean weighted P@K of the rankings (HACS, reading 000.7); NaN where nothing had to be ranked."""
         return float(self.rankings.mean()) if len(self.rankings) else float("nan")
