@@ -35,7 +35,7 @@ def weekly(pages, crawls, found, delay=60.0, period=7 * DAY):
 
 
 @given(st.integers(1, 6), st.integers(2, 5), st.floats(1.0, 3600.0), st.floats(0.05, 0.7))
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_crawls_are_found_that_take_less_than_three_quarters_of_their_period(pages, crawls, delay, share):
     period = max(delay * pages / share, 4.1 * delay)  # a delay as long as the pause would be a pause
     looks = weekly(pages, crawls, [[0] * pages] * crawls, delay, period)

@@ -26,6 +26,7 @@ def urls(pages):
 
 
 @given(st.lists(st.tuples(rates, quarters, st.floats(0.0, 9.0)), min_size=1, max_size=8))
+@settings(max_examples=50, deadline=None)
 def test_weights_count_pages_several_times(pages):
     rate, visit, weight = (np.array(column) for column in zip(*pages, strict=True))
     whole = np.round(weight).astype(int)
@@ -40,6 +41,7 @@ def test_weights_count_pages_several_times(pages):
 
 
 @given(st.lists(quarters, max_size=8), quarters, st.none() | quarters, quarters, st.integers(1, 40))
+@settings(max_examples=50, deadline=None)
 def test_actual_blur_is_the_mean_number_of_changes_in_between(changes, visit, revisit, start, length):
     times = np.sort(np.array(changes, dtype=float))
     end = start + length / 4.0
@@ -65,6 +67,7 @@ def test_a_change_at_the_instant_of_a_look_was_seen_by_it():
 
 
 @given(st.lists(rates, min_size=1, max_size=12), st.data())
+@settings(max_examples=50, deadline=None)
 def test_the_worst_case_is_the_difference_of_two_schedules(rate, data):
     misplaced = data.draw(st.integers(0, len(rate)))
     heat = np.sort(np.array(rate))
@@ -116,7 +119,7 @@ def captures(draw):
 
 
 @given(captures())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_every_page_is_counted_once_and_every_number_is_within_its_bounds(pages):
     said = statement(pages)
     named = np.concatenate([said.coherent, said.changed, said.missing, said.unknown])
@@ -177,7 +180,7 @@ def test_names_are_bounded_and_counts_are_not():
 
 
 @given(st.lists(rates, min_size=2, max_size=5))
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 def test_with_every_page_out_of_place_the_worst_case_is_the_worst_of_all_orders(rate):
     heat, last = np.sort(np.array(rate)), float(len(rate) - 1)
     best = capture_blur(heat, organ_pipes(heat).visit_times(0.0, 1.0), 0.0, last)

@@ -54,6 +54,7 @@ def naive(parent, change):
 
 
 @given(forests())
+@settings(max_examples=50, deadline=None)
 def test_folding_is_what_the_corrected_algorithms_say(forest):
     parent, change = forest
     tree = collapse(parent, change)
@@ -91,6 +92,7 @@ def test_parents_in_a_circle_are_refused():
     ),
     st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=20),
 )
+@settings(max_examples=50, deadline=None)
 def test_a_spanning_tree_has_one_root_a_host_and_no_circle(pages, links):
     keys = [key for key, _ in pages]
     seen = np.array([float(time) for _, time in pages])
@@ -111,7 +113,7 @@ def test_links_come_before_paths_and_paths_before_hosts():
 
 
 @given(st.lists(st.floats(0.0, 3.0), min_size=1, max_size=40), st.floats(0.01, 2.0))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_the_coherence_of_a_capture_is_close_to_the_best_number_of_hopeless_pages(rate, delay):
     hot = np.sort(np.array(rate))[::-1]
     pages = len(hot)

@@ -63,9 +63,7 @@ def archive_quality(  # noqa: PLR0913 - the columns of the pages, and what is as
     pairs = pair(looks, rounds, site)
     if end > start:
         distance = mean_distance(looks, start, end, rule)
-        predicted, achieved = (
-            collection_blur(looks, rate, start, end, rule=rule, evidence=evidence) for evidence in (False, True)
-        )
+        predicted, achieved = rate * distance, collection_blur(looks, rate, start, end, rule=rule)
     else:  # one instant: whatever there is, is of that instant
         copies = np.bincount(looks.row_of_look(), ~looks.gone, len(looks))
         distance = np.where(copies > 0, 0.0, np.nan)

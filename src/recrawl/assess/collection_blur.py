@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from recrawl.assess.blur import penalty
 from recrawl.assess.expected_changes import ExpectedChanges
 from recrawl.assess.looks import Looks
 from recrawl.assess.shown import Copies, Rule
@@ -31,8 +32,8 @@ def collection_blur(  # noqa: PLR0913 - what, how often, when, and two choices
 ) -> FloatArray:
     """Blur of each page for queries evenly spread over [start, end], start < end. O(m log m).
 
-    With ``evidence`` given what the looks found, without it by the rates alone. NaN where a page has no copy or no
-    rate.
+    With ``evidence`` given what the looks found; without it by the rates alone, where it is the rate times the mean
+    distance. NaN where a page has no copy or no rate.
 
     >>> from recrawl.model import Visits
     >>> looks = Looks.from_visits(Visits.of([1, 1], [0.0, 8.0], verdict=[0, 1]))
@@ -41,23 +42,42 @@ def collection_blur(  # noqa: PLR0913 - what, how often, when, and two choices
     >>> collection_blur(looks, np.array([0.5]), 0.0, 12.0).round(4).tolist()
     [0.3333]
     """
+    if not evidence:
+        return rate * mean_distance(looks, start, end, rule)
     copies = Copies.of(looks)
-    row = np.repeat(np.arange(len(looks), dtype=np.int64), np.diff(copies.offsets))
+    row = copies.row_of_copy()
     low, high = _cells(copies, row, rule, start, end)
-    count = ExpectedChanges.of(looks, rate, evidence=evidence)
+    count = ExpectedChanges.of(looks, rate)
     inside = np.clip(copies.time, low, high)
+    # Most copies lie in their own cell, where the integral is known; and a cell begins where the one before ended.
+    at_copy, outside = count.area[copies.look], np.flatnonzero(inside != copies.time)
+    at_copy[outside] = count.integral(row[outside], inside[outside])
+    opens = np.flatnonzero(starts_of_runs(row))
+    at_high = count.integral(row, high)
+    at_low = np.append(0.0, at_high)[: len(row)]
+    at_low[opens] = count.integral(row[opens], low[opens])
     level = count.level[copies.look]
-    at_low, at_copy, at_high = (count.integral(row, side) for side in (low, inside, high))
     met = level * (inside - low) - (at_copy - at_low) + (at_high - at_copy) - level * (high - inside)
-    total = np.zeros(len(looks))
-    np.add.at(total, row, np.where(high > low, met, 0.0))
-    total[(np.diff(copies.offsets) == 0) | np.isnan(rate)] = np.nan
+    total = _summed(np.where(high > low, met, 0.0), copies)
+    total[np.isnan(rate)] = np.nan
     return total / (end - start)
 
 
 def mean_distance(looks: Looks, start: float, end: float, rule: Rule = Rule.NEAREST) -> FloatArray:
-    """Mean time from a moment in [start, end] to the copy shown for it, in seconds; NaN without a copy. O(m log m)."""
-    return collection_blur(looks, np.ones(len(looks)), start, end, rule=rule, evidence=False)
+    """Mean time from a moment in [start, end] to the copy shown for it, in seconds; NaN without a copy. O(m)."""
+    copies = Copies.of(looks)
+    low, high = _cells(copies, copies.row_of_copy(), rule, start, end)
+    return _summed(penalty(copies.time, low, high), copies) / (end - start)
+
+
+def _summed(value: FloatArray, copies: Copies) -> FloatArray:
+    """Sum over the copies of each page; NaN where there are none."""
+    number = np.diff(copies.offsets)
+    out = np.full(len(number), np.nan)
+    some = np.flatnonzero(number)
+    if len(some):
+        out[some] = np.add.reduceat(value, copies.offsets[some])
+    return out
 
 
 def _cells(copies: Copies, row: IntArray, rule: Rule, start: float, end: float) -> tuple[FloatArray, FloatArray]:

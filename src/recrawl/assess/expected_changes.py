@@ -2,7 +2,8 @@ r"""How many changes of a page are expected up to any time, given its rate and w
 
 Between two looks G apart the page changed at a constant pace, in expectation: not at all if the later look found no
 change; if it found one, there was at least one, and the pace is λ/(1 − e^{−λG}) (1/G if λ = 0); and λ where nobody
-can tell, before the first look and after the last. A log of changes has a step at each change instead. So the
+can tell, before the first look and after the last. A page that was gone at the last look changes no more. A log of
+changes has a step at each change instead. So the
 expected count N(t) is piecewise linear and never falls, and every measure of a collection follows from N and its
 integral: the changes between a moment and the version shown are |N(t) − N(version)|.
 
@@ -19,6 +20,7 @@ from scipy import special
 from recrawl.assess.looks import Looks
 from recrawl.assess.truth import ragged_search
 from recrawl.model import BoolArray, FloatArray, IntArray, Verdict
+from recrawl.model.arrays import ends_of_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class ExpectedChanges:
             paced[seen] = 1.0 / (gap[seen] * special.exprel(-pace[seen] * gap[seen]))
             paced[exact], step[exact] = 0.0, 1.0
             pace[:-1] = np.where(opens[1:], pace[:-1], paced[1:])
+            pace[ends_of_runs(row) & looks.gone] = 0.0
         before = np.where(opens, 0.0, np.append(0.0, pace[:-1]))  # pace of the gap that ends here
         gap = np.where(opens, 0.0, gap)
         level = _running(before * gap + step, looks)

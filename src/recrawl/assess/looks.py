@@ -74,6 +74,10 @@ class Looks:
         """Whether a look is an entry of a log: the change happened at that very time."""
         return np.asarray((self.says == Verdict.CHANGED) & ((self.kinds & np.uint16(ChangeKind.EXACT)) != 0))
 
+    def is_log(self) -> bool:
+        """Whether most looks are entries of a log: nobody looked, somebody kept a record."""
+        return 2 * int(self.exact().sum()) > len(self.time)
+
     def validity(self) -> tuple[FloatArray, FloatArray]:
         """From when to when the version that each look saw is known to have been valid (rules 4 and 5). O(m).
 

@@ -46,6 +46,10 @@ class Copies:
         look = np.flatnonzero(~looks.gone)
         return cls(offsets_of(looks.row_of_look()[look], len(looks)), look, looks.time[look])
 
+    def row_of_copy(self) -> IntArray:
+        """The row each copy belongs to."""
+        return np.repeat(np.arange(len(self.offsets) - 1, dtype=np.int64), np.diff(self.offsets))
+
     def shown(self, row: IntArray, at: FloatArray, rule: Rule) -> IntArray:
         """Position among the copies of what each of these rows shows for its time; ``NO_LOOK`` if it has none."""
         low, high = self.offsets[row], self.offsets[row + 1] - 1

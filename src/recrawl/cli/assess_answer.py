@@ -20,6 +20,7 @@ from recrawl.cli.rates_question import estimator_named
 from recrawl.errors import InputError
 from recrawl.model import Belief, FloatArray, IntArray
 from recrawl.store.base import Store
+from recrawl.time import WEEK
 
 ESTIMATOR = "gamma"
 """Blur counts changes, and counts have no bound. A page that changed at every look may change at any rate above that of
@@ -139,9 +140,15 @@ def _parts(quality: ArchiveQuality, section: IntArray, sections: list[str], dela
 
 
 def _changes(quality: ArchiveQuality, inside: IntArray) -> tuple[IntArray, IntArray]:
-    """Which of the pages inside changed from which crawl to their next capture."""
-    pairs = quality.pairs
-    place = np.full(len(quality.looks), NO_REVISIT)
+    """Which of the pages inside changed when: since which crawl, or in which week if there is a log of changes."""
+    looks, pairs = quality.looks, quality.pairs
+    place = np.full(len(looks), NO_REVISIT)
     place[inside] = np.arange(len(inside))
-    changed = (pairs.found == Found.CHANGED) & (place[pairs.row] >= 0)
-    return place[pairs.row[changed]], pairs.round[changed]
+    if looks.is_log():
+        logged = np.flatnonzero(looks.exact())
+        row, period = looks.row_of_look()[logged], np.floor(looks.time[logged] / WEEK).astype(np.int64)
+    else:
+        changed = pairs.found == Found.CHANGED
+        row, period = pairs.row[changed], pairs.round[changed]
+    ours = place[row] != NO_REVISIT
+    return place[row[ours]], period[ours]

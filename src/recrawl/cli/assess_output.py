@@ -207,11 +207,24 @@ def _cell(name: str, value: Any) -> str:  # noqa: ANN401 - a value of any column
         return f"{value:.1f}"
     if name in {"distance", "seconds"}:
         return format_duration(value)
+    if name == "sections":
+        some = str(value).split(" ")
+        return " ".join(some[:_NAMED]) + (f" and {len(some) - _NAMED} more" if len(some) > _NAMED else "")
     if name in {"from", "until", "shown"}:
         return str(value)[:16].replace("T", " ")
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    return _plain(value)
+
+
+def _plain(value: Any) -> str:  # noqa: ANN401 - a value of any column
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.3g}"
+        case int():
+            return f"{value:,}"
+        case _:
+            return str(value)
 
 
 def _file(one: Any) -> dict[str, object]:  # noqa: ANN401 - a Brought; importing its room here would cost time
@@ -219,6 +232,8 @@ def _file(one: Any) -> dict[str, object]:  # noqa: ANN401 - a Brought; importing
 
 
 _IN_MARKDOWN = 50
+_NAMED = 3
+"""Sections of a sub-site that a line names."""
 _CRAWLS, _SECTIONS, _PAGES, _PARTS = (
     "Crawls, worst first",
     "Sections, worst first",

@@ -31,9 +31,10 @@ def archive_words(quality: ArchiveQuality) -> list[str]:
     lines = [f"{there}, {when}, in {counted(len(quality.rounds), 'crawl')}."]
     if quality.end > quality.start:
         lines.append(_blur_words(quality))
+    if looks.is_log():
+        return [*lines, "This is a log of changes, not a row of captures: crawls and their coherence mean little here."]
     everything = tally(quality, np.zeros(len(quality.pairs), np.int64), 1)
-    lines.append(_again_words(everything))
-    return lines
+    return [*lines, _again_words(everything)]
 
 
 def _blur_words(quality: ArchiveQuality) -> str:
