@@ -182,13 +182,22 @@ def test_a_strategy_that_must_know_all_pages_says_so(scene, site, linked):
     assert report.found == 2
 
 
-def test_a_second_capture_finds_the_same_pages_though_nothing_changed(scene, site, linked, tmp_path):
-    site.answers |= {"/": linked("/a"), "/a": linked("/b"), "/b": linked("/")}
+def test_a_second_capture_finds_the_same_pages_though_nothing_changed(scene, site, linked):
+    for path, link in (("/", "/a"), ("/a", "/b"), ("/b", "/")):
+        site.answers[path] = (200, {"ETag": '"1"', "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"}, linked(link)[2])
     first, _ = capture(scene, site.home, "bfs")
     second, _ = capture(scene, site.home, "bfs")
     assert first.found == second.found == 3
     assert first.capture.id != second.capture.id
     assert site.paths() == ["/", "/a", "/b"] * 2
+    assert not any({"If-None-Match", "If-Modified-Since"} & headers.keys() for _, headers in site.asked)
+
+
+def test_a_page_that_went_away_is_said_to_be_missing(scene, site, linked):
+    site.answers |= {"/": linked("/a", "/b"), "/b": linked()}
+    site.answers["/a"] = lambda times: linked() if times == 1 else (404, {}, "")
+    _, paths = capture(scene, site.home)
+    assert (paths["missing"], paths["coherent"], paths["gone"]) == ({"/a"}, {"/", "/b"}, set())
 
 
 def test_a_change_that_somebody_else_saw_in_between_counts(scene, site, linked):
