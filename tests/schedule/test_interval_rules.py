@@ -125,6 +125,9 @@ def test_nutch_waits_half_as_long_again_for_a_page_that_is_gone():
     gone_at_first.add(Pages.of(PAGE))
     gone_at_first.tell(Visits.of(PAGE, [START], outcome=Outcome.GONE))
     assert gone_at_first.intervals(PAGE)[0] == pytest.approx(45 * DAY)
+    for day, days in ((46, 67.5), (114, 81), (200, 81)):
+        gone_at_first.tell(Visits.of(PAGE, [START + day * DAY], outcome=Outcome.GONE, verdict=Verdict.UNCHANGED))
+        assert gone_at_first.intervals(PAGE)[0] == pytest.approx(days * DAY)
 
 
 def test_stormcrawler_in_whole_minutes():
@@ -148,7 +151,7 @@ def test_a_failure_makes_stormcrawler_forget(outcome):
     ("make", "outcome", "interval"),
     [
         (stormcrawler, Outcome.REDIRECTED, DAY),
-        (stormcrawler, Outcome.GONE, 31 * DAY),
+        (stormcrawler, Outcome.GONE, np.inf),
         (news_crawl, Outcome.REDIRECTED, 14 * DAY),
         (news_crawl, Outcome.GONE, 60 * DAY),
     ],

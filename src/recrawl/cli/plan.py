@@ -162,7 +162,9 @@ def _print_late(outlook: Outlook, due: object) -> None:
 
     late = outlook.now - np.asarray(due)
     late = late[late > 0]
-    if len(late):
+    if len(late) == 1:
+        typer.echo(f"1 page is late as of {shown_time(outlook.now)}, by {format_duration(float(late[0]))}.")
+    elif len(late):
         typer.echo(
             f"{len(late):,} pages are late as of {shown_time(outlook.now)}: half of them by "
             f"{format_duration(float(np.median(late)))} or more, one by {format_duration(float(late.max()))}."

@@ -3,7 +3,8 @@
     changed: wait ← wait/1.5;  unchanged: wait ← 1.5·wait;  failed: as before
 
 between an hour and 4 weeks, starting at a day. Its frontier for adaptive revisits started texts at 12 hours and
-images at 2 days. Heritrix 3 has no such rule: it waits a fixed time (``fixed-interval``).
+images at 2 days. (Where it could not tell whether a page changed it waited 3 days; here such a look says nothing, to
+any policy.) Heritrix 3 has no such rule: it waits a fixed time (``fixed-interval``).
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
     changed:    I ← 0.8·I
     unchanged:  I ← max(1.4·I, δ),  δ = time since the page was last seen changed (or first seen)
-    gone:       I ← 1.5·I
+    gone:       I ← 1.5·I while that is below 90 days, else 81 days
 
 I stays between a minute and 365 days and starts at 30 days: the values of the shipped ``nutch-default.xml``, not
 those in the Java source. With ``sync_delta`` (on, as shipped) the next visit comes 0.3·δ sooner than I, to draw near
 the time of the change. Unbounded, that shift would send pages unchanged for years into the past (NUTCH-1564); it is
-kept to 0.3 of the longest interval, as the fix to that bug intends. The generator's own limit
-(``db.fetch.interval.max``) is no part of this.
+kept to 0.3 of the longest interval, as the fix to that bug intends. The 90 days are ``db.fetch.interval.max``, and 81
+are nine tenths of them; for pages that are there it is the generator's own limit, and no part of this.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from recrawl.schedule.by_interval import INTERVAL, ByInterval, at_start
 from recrawl.schedule.looks import Looks
 from recrawl.time import DAY, MINUTE
 
-_GONE = 1.5
+_GONE, _GONE_BELOW, _GONE_LONGEST = 1.5, 90 * DAY, 81 * DAY
 _COLUMNS: Mapping[str, type[np.generic]] = MappingProxyType({"nominal": np.float64, "modified": np.float64})
 
 
@@ -61,7 +61,8 @@ class NutchRule:
         interval = np.where(np.isnan(page["nominal"]), page[INTERVAL], page["nominal"])
         compared, gone = ~look.opens(), look.outcome == Outcome.GONE
         factor = np.where(look.changed, 1.0 - self.decrease, 1.0 + self.increase)
-        interval = interval * np.where(gone, _GONE, np.where(compared, factor, 1.0))
+        rested = np.where(_GONE * interval < _GONE_BELOW, _GONE * interval, _GONE_LONGEST)
+        interval = np.where(gone, rested, interval * np.where(compared, factor, 1.0))
         modified = np.where(look.changed | ~compared, look.time, page["modified"])
         since = np.where(gone, 0.0, look.time - modified) if self.sync > 0 else np.zeros(len(interval))
         interval = np.clip(np.maximum(interval, since), self.shortest, self.longest)

@@ -5,8 +5,10 @@
     gone:       a fixed interval; redirected: another; both forget the page
 
 All in whole minutes, rounded down. i = d = 0.5, from an hour to 14 days, starting at a day
-(``fetchInterval.default``); gone 31 days. Any failed or redirected fetch forgets the page's signature and interval,
-so the look after it has nothing to be compared with and sets the start again, whatever it found.
+(``fetchInterval.default``), which redirected pages have too. Pages that are gone are never asked for again: so says
+the shipped ``crawler-default.yaml`` (``fetchInterval.error``); the Java source alone would wait 31 days. Any failed or
+redirected fetch forgets the page's signature and interval, so the look after it has nothing to be compared with and
+sets the start again, whatever it found.
 
 news-crawl: i = 0.5, d = 0.2, from 90 minutes to 90 days; as feeds are treated there, the start is 12 hours, gone 60
 days, redirected 14 days. (It never fetches an article twice; this is what it does with feeds and sitemaps.)
@@ -14,6 +16,7 @@ days, redirected 14 days. (It never fetches an article twice; this is what it do
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -70,17 +73,21 @@ class StormCrawlerRule:
         return {INTERVAL: interval, "forgotten": redirected | gone}
 
 
-def stormcrawler(
+def stormcrawler(  # noqa: PLR0913 - one argument a setting of StormCrawler
     *,
     increase: float = 0.5,
     decrease: float = 0.5,
     shortest: float = HOUR,
     longest: float = 14 * DAY,
     start: float | None = DAY,
+    gone: float = math.inf,
 ) -> ByInterval:
-    """StormCrawler's adaptive scheduler; ``start`` is ``fetchInterval.default``, ``None`` for the budget's."""
+    """StormCrawler's adaptive scheduler; ``start`` is ``fetchInterval.default``, ``None`` for the budget's.
+
+    ``gone`` is ``fetchInterval.error``, in seconds: after how long a page that is not there is tried again.
+    """
     first = min(max(DAY, shortest), longest) if start is None else start
-    rule = StormCrawlerRule("stormcrawler", increase, decrease, shortest, first, longest, gone=31 * DAY)
+    rule = StormCrawlerRule("stormcrawler", increase, decrease, shortest, first, longest, gone)
     return ByInterval(rule, start_from_budget=start is None)
 
 
