@@ -78,12 +78,20 @@ def _scale(axis: Any, panel: CurvePanel) -> None:  # noqa: ANN401 - matplotlib s
     axis.yaxis.set_minor_locator(ticker.LogLocator(subs=(1.5, 2.0, 3.0, 5.0)))
     axis.set_xscale("log" if panel.log_x else "linear")
     points = sorted({x for curve in panel.curves for x in curve.x})
-    axis.set_xticks(points, [f"{x:,.0f}" if x >= _MANY else f"{x:g}" for x in points])
+    axis.set_xticks(points, [_short(x) for x in points])
     axis.xaxis.set_minor_locator(ticker.NullLocator())
 
 
-_MANY = 100
-"""From here on numbers are shown with separators."""
+def _short(x: float) -> str:
+    """A number with little room.
+
+    >>> _short(0.5), _short(50_000.0), _short(1e6)
+    ('0.5', '50 k', '1 M')
+    """
+    for unit, name in ((1e6, "M"), (1e3, "k")):
+        if x >= unit:
+            return f"{x / unit:g} {name}"
+    return f"{x:g}"
 
 
 def _draw_curve(axis: Any, curve: Curve, colour: str) -> None:  # noqa: ANN401 - matplotlib ships no types we rely on
