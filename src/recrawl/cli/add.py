@@ -50,7 +50,7 @@ def add(  # noqa: PLR0913 - one argument an option
     """
     place = open_workspace(workspace, parse_assignments(assignments or []))
     lists = [Seeds(tuple(parse_seed(url, "") for url in urls or []))]
-    lists += [read_seeds(_text_of(file), str(file)) for file in files or []]
+    lists += [read_seeds(text_of(file), str(file)) for file in files or []]
     if not (urls or files):
         raise InputError("There is nothing to add.", "Give URLs, or a seed file with --file.")
     wanted: dict[str, str] = {}
@@ -77,7 +77,12 @@ def add(  # noqa: PLR0913 - one argument an option
         typer.echo(f"Skipped {scopes} +SURT line{'s' if scopes > 1 else ''}: scopes are not read from seed files.")
 
 
-def _text_of(file: Path) -> str:
+def text_of(file: Path) -> str:
+    """The text of a file, or of standard input for ``-``.
+
+    Raises:
+        InputError: it cannot be read, or is not UTF-8.
+    """
     try:
         data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     except OSError as error:

@@ -1,4 +1,7 @@
-"""Recorded crawls: what Heritrix's crawl.log files say of how long crawls took, and what was known before each."""
+"""Recorded crawls: what files of Heritrix say of how long crawls took, and what was known before each.
+
+A crawl.log has it all. A WARC file has how long each answer took, but neither failures nor the number of threads.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,9 @@ from recrawl.urls import host_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+HERITRIX_THREADS = 25
+"""What Heritrix 3 starts with; a WARC file does not say."""
+_ANY_ANSWER = 200
 ANSWERED = 1
 """Statuses above this are answers of a web server; 1 is one of the DNS (conventions L3)."""
 
@@ -60,6 +66,8 @@ def judge_logs(files: Sequence[Path], name: str, rng: np.random.Generator) -> li
 
 
 def _read(file: Path, names: dict[str, int]) -> _Logged:
+    if file.name.endswith((".warc", ".warc.gz")):
+        return _read_warc(file, names)
     lines = list(_lines(file))
     if not lines:
         raise InputError("there is no download in it.", "Give a crawl.log of Heritrix.", source=str(file))
@@ -72,6 +80,28 @@ def _read(file: Path, names: dict[str, int]) -> _Logged:
         np.array([line.hop_count == 0 for line in lines], dtype=np.int64),
         max(len({line.worker for line in lines}), 1),
     )
+
+
+def _read_warc(file: Path, names: dict[str, int]) -> _Logged:
+    from recrawl.formats.captures import Report
+    from recrawl.formats.warc_fetches import read_fetches
+
+    fetches = [one for one in read_fetches(file, Report(strict=True)) if _is_page(one.url, one.hops)]
+    if not fetches:
+        raise InputError("no download times are in it.", "Give a WARC file that Heritrix wrote.", source=str(file))
+    return _Logged(
+        np.array([names.setdefault(host_of(one.url) or "", len(names)) for one in fetches], dtype=np.int64),
+        np.array([one.began for one in fetches]),
+        np.array([one.seconds for one in fetches]),
+        np.full(len(fetches), _ANY_ANSWER),
+        np.array([one.hops == "" for one in fetches], dtype=np.int64),
+        HERITRIX_THREADS,
+    )
+
+
+def _is_page(url: str, hops: str) -> bool:
+    """Names and robots.txt are not pages."""
+    return url.startswith("http") and not hops.endswith("P")
 
 
 def _began(stamp: str) -> float:
@@ -96,7 +126,7 @@ def _lines(file: Path) -> Iterator[LogLine]:
             line = parse_line(row)
         except InputError as error:
             raise InputError(f"line {number}: {error.what}", "Give a crawl.log.", source=str(file)) from error
-        if line.url.startswith("http") and not math.isnan(line.duration) and not line.hops.endswith("P"):
+        if _is_page(line.url, line.hops) and not math.isnan(line.duration):
             yield line
 
 

@@ -83,7 +83,7 @@ def _wanted(store: Store, urls: str, host: str | None) -> Counter[str]:
     """How many URLs each host has."""
     from pathlib import Path
 
-    from recrawl.cli.add import _text_of as text_of
+    from recrawl.cli.add import text_of
     from recrawl.formats.seeds import read_seeds
     from recrawl.urls import host_of
 
