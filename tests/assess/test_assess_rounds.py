@@ -16,7 +16,7 @@ from recrawl.assess.archive_quality import (
 from recrawl.assess.blur import average_blur
 from recrawl.assess.collapse import ChangeClass
 from recrawl.assess.looks import Looks
-from recrawl.assess.rounds import NO_REVISIT, find_rounds, pair
+from recrawl.assess.rounds import NO_REVISIT, consecutive, find_rounds, pair
 from recrawl.assess.statement import Found
 from recrawl.model import ChangeKind, Outcome, Verdict, Visits
 from recrawl.time import DAY, HOUR
@@ -97,7 +97,7 @@ def test_classes_of_change_tell_links_content_missing_new_and_unseen():
         ChangeClass.UNSEEN,
         ChangeClass.NEW,
     ]
-    counts = tally(quality, quality.pairs.round, 2)
+    counts = tally(quality, quality.pairs, quality.pairs.round, 2)
     assert counts.captures.tolist() == [5, 4]  # a page that is gone is not in the crawl that finds it gone
     assert (counts.coherent[0], counts.changed[0], counts.links[0], counts.missing[0], counts.unseen[0]) == (
         1,
@@ -141,3 +141,15 @@ def test_a_mean_leaves_out_what_is_not_known():
     value, weight, label = np.array([1.0, 4.0, np.nan]), np.array([1.0, 2.0, 1.0]), np.array([0, 0, 1])
     assert weighted_mean(value, weight, label, 3).tolist()[0] == 3.0
     assert np.isnan(weighted_mean(value, weight, label, 3)[1:]).all()
+
+
+def test_consecutive_captures_are_pairs_too():
+    outcome = [Outcome.FETCHED] * 3 + [Outcome.GONE, Outcome.FETCHED]
+    looks = Looks.from_visits(
+        Visits.of([1, 1, 1, 1, 2], [0.0, 1.0, 2.0, 3.0, 0.0], verdict=[0, 1, 2, 2, 0], outcome=outcome)
+    )
+    pairs = consecutive(looks)
+    assert pairs.row.tolist() == [0, 0, 0, 1]  # what is gone is no capture
+    assert pairs.found.tolist() == [Found.UNCHANGED, Found.CHANGED, Found.MISSING, Found.UNKNOWN]
+    assert pairs.revisit.tolist() == [1, 2, 3, NO_REVISIT]
+    assert len(consecutive(Looks.from_visits(Visits.empty()))) == 0

@@ -15,7 +15,7 @@ from recrawl.assess.coherence import page_coherence
 from recrawl.assess.collapse import ChangeClass
 from recrawl.assess.collection_blur import collection_blur, mean_distance
 from recrawl.assess.looks import Looks
-from recrawl.assess.rounds import Pairs, Rounds, find_rounds, pair
+from recrawl.assess.rounds import Pairs, Rounds, consecutive, find_rounds, pair
 from recrawl.assess.shown import Rule
 from recrawl.assess.statement import Found, Statement, statement
 from recrawl.model import AnyArray, FloatArray, IntArray
@@ -32,6 +32,9 @@ class ArchiveQuality:
     site: IntArray
     rounds: Rounds
     pairs: Pairs
+    """Each page of each crawl once, with its revisit."""
+    consecutive: Pairs
+    """Each capture with the next look at its page."""
     start: float
     """The span of the archive, or the one asked about, seconds since the epoch."""
     end: float
@@ -68,7 +71,9 @@ def archive_quality(  # noqa: PLR0913 - the columns of the pages, and what is as
         copies = np.bincount(looks.row_of_look(), ~looks.gone, len(looks))
         distance = np.where(copies > 0, 0.0, np.nan)
         predicted = achieved = np.where(np.isnan(rate), np.nan, distance)
-    return ArchiveQuality(looks, rate, weight, site, rounds, pairs, start, end, distance, predicted, achieved)
+    return ArchiveQuality(
+        looks, rate, weight, site, rounds, pairs, consecutive(looks), start, end, distance, predicted, achieved
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,6 @@ class Tally:
     """What became of captures: how many there are of each kind, by crawl, section or page."""
 
     captures: IntArray
-    """Pages of crawls: each page once a crawl."""
     coherent: IntArray
     """Found unchanged by the look taken as their revisit."""
     changed: IntArray
@@ -98,10 +102,9 @@ class Tally:
         return self.coherent + self.changed + self.missing
 
 
-def tally(quality: ArchiveQuality, label: IntArray, labels: int) -> Tally:
-    """Count the pairs by ``label``, one a pair, from 0. O(pairs)."""
-    pairs, looks = quality.pairs, quality.looks
-    captured = pairs.captured(looks, quality.rate, quality.weight, slice(None))
+def tally(quality: ArchiveQuality, pairs: Pairs, label: IntArray, labels: int) -> Tally:
+    """Count pairs by ``label``, one a pair, from 0. O(pairs)."""
+    captured = pairs.captured(quality.looks, quality.rate, quality.weight, slice(None))
     chance = page_coherence(captured.rate, captured.intervals())
     foretold = np.isfinite(chance) & (pairs.found != Found.UNKNOWN)
 

@@ -44,7 +44,7 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Each page of each crawl once, by crawl, then page: what it was, and what its revisit found."""
+    """Captures, each with the look taken as its revisit and what that found; by crawl, then page, then time."""
 
     round: IntArray
     row: IntArray
@@ -78,22 +78,22 @@ class Pairs:
         )
 
 
-def usual_pause(looks: Looks, site: IntArray) -> FloatArray:
-    """A quarter of the usual time between captures of a page, for each site 0 … max(site); infinity if none came again.
+def usual_period(looks: Looks, site: IntArray) -> FloatArray:
+    """The usual time between captures of a page, in seconds, for each site 0 … max(site); infinity if none came again.
 
-    Usual is the median over the pages of a site of the median of each, in seconds. O(m log m).
+    Usual is the median over the pages of a site of the median of each. O(m log m).
 
     >>> from recrawl.model import Visits
     >>> looks = Looks.from_visits(Visits.of([1, 1, 1, 2], [0.0, 8.0, 16.0, 1.0]))
-    >>> usual_pause(looks, np.array([0, 0])).tolist()
-    [2.0]
+    >>> usual_period(looks, np.array([0, 0])).tolist()
+    [8.0]
     """
     row = looks.row_of_look()
     again = ~looks.opens()
     period = Intervals(row[again], np.diff(looks.time, prepend=0.0)[again]).medians(len(looks))
     known = ~np.isnan(period)
     usual = Intervals(site[known], period[known]).medians(int(site.max()) + 1 if len(site) else 0)
-    return np.where(np.isnan(usual), np.inf, usual * _SHARE_OF_PERIOD)
+    return np.where(np.isnan(usual), np.inf, usual)
 
 
 def find_rounds(looks: Looks, site: IntArray, pause: FloatArray | float | None = None) -> Rounds:
@@ -105,7 +105,9 @@ def find_rounds(looks: Looks, site: IntArray, pause: FloatArray | float | None =
     >>> rounds.of_look.tolist(), rounds.start.tolist(), rounds.end.tolist()
     ([0, 1, 0, 1], [0.0, 50.0], [1.0, 51.0])
     """
-    pauses = usual_pause(looks, site) if pause is None else np.broadcast_to(pause, (int(site.max(initial=-1)) + 1,))
+    if pause is None:
+        pause = usual_period(looks, site) * _SHARE_OF_PERIOD
+    pauses = np.broadcast_to(pause, (int(site.max(initial=-1)) + 1,))
     of_site = site[looks.row_of_look()]
     order = np.lexsort((looks.time, of_site))
     by_site, time = of_site[order], looks.time[order]
@@ -140,6 +142,16 @@ def pair(looks: Looks, rounds: Rounds, site: IntArray) -> Pairs:
     first, revisit, new = first[order], revisit[order], new[order]
     found, links = _found(looks, first, revisit)
     return Pairs(rounds.of_look[first], row[first], first, revisit, found, links, new)
+
+
+def consecutive(looks: Looks) -> Pairs:
+    """Every capture with the next look at the same page, whatever crawl they are of; all in round 0. O(m)."""
+    row, visit = looks.row_of_look(), np.flatnonzero(~looks.gone)
+    following = np.minimum(visit + 1, max(len(row) - 1, 0))
+    revisit = np.where((following > visit) & (row[following] == row[visit]), following, NO_REVISIT)
+    found, links = _found(looks, visit, revisit)
+    nothing = np.zeros(len(visit), np.int64)
+    return Pairs(nothing, row[visit], visit, revisit, found, links, nothing.astype(np.bool_))
 
 
 def _found(looks: Looks, visit: IntArray, revisit: IntArray) -> tuple[AnyArray, BoolArray]:

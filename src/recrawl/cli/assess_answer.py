@@ -10,7 +10,7 @@ import numpy as np
 from recrawl.assess.archive_quality import ArchiveQuality, archive_quality, usual_delay
 from recrawl.assess.joint_validity import JointValidity
 from recrawl.assess.looks import Looks
-from recrawl.assess.rounds import NO_REVISIT
+from recrawl.assess.rounds import NO_REVISIT, usual_period
 from recrawl.assess.shown import Rule, Shown, shown
 from recrawl.assess.shown_chance import chance_unchanged
 from recrawl.assess.statement import Found
@@ -25,6 +25,7 @@ from recrawl.time import WEEK
 ESTIMATOR = "gamma"
 """Blur counts changes, and counts have no bound. A page that changed at every look may change at any rate above that of
 the looks; a Gamma stays near it, where a learned grid may believe in its fastest rate."""
+_HEAD_START = 0.125
 FEWEST_PAGES = 20
 """A site with fewer pages is not worth cutting up."""
 
@@ -140,15 +141,13 @@ def _parts(quality: ArchiveQuality, section: IntArray, sections: list[str], dela
 
 
 def _changes(quality: ArchiveQuality, inside: IntArray) -> tuple[IntArray, IntArray]:
-    """Which of the pages inside changed when: since which crawl, or in which week if there is a log of changes."""
-    looks, pairs = quality.looks, quality.pairs
+    """Which of the pages inside changed in which period: that of the crawls, or a week if there is a log of changes."""
+    looks, pairs = quality.looks, quality.consecutive
     place = np.full(len(looks), NO_REVISIT)
     place[inside] = np.arange(len(inside))
-    if looks.is_log():
-        logged = np.flatnonzero(looks.exact())
-        row, period = looks.row_of_look()[logged], np.floor(looks.time[logged] / WEEK).astype(np.int64)
-    else:
-        changed = pairs.found == Found.CHANGED
-        row, period = pairs.row[changed], pairs.round[changed]
-    ours = place[row] != NO_REVISIT
-    return place[row[ours]], period[ours]
+    ours = (place[pairs.row] != NO_REVISIT) & (pairs.found == Found.CHANGED)
+    seen = looks.time[pairs.revisit[ours]]
+    length = WEEK if looks.is_log() else float(usual_period(looks.take(inside), np.zeros(len(inside), np.int64))[0])
+    # A crawl begins well within a period, so that all of it falls into one though crawls are not quite punctual.
+    period = np.floor((seen - quality.start) / length + _HEAD_START).astype(np.int64)
+    return place[pairs.row[ours]], period

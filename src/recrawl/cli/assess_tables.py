@@ -23,11 +23,12 @@ def crawls(found: Answer) -> Columns:
     """Every crawl, the one with most pages that changed or went first; of equal ones the later."""
     quality = found.quality
     rounds = quality.rounds
-    counts = tally(quality, quality.pairs.round, len(rounds))
+    counts = tally(quality, quality.pairs, quality.pairs.round, len(rounds))
     columns: dict[str, Sequence[Any]] = {
         "site": [found.sites[site] for site in rounds.site.tolist()],
         "from": _times(rounds.start),
         "until": _times(rounds.end),
+        "new": counts.new.tolist(),
         **_counted(counts),
         "blur_predicted": crawl_blur(quality).tolist(),
     }
@@ -49,7 +50,7 @@ def sections(found: Answer) -> Columns:
         "section": found.sections,
         "pages": pages.tolist(),
         "looks": looks.tolist(),
-        **_counted(tally(quality, label[quality.pairs.row], count)),
+        **_counted(tally(quality, quality.consecutive, label[quality.consecutive.row], count)),
         "distance": distance.tolist(),
         "blur_predicted": predicted.tolist(),
         "blur": achieved.tolist(),
@@ -62,14 +63,12 @@ def pages(found: Answer) -> Columns:
     quality, seen = found.quality, found.shown
     looks = quality.looks
     order = worst_first(quality.achieved * quality.weight, quality.distance * quality.weight)
-    counted = _counted(tally(quality, quality.pairs.row, len(looks)))
-    del counted["new"]
     columns: dict[str, Sequence[Any]] = {
         "url": found.urls,
         "looks": np.diff(looks.offsets).tolist(),
         "first_look": _times(looks.time[looks.offsets[:-1]]),
         "last_look": _times(looks.time[looks.offsets[1:] - 1]),
-        **counted,
+        **_counted(tally(quality, quality.consecutive, quality.consecutive.row, len(looks))),
         "changes_per_day": (quality.rate * DAY).tolist(),
         "distance": quality.distance.tolist(),
         "blur_predicted": quality.predicted.tolist(),
@@ -124,7 +123,6 @@ def first_rows(columns: Columns, count: int) -> Columns:
 def _counted(counts: Tally) -> dict[str, Sequence[Any]]:
     return {
         "captures": counts.captures.tolist(),
-        "new": counts.new.tolist(),
         "coherent": counts.coherent.tolist(),
         "changed": counts.changed.tolist(),
         "links_changed": counts.links.tolist(),

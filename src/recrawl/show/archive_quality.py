@@ -33,7 +33,7 @@ def archive_words(quality: ArchiveQuality) -> list[str]:
         lines.append(_blur_words(quality))
     if looks.is_log():
         return [*lines, "This is a log of changes, not a row of captures: crawls and their coherence mean little here."]
-    everything = tally(quality, np.zeros(len(quality.pairs), np.int64), 1)
+    everything = tally(quality, quality.consecutive, quality.consecutive.round, 1)
     return [*lines, _again_words(everything)]
 
 

@@ -44,7 +44,7 @@ def draw_quality(quality: ArchiveQuality, sections: Mapping[str, Sequence[Any]],
 
 
 def _draw_crawls(axis: Any, quality: ArchiveQuality) -> None:  # noqa: ANN401 - matplotlib ships no types
-    counts = tally(quality, quality.pairs.round, len(quality.rounds))
+    counts = tally(quality, quality.pairs, quality.pairs.round, len(quality.rounds))
     parts = (counts.coherent, counts.changed - counts.links, counts.links, counts.missing, counts.unseen)
     place = np.arange(len(quality.rounds))
     floor = np.zeros(len(place))

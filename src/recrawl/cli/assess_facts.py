@@ -1,0 +1,90 @@
+"""What ``recrawl assess`` has to say: in words, and as plain values for other programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from recrawl.assess.archive_quality import usual_delay
+from recrawl.assess.statement import Found
+from recrawl.assess.statement_json import iso, statement_json
+from recrawl.cli.assess_answer import Answer
+from recrawl.cli.assess_sources import Archive
+from recrawl.cli.assess_tables import crawls, first_rows, pages, sections, subsites
+from recrawl.cli.import_errors import row_of
+from recrawl.cli.tables import rows_of
+from recrawl.show.archive_quality import archive_words, shown_words
+from recrawl.show.quality import statement_words
+
+SCHEMA = "recrawl-archive-quality/1"
+
+
+def words(found: Answer, archive: Archive | None) -> list[str]:
+    """The statement about the archive, about what it shows, and about its last crawl that was seen again."""
+    lines = archive_words(found.quality)
+    if archive is not None:
+        taken = sum(1 for one in archive.brought if one.accepted)
+        lines = [f"{taken:,} of {len(archive.brought):,} files hold captures.", *lines]
+    lines += ["", *shown_words(found.shown, found.chance, found.together, found.urls)]
+    crawl = last_judged(found)
+    if crawl is not None and len(found.quality.rounds) > 1:
+        lines += ["", f"The last crawl of {found.sites[found.quality.rounds.site[crawl]]} that was seen again:"]
+        lines += statement_words(found.quality.of_crawl(crawl), found.names)
+    return lines
+
+
+def last_judged(found: Answer) -> int | None:
+    """The last crawl, of the site with most pages, of which any page was seen again; ``None`` if there is none."""
+    pairs, site = found.quality.pairs, found.quality.site
+    judged = pairs.found != Found.UNKNOWN
+    if not bool(judged.any()):
+        return None
+    pages = np.bincount(site)
+    largest = pages[site[pairs.row[judged]]]
+    return int(pairs.round[judged][largest == largest.max()].max())
+
+
+def facts(found: Answer, archive: Archive | None, most: int) -> dict[str, Any]:
+    """Everything for other programs; of every table at most so many rows."""
+    quality, seen = found.quality, found.shown
+    crawl = last_judged(found)
+    inside = found.together.inside
+    breaking = np.flatnonzero(seen.there() & ~inside)
+    return {
+        "schema": SCHEMA,
+        "files": [] if archive is None else [_file(one) for one in archive.brought],
+        "errors": [] if archive is None else [row_of(error) for error in archive.errors.first],
+        "errorsCount": 0 if archive is None else archive.errors.count,
+        "captures": len(quality.looks.time),
+        "pages": len(quality.looks),
+        "sites": found.sites,
+        "from": iso(quality.start),
+        "until": iso(quality.end),
+        "crawlsCount": len(quality.rounds),
+        "words": words(found, archive),
+        "shown": {
+            "at": iso(found.at),
+            "pages": int(seen.there().sum()),
+            "proved": int(seen.proved().sum()),
+            "expectedUnchanged": float(found.chance[seen.there()].sum()),
+            "secondsApart": float(np.ptp(seen.time[seen.there()])) if bool(seen.there().any()) else None,
+            "validTogether": {
+                "pages": int(inside.sum()),
+                "all": len(breaking) == 0 and bool(inside.any()),
+                "from": iso(found.together.start),
+                "until": iso(found.together.end),
+                "brokenBy": [found.urls[row] for row in breaking[:most].tolist()],
+            },
+        },
+        "lastCrawlSeenAgain": None if crawl is None else statement_json(quality.of_crawl(crawl), found.names, most),
+        "delay": usual_delay(quality),
+        "crawls": rows_of(first_rows(crawls(found), most)),
+        "sections": rows_of(first_rows(sections(found), most)),
+        "worstPages": rows_of(first_rows(pages(found), most)),
+        "subsites": rows_of(first_rows(subsites(found), most)),
+    }
+
+
+def _file(one: Any) -> dict[str, object]:  # noqa: ANN401 - a Brought; importing its room here would cost time
+    return {"file": one.source, "format": one.format.value, "captures": one.accepted, "broken": one.broken}
