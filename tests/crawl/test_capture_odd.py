@@ -228,7 +228,7 @@ def test_a_change_that_somebody_else_saw_in_between_counts(scene, site, linked):
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
         later = stage.clock.now() + 60.0
         answer = Capture(site.home, later, 200, head, linked(text="two")[2].encode())
-        found = judge(answer, stage.driver._known(page.id, conditional=True))
+        found = judge(answer, stage.driver._recorder.known(page.id, conditional=True))
         visits = Visits.of([page.id], [later], outcome=found.outcome, verdict=found.verdict)
         stage.store.record(visits, validators=[found.validators])
 

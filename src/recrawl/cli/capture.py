@@ -88,13 +88,15 @@ def capture(  # noqa: PLR0913 - one argument an option
     when the same command is given again.
     """
     place = open_workspace(workspace, parse_assignments(assignments or []))
-    if list_all or show is not None:
-        from recrawl.cli.capture_output import print_captures, print_stated
+    from recrawl.cli.capture_output import print_captures, print_report, print_stated
 
+    if list_all or show is not None:
         with place.open_store() as store:
-            print_captures(store, json_output) if show is None else print_stated(store, show, json_output)
+            if show is None:
+                print_captures(store, json_output)
+            else:
+                print_stated(store, show, json_output)
         return
-    from recrawl.cli.capture_output import print_report
     from recrawl.cli.capture_run import carry_out, shown
     from recrawl.crawl.capture_order import CaptureOrder
 

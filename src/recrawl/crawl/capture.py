@@ -2,8 +2,7 @@
 
 It decides nothing itself. The order is the strategy's word, the rules of retries and revisits are the course's, the
 pauses politeness'. What is recorded is all there is to know of a capture, so one that was killed is resumed by
-replaying it (see ``capture_course``). Order matters for a kill at any moment: links and new pages come first, then the
-bytes, and last, in one transaction, the visit with the step it was and the pages it found.
+replaying it (see ``capture_course`` and, for the order of what is written, ``capture_recording``).
 
 Visits are unconditional: their bytes and links belong to the capture. Revisits carry the validators of the visit.
 """
@@ -13,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,21 +23,18 @@ from recrawl.crawl.capture_map import SiteMap
 from recrawl.crawl.capture_opening import NoRulesError, Opener
 from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.crawl.capture_quality import CaptureReport, capture_urn, report_json, report_of
+from recrawl.crawl.capture_recording import Rates, Stage, StepRecorder
 from recrawl.crawl.capture_slots import Slots
 from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.recorder import last_modified_claims, last_version, newly_stated, recall
 from recrawl.crawl.scope import SiteScope
 from recrawl.crawl.target import Broken, Result, RulesRead, Target, Visited
 from recrawl.crawl.visitor import Visitor
-from recrawl.detect import Known
-from recrawl.detect.digest import digest
-from recrawl.detect.version import body_of, page_version
 from recrawl.fetch.request import Fetcher
 from recrawl.fetch.robots import RobotsCache
-from recrawl.model import ANSWERED, Capture, FloatArray, IntArray, Outcome, Visits
+from recrawl.model import ANSWERED, Capture, Outcome
 from recrawl.schedule.politeness import Politeness
 from recrawl.store.base import Store
-from recrawl.store.values import FoundPages, SiteCapture, SiteProgress, SiteStep
+from recrawl.store.values import SiteCapture
 from recrawl.time import Clock
 from recrawl.urls import surt
 
@@ -46,9 +42,6 @@ _MOST_HOPS = 5
 """Redirects from one way to write a page's URL to another that are followed in one visit."""
 _MOST_RULE_READS = 3
 """How often a host that cannot tell its rules is asked again before the capture is put off."""
-
-Rates = Callable[[IntArray], FloatArray]
-"""Believed change rates of pages, per second, by their ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +80,7 @@ class SiteDriver:
         self._store = store
         self._robots = robots
         self._archive = archive
-        self._rates = rates
+        self._recorder = StepRecorder(store, archive, rates)
         self._log = log
         self._on_visit = on_visit
         self._visitor = Visitor(fetcher, robots, clock)
@@ -105,7 +98,7 @@ class SiteDriver:
         if opening is None:
             return None
         delay = max(self._slots.pause(opening.rules), order.delay or 0.0)
-        known = self._rated(opening.pages, np.full(len(opening.pages), -1))
+        known = self._recorder.rated(opening.pages, np.full(len(opening.pages), -1))
         now = self._clock.now()
         number = self._store.begin_site_capture(order.seed.url, order.as_json(), delay=delay, now=now, known=known)
         return next(capture for capture in self._store.site_captures() if capture.id == number)
@@ -122,7 +115,7 @@ class SiteDriver:
         log = self._store.site_log(capture.id)
         course = Course(order.new_strategy(capture.delay), revisit=order.revisits)
         replay(course, log)
-        site = SiteMap.of(order, log, self._store.urls(log.found.page), self._hosts(log.found.page))
+        site = SiteMap.of(order, log, self._store.urls(log.found.page), self._recorder.hosts(log.found.page))
         self._slots.delay = capture.delay
         self._slots.after(log.steps[-1].time + capture.delay if log.steps else -math.inf)
         progress(self._progress(course, capture.delay))
@@ -130,7 +123,11 @@ class SiteDriver:
             visited = await self._see(stop, site)
             if visited is None:
                 return None
-            self._record(capture, course, stop, site, visited)
+            host_ready = self._slots.free_at(visited.target.host)
+            found = self._recorder.record(capture, Stage(course, stop, site), visited, host_ready)
+            course.done(visited.visit.outcome)
+            course.found(found.rate, found.weight)
+            self._told(visited)
             progress(self._progress(course, capture.delay))
         return self._finish(capture)
 
@@ -143,7 +140,7 @@ class SiteDriver:
         visit; where else a page redirects to is another page.
         """
         page, host, url = site.page[stop.number], site.host[stop.number], site.url[stop.number]
-        known = self._known(page, conditional=stop.revisit)
+        known = self._recorder.known(page, conditional=stop.revisit)
         hops = rule_reads = 0
         while True:
             rules = self._robots.known(url)
@@ -184,43 +181,10 @@ class SiteDriver:
         self._log.event("fetch", "visit broken", level="error", details=details)
         return broken.as_visit(Outcome.UNREACHABLE)
 
-    def _known(self, page: int, *, conditional: bool) -> Known | None:
-        """What the judge must know of a page; without what would make the request conditional, if it is not to be."""
-        one = np.array([page])
-        [known] = recall(self._store, one, self._store.validators(one))
-        if known is None or conditional:
-            return known
-        return replace(known, validators=replace(known.validators, etag="", last_modified=""))
-
-    # -- recording ------------------------------------------------------------------------------
-
-    def _record(self, capture: SiteCapture, course: Course, stop: Stop, site: SiteMap, visited: Visited) -> None:
-        """Keep what a step brought, and tell the course."""
-        visit, judgement, target = visited.visit, visited.judgement, visited.target
-        [before] = self._store.validators(np.array([target.page]))
-        links = _links_of(visited)
-        ids = self._store.discover(links, visit.time, importance=0.0)
-        if judgement.links_read and len(judgement.links):
-            own = ids[: len(judgement.links)]
-            self._store.record_links(np.full(len(own), target.page), own, np.full(len(own), visit.time))
-        stated = newly_stated(judgement.validators, before)
-        self._store.add_claims(last_modified_claims([] if stated is None else [(target.page, visit.time, stated)]))
-        captures = self._archive.keep(visited)
-        found = self._found(site, stop, links, ids, visit.outcome)
-        step = SiteStep(
-            course.steps, stop.number, stop.revisit, visit.time, outcome=visit.outcome, verdict=visit.verdict
-        )
-        self._store.record(
-            Visits.from_rows([visit]),
-            validators=[last_version(visited)],
-            captures=captures,
-            host_ready=np.array([self._slots.free_at(target.host)]),
-            site=SiteProgress(capture.id, step, found, known=course.pages),
-        )
-        course.done(visit.outcome)
-        course.found(found.rate, found.weight)
+    def _told(self, visited: Visited) -> None:
+        visit = visited.visit
         details = {
-            "url": target.url,
+            "url": visited.target.url,
             "outcome": visit.outcome.name.lower(),
             "verdict": visit.verdict.name.lower(),
             "status": visit.status,
@@ -228,30 +192,6 @@ class SiteDriver:
         }
         self._log.event("fetch", "visited", level="info" if visit.outcome <= ANSWERED else "warn", details=details)
         self._on_visit(visited)
-
-    def _found(self, site: SiteMap, stop: Stop, links: Sequence[str], ids: IntArray, outcome: Outcome) -> FoundPages:
-        """Pages that a visit found, in the order of its links; a revisit finds none."""
-        if stop.revisit:
-            return self._rated(np.empty(0, np.int64), np.empty(0, np.int64))
-        if outcome == Outcome.REDIRECTED and links:
-            site.follow(stop.number, links[0])
-        new = site.admit(stop.number, links, ids.tolist())
-        hosts = self._hosts(np.array(new, np.int64))
-        site.host += hosts
-        return self._rated(np.array(new, np.int64), np.full(len(new), stop.number))
-
-    def _rated(self, page: IntArray, via: IntArray) -> FoundPages:
-        """Pages with the rates believed and how much they matter: those that are only remembered count as any other."""
-        if not len(page):
-            return FoundPages(page, via, np.empty(0), np.empty(0))
-        pages = self._store.pages(np.sort(page))
-        importance = pages.importance[np.searchsorted(pages.id, page)]
-        return FoundPages(page, via, self._rates(page), np.where(importance > 0, importance, 1.0))
-
-    def _hosts(self, page: IntArray) -> list[int]:
-        pages = self._store.pages(np.unique(page))
-        hosts: list[int] = pages.host[np.searchsorted(pages.id, page)].tolist()
-        return hosts
 
     def _finish(self, capture: SiteCapture) -> CaptureReport:
         """Say how good the capture is: in the archive first, then in the store, which makes it complete."""
@@ -268,18 +208,3 @@ class SiteDriver:
         return CaptureProgress(
             course.phase, course.pages, course.visited, course.seen_again, course.to_see_again, left * delay
         )
-
-
-def _links_of(visited: Visited) -> list[str]:
-    """Absolute URLs that an answer leads to, in their order: its links, or where it redirects to.
-
-    An answer that repeats a known version says nothing new of its links, so they are read once more.
-    """
-    judgement, capture = visited.judgement, visited.capture
-    if judgement.outcome == Outcome.REDIRECTED:
-        return [judgement.redirect_to] if judgement.redirect_to else []
-    if judgement.links_read or capture is None or judgement.outcome != Outcome.FETCHED:
-        return list(judgement.links)
-    body, whole = body_of(capture)
-    version = page_version(capture, body, digest(body), whole=whole)
-    return [link.url for link in version.links or ()]
