@@ -35,7 +35,8 @@ def _between(  # noqa: PLR0913, PLR0917 - a table is four of them
         return speed * (end - start)
     out = speed * (begin + (first + 1) * width - start)
     speed = factor[cluster, last] if 0 <= last < bins else 1.0
-    return float(out + passed[cluster, last] - passed[cluster, first + 1] + speed * (end - (begin + last * width)))
+    # totals are subtracted first, so that a short gap keeps its digits beside them
+    return float(out + (passed[cluster, last] - passed[cluster, first + 1] + speed * (end - (begin + last * width))))
 
 
 @machine_code

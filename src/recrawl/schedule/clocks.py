@@ -20,7 +20,7 @@ import numpy as np
 from recrawl.estimate import page_age
 from recrawl.estimate.cluster_intensity import BIN, ClusterIntensity
 from recrawl.estimate.operational import OperationalTime
-from recrawl.estimate.operational_learning import Expectation, Looks, expect
+from recrawl.estimate.operational_learning import Expectation, Looks, StepCounts, expect
 from recrawl.estimate.operational_tables import CalendarTable
 from recrawl.estimate.tempo_state import Factor, Places, Tempo
 from recrawl.model import FloatArray, IntArray, Pages
@@ -131,7 +131,7 @@ class Clocks:
             for _ in range(_ROUNDS):
                 held = replace(self._time, calendar=fresh.table())
                 fresh.clear()
-                fresh.add(held, informative(held, some, rates[recent]))
+                count(held, some, rates[recent], None, fresh)
             self._tempo.clusters = fresh
             calendar = calendar.copy()
             self._retime()
@@ -142,10 +142,8 @@ class Clocks:
             calendar, rates = calendar / own, rates * own
         if self._tempo.age is not None:
             ages = replace(self._time, calendar=None)
-            expected = informative(ages, looks, rates * calendar)
-            steps = self._tempo.age.table()
             self._tempo.age.clear()
-            self._tempo.age.add(expected.pieces.step[0], steps, expected)
+            count(ages, looks, rates * calendar, self._tempo.age, None)
             rates = rates * self._tempo.age.table().factor[self._tempo.age.usual]
             self._tempo.age.settle()
         self._retime()
@@ -169,37 +167,9 @@ class Clocks:
                 calendar.reach(until + BIN)
             if old > 0 or short:
                 self._retime()
-        self._learn(looks, rates)
+        count(self._time, looks, rates, self._tempo.age, calendar)
         self._retime()
         return self._made_by(self._time.calendar, looks)
-
-    def _learn(self, looks: Looks, rates: FloatArray) -> None:
-        """Add what looks say about the factors. O(looks) and the bins they span in machine code."""
-        calendar, age = self._tempo.clusters, self._tempo.age
-        if can_compile():
-            from recrawl.estimate import operational_kernels as kernels  # numba is slow to import, and may be missing
-
-            nothing, time = np.empty((0, 0)), self._time
-            kernels.learn(
-                looks.row,
-                looks.start,
-                looks.end,
-                looks.changed,
-                rates,
-                time.cluster,
-                time.born,
-                *time.tables(),
-                nothing.ravel() if age is None else age.changes,
-                nothing.ravel() if age is None else age.exposure,
-                nothing if calendar is None else calendar.changes,
-                nothing if calendar is None else calendar.exposure,
-            )
-            return
-        expected = informative(self._time, looks, rates)
-        if calendar is not None:
-            calendar.add(self._time, expected)
-        if age is not None and self._time.age is not None:
-            age.add(expected.pieces.step[0], self._time.age, expected)
 
     def trial(self, looks: Looks) -> tuple[FloatArray, FloatArray] | None:
         """Operational seconds of gaps with the calendar and without it, as known before these looks."""
@@ -293,6 +263,45 @@ class Clocks:
                 used = CalendarTable.of(calendar.begin, BIN, factor, places.host, None)
         age = None if self._tempo.age is None else self._tempo.age.table()
         self._time = OperationalTime(places.cluster, places.host, places.born, calendar=used, age=age)
+
+
+def count(
+    time: OperationalTime,
+    looks: Looks,
+    rates: FloatArray,
+    age: StepCounts | None,
+    calendar: ClusterIntensity | None,
+) -> None:
+    """Add what looks say about factors to the counts of those that are given, under the time that is held.
+
+    O(looks), and the bins they span in machine code.
+    """
+    if not can_compile():
+        expected = informative(time, looks, rates)
+        if calendar is not None:
+            calendar.add(time, expected)
+        if age is not None and time.age is not None:
+            age.add(expected.pieces.step[0], time.age, expected)
+        return
+    from recrawl.estimate import operational_kernels as kernels  # numba is slow to import, and may be missing
+
+    if calendar is not None:
+        calendar.reach(float(looks.end.max(initial=calendar.begin)))
+    nothing = np.empty((0, 0))
+    kernels.learn(
+        looks.row,
+        looks.start,
+        looks.end,
+        looks.changed,
+        rates,
+        time.cluster,
+        time.born,
+        *time.tables(),
+        nothing.ravel() if age is None else age.changes,
+        nothing.ravel() if age is None else age.exposure,
+        nothing if calendar is None else calendar.changes,
+        nothing if calendar is None else calendar.exposure,
+    )
 
 
 def informative(time: OperationalTime, looks: Looks, rates: FloatArray) -> Expectation:
