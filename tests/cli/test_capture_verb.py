@@ -127,7 +127,7 @@ def test_the_first_interrupt_is_graceful_and_the_same_command_goes_on(run, works
     done = run("capture", home, *QUICK, *slowly, env=CONTACT)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
-    assert said["steps"] == 12 + said["quality"]["pages"]
+    assert said["looks"] == 12 + said["quality"]["pages"]
     assert len(json.loads(run("capture", "--list", "--json", "-w", "ws").stdout)) == 1
 
 

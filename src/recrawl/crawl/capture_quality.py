@@ -28,7 +28,7 @@ class CaptureReport:
     capture: SiteCapture
     found: int
     """Pages that belong to it, whatever came of them."""
-    steps: int
+    looks: int
     """Visits and revisits, those that failed and were made again included."""
     quality: Statement
     """Of the pages that are in the archive."""
@@ -60,7 +60,7 @@ def report_of(store: Store, capture: SiteCapture) -> CaptureReport:
     return CaptureReport(
         capture,
         found=len(page),
-        steps=len(log.steps),
+        looks=len(log.steps),
         quality=statement(pages),
         gone=page[seen.made & (seen.outcome == Outcome.GONE)],
         refused=page[seen.made & (seen.outcome == Outcome.REFUSED)],
@@ -79,7 +79,7 @@ def report_json(report: CaptureReport, names: Names) -> dict[str, Any]:
         "delay": capture.delay,
         "started": iso(capture.started),
         "finished": iso(capture.finished),
-        "steps": report.steps,
+        "looks": report.looks,
         "pagesFound": report.found,
         "gone": _named(report.gone, names),
         "refused": _named(report.refused, names),
