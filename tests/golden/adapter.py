@@ -22,7 +22,8 @@ from recrawl.estimate import bias_reduced, change_classes, exact_kmeans, mle, or
 from recrawl.estimate.interpolated import interpolate, update_model
 from recrawl.model import Histories, Pages, Verdict, Visits
 from recrawl.plan import crawl_time
-from recrawl.predict import url_features
+from recrawl.predict import online_features as online
+from recrawl.predict import rate_bins, url_features
 from recrawl.schedule import datamonitor_steps, fixdyn, hacs, state_change
 from recrawl.schedule.change_classes import historic_classes
 from recrawl.schedule.policies import POLICIES
@@ -394,6 +395,16 @@ def oracle_mle(times, T, delta):  # noqa: N803 - the thesis' letter
 @golden("sharc.sitemap_rates")
 def sitemap_rates(T, tau):  # noqa: N803 - the thesis' letter
     return sitemap.category_rates(T, tau)
+
+
+@golden("sharc.online_features")
+def online_features(url, mime):
+    return online.online_features(url, mime)._asdict()
+
+
+@golden("sharc.equal_frequency_bins")
+def equal_frequency_bins(values, bins):
+    return rate_bins.equal_frequency_bins(floats(values), bins)
 
 
 # -- 004 LBLA ---------------------------------------------------------------------------------

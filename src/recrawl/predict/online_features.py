@@ -1,0 +1,42 @@
+"""What is known of a page before it is fetched, as the thesis feeds it to its classifiers (SHARC 6.3)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+
+class OnlineFeatures(NamedTuple):
+    """The URL, taken apart; and the media type, which the head of an answer tells."""
+
+    domain: str
+    mime: str
+    depth: int
+    """Slashes in the path."""
+    length: int
+    """Characters of the URL."""
+    segment1: str
+    """The first three parts of the path; empty where there are fewer."""
+    segment2: str
+    segment3: str
+    has_tilde: bool
+    has_underline: bool
+    has_question: bool
+    has_semicolon: bool
+    has_colon: bool
+    has_comma: bool
+    has_percent: bool
+
+
+def online_features(url: str, mime: str) -> OnlineFeatures:
+    """The features of a URL as it is written. Signs are looked up behind ``scheme://`` (reading 003.39).
+
+    >>> found = online_features("http://example.org/~me/a_b.php?y=1", "text/html")
+    >>> found.depth, found.segment1, found.segment3, found.has_tilde, found.has_colon
+    (2, '~me', '', True, False)
+    """
+    parts = urlsplit(url)
+    rest = url.partition("://")[2]
+    segments = ([part for part in parts.path.split("/") if part] + ["", "", ""])[:3]
+    signs = (sign in rest for sign in "~_?;:,%")
+    return OnlineFeatures(parts.hostname or "", mime, parts.path.count("/"), len(url), *segments, *signs)
