@@ -22,8 +22,7 @@ from recrawl.estimate import bias_reduced, change_classes, exact_kmeans, mle, or
 from recrawl.estimate.interpolated import interpolate, update_model
 from recrawl.model import Histories, Pages, Verdict, Visits
 from recrawl.plan import crawl_time
-from recrawl.predict import online_features as online
-from recrawl.predict import rate_bins, url_features
+from recrawl.predict import online_features, rate_bins, url_features
 from recrawl.schedule import datamonitor_steps, fixdyn, hacs, state_change
 from recrawl.schedule.change_classes import historic_classes
 from recrawl.schedule.policies import POLICIES
@@ -398,8 +397,8 @@ def sitemap_rates(T, tau):  # noqa: N803 - the thesis' letter
 
 
 @golden("sharc.online_features")
-def online_features(url, mime):
-    return online.online_features(url, mime)._asdict()
+def features_before_the_fetch(url, mime):
+    return online_features.online_features(url, mime)._asdict()
 
 
 @golden("sharc.equal_frequency_bins")

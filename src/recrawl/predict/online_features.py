@@ -37,6 +37,6 @@ def online_features(url: str, mime: str) -> OnlineFeatures:
     """
     parts = urlsplit(url)
     rest = url.partition("://")[2]
-    segments = ([part for part in parts.path.split("/") if part] + ["", "", ""])[:3]
+    first, second, third, *_ = [*(part for part in parts.path.split("/") if part), "", "", ""]
     signs = (sign in rest for sign in "~_?;:,%")
-    return OnlineFeatures(parts.hostname or "", mime, parts.path.count("/"), len(url), *segments, *signs)
+    return OnlineFeatures(parts.hostname or "", mime, parts.path.count("/"), len(url), first, second, third, *signs)
