@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from typing import NamedTuple
-from urllib.parse import urlsplit
+
+import ada_url
 
 
 class OnlineFeatures(NamedTuple):
@@ -35,8 +36,9 @@ def online_features(url: str, mime: str) -> OnlineFeatures:
     >>> found.depth, found.segment1, found.segment3, found.has_tilde, found.has_colon
     (2, '~me', '', True, False)
     """
-    parts = urlsplit(url)
+    parts = ada_url.URL(url)
+    path = str(parts.pathname)
     rest = url.partition("://")[2]
-    first, second, third, *_ = [*(part for part in parts.path.split("/") if part), "", "", ""]
+    first, second, third, *_ = [*(part for part in path.split("/") if part), "", "", ""]
     signs = (sign in rest for sign in "~_?;:,%")
-    return OnlineFeatures(parts.hostname or "", mime, parts.path.count("/"), len(url), first, second, third, *signs)
+    return OnlineFeatures(str(parts.hostname), mime, path.count("/"), len(url), first, second, third, *signs)
