@@ -64,6 +64,33 @@ def test_simulated_and_recorded_crawls(run, tmp_path, logs):
     assert (tmp_path / "out" / "crawl-time.png").stat().st_size > 10_000
 
 
+def test_warc_files_of_heritrix_are_recorded_crawls_too(tmp_path, logs):
+    import gzip
+
+    import numpy as np
+
+    from recrawl.cli.crawl_time_logs import judge_logs
+
+    def archive(file, day):
+        """A seed and then a page every six seconds."""
+        parts = []
+        for number in range(30):
+            moment = f"2014-03-{day:02}T12:{6 * number // 60:02}:{6 * number % 60:02}Z"
+            block = f"{'seed: ' if number == 0 else 'hopsFromSeed: L'}\r\nfetchTimeMs: 900\r\n"
+            head = (
+                f"WARC/1.0\r\nWARC-Type: metadata\r\nWARC-Target-URI: http://a.test/{number}\r\nWARC-Date: {moment}\r\n"
+                f"WARC-Record-ID: <urn:uuid:{number:032x}>\r\nContent-Length: {len(block)}\r\n\r\n"
+            )
+            parts.append(gzip.compress(f"{head}{block}\r\n\r\n".encode()))
+        file.write_bytes(b"".join(parts))
+        return file
+
+    files = [archive(tmp_path / f"crawl-{day}.warc.gz", day) for day in (1, 2, 3)]
+    judged = judge_logs(files, "recorded", np.random.default_rng(1))
+    assert [round(one.actual) for one in judged] == [175, 175]
+    assert all(one.covered for one in judged)
+
+
 def test_logs_that_teach_nothing_are_refused(run, tmp_path, logs):
     def refused(*files):
         named = [argument for file in files for argument in ("--log", file)]
