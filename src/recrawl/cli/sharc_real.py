@@ -62,12 +62,15 @@ def run(data: Path, output: Path, asked: Asked) -> None:
     from recrawl.cli.sharc_data import recorded_sites
     from recrawl.cli.sharc_pages import write_page
     from recrawl.cli.sharc_real_report import RealTables
+    from recrawl.cli.sharc_runs import run_tasks
     from recrawl.show.experiments import write_csv
     from recrawl.show.sharc import draw_dots
+    from recrawl.simulate.capture_recorded_trial import least_incoherence
 
     sites = recorded_sites(data, asked.only)
     trials = _trials(sites, asked)
-    tables = RealTables(sites, trials)
+    bounds = run_tasks([partial(least_incoherence, site) for site in sites], what="bounds", jobs=asked.jobs)
+    tables = RealTables(sites, trials, bounds)
     output.mkdir(parents=True, exist_ok=True)
     write_csv(output / "sharc-real.csv", _columns(trials))
     text = tables.report()

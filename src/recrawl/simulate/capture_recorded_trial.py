@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from recrawl.capture import REVISITING, Terms
+from recrawl.capture.sharc_optimal import optimal
 from recrawl.model import FloatArray, IntArray
 from recrawl.simulate.capture_recorded import RecordedSite
 from recrawl.simulate.capture_recorded_rates import hinted_rates, learned_belief, past_rates, steady_rates
@@ -85,6 +86,16 @@ def slowed_down(site: RecordedSite, source: Source, strategies: Iterable[str], *
         quality = capture_named(whole, name, terms, start=start, believed=rates.of(name)).quality()
         trials.append(_mean(site.name, source, name, float("nan"), [quality]))
     return trials
+
+
+def least_incoherence(site: RecordedSite) -> float:
+    """What no schedule of the slowed-down capture goes below, with true rates: proved by duality; 0 without pages."""
+    start, end = site.middle, site.collection.end
+    page = site.pages_at(start)
+    if not len(page):
+        return 0.0
+    rate = site.site_at(page, start, end).rate
+    return len(page) - optimal(rate, (end - start) / (2 * len(page) - 1)).bound
 
 
 def realistic(  # noqa: PLR0913 - the parts of a trial
