@@ -10,9 +10,11 @@ from recrawl.assess import actual, blur, coherence, collapse, rankings, selectio
 from recrawl.capture import (
     STRATEGIES,
     Terms,
+    best_valley,
     pyramid,
     sharc_intervals,
     sharc_offline,
+    sharc_optimal,
     sharc_revisits,
     sharc_selective,
     sharc_threshold,
@@ -336,6 +338,16 @@ def intervals_online(lengths, children, seeds):
 def selective_offline(lam, delta):
     plan = sharc_selective.sharc_selective(floats(lam), delta)
     return judged(lam, delta, plan, sharc_selective.hopeless_pages(floats(lam), delta))
+
+
+@golden("sharc.selective_optimum")
+def selective_optimum(lam, delta):
+    inner_first = best_valley.best_valley(floats(lam), delta)
+    lengths = pyramid.pyramid_lengths(len(lam), delta, once=True)
+    return {
+        "optimal_expected_coherence": sharc_optimal.optimal(floats(lam), delta).expected_coherence,
+        "valley_expected_coherence": coherence.expected_coherence(floats(lam)[inner_first], lengths),
+    }
 
 
 @golden("sharc.selective_online")

@@ -8,48 +8,47 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recrawl.capture.sharc_selective import Ranked
+from recrawl.capture.selective_weighted import sacrifice_order
+from recrawl.capture.sharc_selective import give_up
 from recrawl.capture.strategy import NewPages
 from recrawl.model import BoolArray, FloatArray, IntArray
 
 ONE_BY_ONE = 64
-"""Up to so many pages each is judged on its own; above, the best number of hottest pages to give up is searched."""
+"""Up to so many pages each is judged on its own; above, the best number of pages to give up is searched."""
 
 
 class _Columns(NamedTuple):
-    """Pages in the order they are taken."""
+    """Pages in some order."""
 
     page: IntArray
     rate: FloatArray
     weight: FloatArray
-    heat: FloatArray
 
     def where(self, chosen: BoolArray | IntArray | slice) -> _Columns:
-        return _Columns(self.page[chosen], self.rate[chosen], self.weight[chosen], self.heat[chosen])
+        return _Columns(self.page[chosen], self.rate[chosen], self.weight[chosen])
 
 
-_NONE = _Columns(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.empty(0))
+_NONE = _Columns(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
 
 
-class _Side:
-    """Hopeless or hopeful pages: some in the order judged, newcomers in a heap. O(log n) for the newcomers a call."""
+class _Lot:
+    """Pages by rising key: some judged, in order, and newcomers in a heap. O(log n) for the newcomers a call."""
 
-    def __init__(self, judged: _Columns, sign: float) -> None:
+    def __init__(self, judged: _Columns, key: FloatArray) -> None:
         self._judged = judged
-        self._sign = sign
+        self._key = key
         self._next = 0
         self._new: list[tuple[float, int, int, float, float]] = []
 
     def __len__(self) -> int:
-        return len(self._judged.page) - self._next + len(self._new)
+        return len(self._key) - self._next + len(self._new)
 
-    def add(self, heat: float, came: int, page: int, rate: float, weight: float) -> None:
-        heapq.heappush(self._new, (self._sign * heat, came, page, rate, weight))
+    def add(self, key: float, came: int, page: int, rate: float, weight: float) -> None:
+        heapq.heappush(self._new, (key, came, page, rate, weight))
 
     def take(self) -> int:
-        """Remove the page that comes first: with sign −1 the hottest, with sign 1 the coldest."""
-        judged = self._next < len(self._judged.page)
-        if self._new and not (judged and self._sign * self._judged.heat.item(self._next) <= self._new[0][0]):
+        """Remove the page of the lowest key."""
+        if self._new and not (self._next < len(self._key) and self._key.item(self._next) <= self._new[0][0]):
             return heapq.heappop(self._new)[2]
         self._next += 1
         return self._judged.page.item(self._next - 1)
@@ -60,29 +59,30 @@ class _Side:
         if not self._new:
             return judged, _NONE
         _, _, page, rate, weight = zip(*sorted(self._new, key=lambda entry: entry[1]), strict=True)
-        rates, weights = np.array(rate), np.array(weight)
-        return judged, _Columns(np.array(page, dtype=np.int64), rates, weights, rates * weights)
+        return judged, _Columns(np.array(page, dtype=np.int64), np.array(rate), np.array(weight))
 
 
 class Judgement:
-    """The waiting pages in two lots. A newcomer is hopeless if at least as hot as the coldest hopeless page."""
+    """The waiting pages in two lots. A newcomer is hopeless if its rate over weight is that of a hopeless page."""
 
     def __init__(self, hopeless: _Columns = _NONE, hopeful: _Columns = _NONE) -> None:
-        """``hopeless`` from the hottest on, ``hopeful`` from the coldest on."""
-        self._hopeless = _Side(hopeless, -1.0)
-        self._hopeful = _Side(hopeful, 1.0)
-        self._hot = hopeless.heat.item(-1) if len(hopeless.heat) else math.inf
+        """``hopeless`` from the fastest on, ``hopeful`` from the coldest on."""
+        self._hopeless = _Lot(hopeless, -hopeless.rate)
+        self._hopeful = _Lot(hopeful, hopeful.rate * hopeful.weight)
+        self._limit = float(sacrifice_order(hopeless.rate, hopeless.weight).min(initial=math.inf))
         self._came = 0
 
     def add(self, new: NewPages) -> None:
         """Put newcomers into the lot where they would likely be."""
-        for heat, page, rate, weight in zip(new.heat(), *new, strict=True):
-            side = self._hopeless if heat >= self._hot else self._hopeful
-            side.add(heat, self._came, page, rate, weight)
+        for page, rate, weight in zip(*new, strict=True):
+            if rate >= self._limit * weight:
+                self._hopeless.add(-rate, self._came, page, rate, weight)
+            else:
+                self._hopeful.add(rate * weight, self._came, page, rate, weight)
             self._came += 1
 
     def take(self) -> int:
-        """Remove the hottest hopeless page, or else the coldest hopeful one."""
+        """Remove the fastest hopeless page, or else the coldest hopeful one."""
         return (self._hopeless if len(self._hopeless) else self._hopeful).take()
 
     def renewed(self, shortest: float, step: float) -> Judgement:
@@ -91,10 +91,9 @@ class Judgement:
         hopeful, new_hopeful = self._hopeful.rest()
         lots = (hopeless, hopeful.where(slice(None, None, -1)), new_hopeless, new_hopeful)
         everybody = _Columns(*(np.concatenate(columns) for columns in zip(*lots, strict=True)))
-        everybody = everybody.where(np.argsort(-everybody.heat, kind="stable"))
-        ranked = Ranked(everybody.rate, everybody.weight, shortest, step)
-        if len(everybody.page) <= ONE_BY_ONE:
-            given_up = ranked.selected()
-        else:
-            given_up = ranked.prefix(ranked.best_prefix(near=len(self._hopeless)))
-        return Judgement(everybody.where(given_up), everybody.where(np.flatnonzero(~given_up)[::-1]))
+        hottest = everybody.where(np.argsort(-everybody.rate * everybody.weight, kind="stable"))
+        exact = len(hottest.page) <= ONE_BY_ONE
+        given_up = give_up(*hottest[1:], shortest, step, exact=exact, near=len(self._hopeless))
+        hopeless = hottest.where(given_up)
+        fastest = np.argsort(-hopeless.rate, kind="stable")
+        return Judgement(hopeless.where(fastest), hottest.where(np.flatnonzero(~given_up)[::-1]))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from recrawl.capture.pyramid import hottest_first, pyramid
-from recrawl.model import BoolArray, CapturePlan, FloatArray, IntArray
+from recrawl.capture.selective_weighted import best_sacrifice, sacrificed_coherence, valley
+from recrawl.model import BoolArray, CapturePlan, FloatArray
 
 EXACT_PAGES = 2_000
 """Up to so many pages Algorithm 5 is followed to the letter."""
@@ -23,14 +24,7 @@ def sharc_selective(rate: FloatArray, delay: float, weight: FloatArray | None = 
     >>> plan.visit.tolist(), plan.revisit.tolist()
     ([4, 0, 1, 3, 2], [4, 8, 7, 5, 6])
     """
-    hottest = hottest_first(rate, weight)
-    hopeless = hopeless_pages(rate, delay, weight)[hottest]
-    return pyramid(valley(hottest, hopeless), once=True)
-
-
-def valley(hottest: IntArray, hopeless: BoolArray) -> IntArray:
-    """Pages from the shortest interval to the longest: hopeful ones get colder outwards, then hopeless ones hotter."""
-    return np.concatenate([hottest[~hopeless], hottest[hopeless][::-1]])
+    return pyramid(valley(rate, weight, hopeless_pages(rate, delay, weight)), once=True)
 
 
 def hopeless_pages(rate: FloatArray, delay: float, weight: FloatArray | None = None) -> BoolArray:
@@ -45,15 +39,33 @@ def hopeless_pages(rate: FloatArray, delay: float, weight: FloatArray | None = N
     up is the alternation of hopeful and hopeless pages behind them, worth less than one part in 10,000 of the
     expected coherence on the sites of ``benchmarks/capture.py``.
 
-    With weights, pages are tried by rate times weight. That order is right only as long as λI is small, so a
-    weighted plan can be further from the optimum than the thesis says.
+    With weights no one order is right for all lengths. The algorithm then tries pages by rate times weight, and the
+    result is compared with giving up the pages of the highest rate for their weight, as many as are best
+    (:func:`recrawl.capture.selective_weighted.best_sacrifice`). On random sites of 600 pages with random weights the
+    better of the two had from 91 to 99.9 % of the optimum.
     """
     hottest = hottest_first(rate, weight)
     weights = np.ones(len(rate)) if weight is None else weight
-    ranked = Ranked(rate[hottest], weights[hottest], 0.0, 2.0 * delay)
     hopeless = np.empty(len(rate), dtype=np.bool_)
-    hopeless[hottest] = ranked.selected() if len(rate) <= EXACT_PAGES else ranked.prefix(ranked.best_prefix())
+    hopeless[hottest] = give_up(rate[hottest], weights[hottest], 0.0, 2.0 * delay, exact=len(rate) <= EXACT_PAGES)
     return hopeless
+
+
+def give_up(  # noqa: PLR0913 - pages, intervals, and how hard to look
+    rate: FloatArray, weight: FloatArray, shortest: float, step: float, *, exact: bool, near: int | None = None
+) -> BoolArray:
+    """Which pages, told from the hottest to the coldest, are hopeless on intervals from ``shortest`` on in ``step``s.
+
+    ``exact``: try each one; else search the best number, ``near`` a guess if there is one.
+    """
+    ranked = Ranked(rate, weight, shortest, step)
+    if bool((weight == weight[:1]).all()):
+        return ranked.selected() if exact else ranked.prefix(ranked.best_prefix(near))
+    found = best_sacrifice(rate, weight, shortest, step, near)
+    if not exact:
+        return found
+    both = found, ranked.selected()
+    return max(both, key=lambda hopeless: sacrificed_coherence(rate, weight, hopeless, shortest, step))
 
 
 class Ranked:
@@ -134,6 +146,4 @@ class Ranked:
         return np.where(inside + gain > 0.0, gain - loss > _TIE * (inside + gain), weight[tried] * rate[tried] > 0.0)
 
     def _coherence_of_prefix(self, given_up: int) -> float:
-        length = self._shortest + self._step * np.arange(len(self._rate))
-        order = valley(np.arange(len(self._rate)), self.prefix(given_up))
-        return float((self._weight[order] * np.exp(-self._rate[order] * length)).sum())
+        return sacrificed_coherence(self._rate, self._weight, self.prefix(given_up), self._shortest, self._step)

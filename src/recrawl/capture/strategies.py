@@ -15,6 +15,7 @@ from recrawl.capture.sharc_intervals import sharc_intervals
 from recrawl.capture.sharc_intervals_online import SharcIntervalsOnline
 from recrawl.capture.sharc_offline import organ_pipes
 from recrawl.capture.sharc_online import SharcOnline
+from recrawl.capture.sharc_optimal import sharc_optimal
 from recrawl.capture.sharc_revisits import sharc_revisits
 from recrawl.capture.sharc_selective import sharc_selective
 from recrawl.capture.sharc_selective_online import SharcSelectiveOnline
@@ -42,6 +43,7 @@ _VISIT_REVISIT_PLANS: dict[str, Plan] = {
     "sharc-threshold": lambda rate, weight, terms: sharc_threshold(rate, terms.delay, terms.threshold, weight),
     "sharc-intervals": lambda rate, _, terms: sharc_intervals(rate, terms.delay, terms.threshold),
     "sharc-selective": lambda rate, weight, terms: sharc_selective(rate, terms.delay, weight),
+    "sharc-optimal": lambda rate, weight, terms: sharc_optimal(rate, terms.delay, weight),
 }
 
 
