@@ -208,6 +208,21 @@ def test_the_grand_table_of_a_small_data_set(run, table):
     assert (table / "policies.png").stat().st_size > 10_000
 
 
+def test_a_table_of_what_is_kept_has_dashes_for_the_rest(run, tmp_path):
+    asked = ("experiment", "policies", "--data", RECORDED, "--output", tmp_path / "out", "--keep", tmp_path / "kept")
+    quickly = ("--pages", 60, "--tick", "28d", "--jobs", 1, "--budget", 0.01, "--budget", 0.03)
+    nothing = run(*asked, *quickly, "--kept-only")
+    assert nothing.returncode == ExitCode.ERROR
+    assert "Nothing was kept" in nothing.stderr
+    run(*asked, *quickly, "--policy", "uniform", "--policy", "nutch")
+    run(*asked, *quickly[:-2], "--policy", "valued-archive")
+    result = run(*asked, *quickly, "--kept-only")
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"\| valued-archive \| \d\.\d+ \| – \|", result.stdout)
+    assert "| week | 1.000 | 1.000 |" in result.stdout
+    assert "stormcrawler" not in result.stdout
+
+
 def test_collections_and_policies_must_exist(run, tmp_path):
     result = run("experiment", "policies", "--data", RECORDED, "--only", "nowhere", "--output", tmp_path / "out")
     assert result.returncode == ExitCode.ERROR
@@ -232,6 +247,9 @@ def test_runs_that_were_kept_are_not_held_again(tmp_path):
     for name in ("fresh", "caught", "choices"):
         assert np.array_equal(getattr(first[runs[0]], name), getattr(second[runs[0]], name))
     assert len(list((tmp_path / "kept").iterdir())) == 2
+    more = [*runs, Run("a/past", "aduana", 0.1)]
+    some = run_all({"a/past": [field, field]}, more, entry, rules, seed=1, kept=kept, kept_only=True)
+    assert list(some) == runs
     assert KeptTallies(tmp_path / "kept", "2-2").load(runs[0]) is None
 
 

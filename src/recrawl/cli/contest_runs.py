@@ -59,13 +59,14 @@ def run_all(  # noqa: PLR0913 - what is run, and how
     jobs: int | None = None,
     what: str = "contests",
     kept: KeptTallies | None = None,
+    kept_only: bool = False,
 ) -> dict[Run, Tally]:
     """Hold every run once on each of the fields of its name, and pool what comes of it.
 
     The fields of one name hold the same pages: several where it is not known for certain when pages changed. Results do
     not depend on the number of jobs. Runs whose tallies were kept are not held again. Where policies
     are known to make the same visits (``contest_entries.SAME_AT_A_BUDGET``, and all where the budget leaves no choice)
-    one run serves them all.
+    one run serves them all. With ``kept_only`` no run is held, and those that were not kept are left out.
     """
     stands_for = _representatives(runs, rules)
     held = list(dict.fromkeys(stands_for.values()))
@@ -73,7 +74,7 @@ def run_all(  # noqa: PLR0913 - what is run, and how
     tasks = [
         (run, place + 1, _Task(field, make, run.policy, replace(rules, budget=run.budget), (seed, place)))
         for run in held
-        if run not in known
+        if run not in known and not kept_only
         for place, field in enumerate(fields[run.field])
     ]
     found: dict[Run, Tally] = {}
@@ -85,7 +86,7 @@ def run_all(  # noqa: PLR0913 - what is run, and how
                 kept.save(run, found[run])
             advance()
     found |= known
-    return {run: found[stands_for[run]] for run in runs}
+    return {run: found[stands_for[run]] for run in runs if stands_for[run] in found}
 
 
 def _representatives(runs: Sequence[Run], rules: Rules) -> dict[Run, Run]:
@@ -152,7 +153,7 @@ class _Task:
 
 def _results(tasks: Sequence[_Task], jobs: int) -> Iterator[Tally]:
     """What comes of the tasks, in their order."""
-    if jobs == 1 or len(tasks) == 1:
+    if jobs == 1 or len(tasks) <= 1:
         yield from (task() for task in tasks)
         return
     from concurrent.futures import ProcessPoolExecutor

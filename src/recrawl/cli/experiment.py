@@ -98,6 +98,9 @@ def policies(  # noqa: PLR0913 - one argument an option
             help="Keep what comes of each run here, and do not repeat what is there: for tables that take hours.",
         ),
     ] = None,
+    kept_only: Annotated[
+        bool, typer.Option("--kept-only", help="Make the table of what is kept so far; runs not yet held are dashes.")
+    ] = False,
 ) -> None:
     """Compare all policies on real histories at equal budgets: the grand table.
 
@@ -115,7 +118,7 @@ def policies(  # noqa: PLR0913 - one argument an option
     names = [name.strip() for name in only.split(",") if name.strip()]
     rules = Rules(budget=0.0, tick=parse_duration(tick))
     competing = [*(policy or POLICIES), *(PARTS_OFF if parts else ())]
-    run(data, output, Asked(competing, budget or BUDGETS, names, pages, rules, seed, repeats, jobs, keep))
+    run(data, output, Asked(competing, budget or BUDGETS, names, pages, rules, seed, repeats, jobs, keep, kept_only))
 
 
 @app.command("crawl-time", cls=TeachingCommand, epilog=CRAWL_TIME)
@@ -126,7 +129,10 @@ def crawl_time(
     crawls: Annotated[int, typer.Option(min=5, help="Simulated crawls of each kind.")] = 60,
     log: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="A Heritrix crawl.log of a recorded crawl, earliest first. May be repeated."),
+        typer.Option(
+            metavar="FILE",
+            help="A recorded crawl of Heritrix: its crawl.log or its WARC file, earliest first. May be repeated.",
+        ),
     ] = None,
 ) -> None:
     """Foretell how long crawls take: Table 3 of paper 001 again.

@@ -41,6 +41,8 @@ class Asked:
     jobs: int | None
     keep: Path | None
     """Where tallies are kept and taken from; ``None`` for nowhere."""
+    kept_only: bool = False
+    """Make the table of what was kept."""
 
     @property
     def kept(self) -> KeptTallies | None:
@@ -73,7 +75,12 @@ def run(data: Path, output: Path, asked: Asked) -> None:
         seed=asked.seed,
         jobs=asked.jobs,
         kept=asked.kept,
+        kept_only=asked.kept_only,
     )
+    if not tallies:
+        raise InputError(
+            "Nothing was kept of these runs.", "Leave out --kept-only to hold them.", source=str(asked.keep)
+        )
     as_printed = asked.most_pages is None and asked.rules.tick == DAY
     table = GrandTable(fields, tallies, asked.seed, as_printed=as_printed)
     write_csv(output / "policies.csv", table.columns())

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import TYPE_CHECKING
+
+from recrawl.cli.policies_verdicts import beside_the_reference, dashed, in_short, own_measures
 
 if TYPE_CHECKING:
     from recrawl.assess.scores import Interval
@@ -18,7 +21,7 @@ _DAYS_A_YEAR = 365.0
 
 
 class GrandTable:
-    """All tallies, and what they say."""
+    """All tallies, and what they say. A run that was not held is a dash in the tables."""
 
     def __init__(
         self, fields: Mapping[str, Field], tallies: Mapping[Run, Tally], seed: int, *, as_printed: bool = False
@@ -30,10 +33,11 @@ class GrandTable:
         self.budgets = sorted({run.budget for run in tallies})
 
     def ratio(self, field: str, policy: str, budget: float, metric: str) -> float:
-        """One number of the table."""
+        """One number of the table; NaN where the run was not held."""
         from recrawl.cli.contest_runs import Run
 
-        return self._tallies[Run(field, policy, budget)].ratio(metric)
+        tally = self._tallies.get(Run(field, policy, budget))
+        return float("nan") if tally is None else tally.ratio(metric)
 
     def interval(self, run: Run, metric: str, than: str | None = None) -> Interval:
         """A number with its interval; with ``than``, of the difference to that policy, in pairs."""
@@ -64,7 +68,7 @@ class GrandTable:
         for field in self.fields:
             own, *stale = (1.0 - self.ratio(field, name, budget, "freshness") for name in (policy, *others))
             ratios.append(own / min(stale) if min(stale) > 0 else 1.0)
-        return float(np.nanmedian(ratios))
+        return float(np.median(ratios))
 
     # -- CSV -------------------------------------------------------------------------------------
 
@@ -93,7 +97,6 @@ class GrandTable:
 
     def report(self) -> str:
         """What it decides, the summary, ours against the best of the others, and the whole grid."""
-        from recrawl.cli.policies_verdicts import beside_the_reference, in_short, own_measures
         from recrawl.simulate.contest_entries import OURS, OURS_FOR_CHANGES, YARDSTICK
 
         pages = sum(len(field) for field in self.fields.values())
@@ -123,7 +126,7 @@ class GrandTable:
         from recrawl.show.experiments import markdown_table
 
         rows = [
-            [policy, *(f"{self._median(policy, budget, metric):.3f}" for budget in self.budgets)]
+            [policy, *(dashed(self._median(policy, budget, metric), 3) for budget in self.budgets)]
             for policy in self.policies
         ]
         return markdown_table(["policy", *(f"{budget:g}" for budget in self.budgets)], rows)
@@ -139,9 +142,10 @@ class GrandTable:
         return [own / even if even > 0 else 1.0 for own, even in zip(*stale, strict=True)]
 
     def _median(self, policy: str, budget: float, metric: str) -> float:
+        """Over all collections, or NaN: over some of them it could not be compared."""
         import numpy as np
 
-        return float(np.nanmedian(self._over_fields(policy, budget, metric)))
+        return float(np.median(self._over_fields(policy, budget, metric)))
 
     def _duels(self, metric: str, ours: str) -> str:
         """For each budget: uniform, the best of the others, ours, and the difference of the last two."""
@@ -163,11 +167,11 @@ class GrandTable:
         from recrawl.simulate.contest_entries import NAMED, YARDSTICK
 
         def shown(policy: str) -> str:
-            return f"{self.ratio(field, policy, budget, metric):.4f}" if policy in self.policies else "–"
+            return dashed(self.ratio(field, policy, budget, metric), 4)
 
         others = [name for name in self.policies if name in NAMED]
         best, apart = "–", "–"
-        if others:
+        if others and shown(ours) != "–":
             rival = max(others, key=lambda name: _or_least(self.ratio(field, name, budget, metric)))
             best = f"{shown(rival)} {rival}"
             difference = self.interval(Run(field, ours, budget), metric, than=rival)
@@ -183,7 +187,7 @@ class GrandTable:
             grid = {p: [self.ratio(field, p, budget, metric) for field in self.fields] for p in self.policies}
             best = [max(_or_least(row[place]) for row in grid.values()) for place in range(len(self.fields))]
             rows = [
-                [p, *(f"**{v:.4f}**" if v == top else f"{v:.4f}" for v, top in zip(row, best, strict=True))]
+                [p, *(f"**{v:.4f}**" if v == top else dashed(v, 4) for v, top in zip(row, best, strict=True))]
                 for p, row in grid.items()
             ]
             tables += [f"At {budget:g} visits a page a day:", markdown_table(["policy", *self.fields], rows)]
@@ -214,7 +218,8 @@ class GrandTable:
         best: list[str] = []
         for metric in metrics:
             sign = 1.0 if metric == "staleness" else -1.0
-            best += sorted(others, key=lambda name: sign * self._median(name, middle, metric))[:_BEST]
+            known = {name: sign * self._median(name, middle, metric) for name in others}
+            best += sorted((name for name in others if not isnan(known[name])), key=known.__getitem__)[:_BEST]
         return [*dict.fromkeys(best), *shown]
 
     def _line(self, policy: str, metric: str) -> Line:
@@ -223,11 +228,10 @@ class GrandTable:
         from recrawl.show.experiments import Line
         from recrawl.simulate.contest_entries import OURS
 
-        spread = np.array(
-            [np.nanquantile(self._over_fields(policy, budget, metric), [0.25, 0.5, 0.75]) for budget in self.budgets]
-        )
-        low, middle, high = spread.T.tolist()
-        return Line(policy, [budget * _DAYS_A_YEAR for budget in self.budgets], middle, low, high, ours=policy == OURS)
+        held = [budget for budget in self.budgets if not isnan(self._median(policy, budget, metric))]
+        spread = [np.quantile(self._over_fields(policy, budget, metric), [0.25, 0.5, 0.75]) for budget in held]
+        low, middle, high = np.reshape(spread, (-1, 3)).T.tolist()
+        return Line(policy, [budget * _DAYS_A_YEAR for budget in held], middle, low, high, ours=policy == OURS)
 
 
 _FEWEST = 5
@@ -241,4 +245,4 @@ leaves. Lower is better."""
 
 def _or_least(value: float) -> float:
     """A number to compare by: what is not known is least."""
-    return value if value == value else float("-inf")  # noqa: PLR0124 - NaN alone differs from itself
+    return float("-inf") if isnan(value) else value

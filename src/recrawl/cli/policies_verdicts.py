@@ -52,12 +52,18 @@ def cases(table: GrandTable) -> Iterator[Case]:
         for field in table.fields:
             for budget in table.budgets:
                 scores = {name: sign * table.ratio(field, name, budget, metric) for name in (ours, *others)}
-                rival = max(others, key=lambda name: scores[name])
-                if isnan(scores[ours]) or len(set(scores.values())) == 1:
+                scores = {name: score for name, score in scores.items() if not isnan(score)}
+                if ours not in scores or len(set(scores.values())) == 1:
                     continue
+                rival = max((name for name in others if name in scores), key=scores.__getitem__)
                 apart = table.difference(field, ours, rival, budget, metric)
                 low, high = sorted((sign * apart.low, sign * apart.high))
                 yield Case(ours, metric, field, budget, rival, Interval(sign * apart.mean, low, high))
+
+
+def dashed(value: float, digits: int) -> str:
+    """A number, or a dash for what is not known."""
+    return "–" if isnan(value) else f"{value:.{digits}f}"
 
 
 def own_measures(table: GrandTable) -> str:
@@ -93,7 +99,7 @@ def in_short(table: GrandTable) -> str:
     rows = []
     for budget in table.budgets:
         row = [f"{budget:g}"]
-        row += [f"{table.median_staleness(OURS, than, budget):.3f}" for than in (YARDSTICK, "")]
+        row += [dashed(table.median_staleness(OURS, than, budget), 3) for than in (YARDSTICK, "")]
         row.append(", ".join(_behind(table, budget)) or "none")
         if OURS_FOR_CHANGES in table.policies:
             lost = _lost(table, budget)
@@ -133,9 +139,9 @@ def beside_the_reference(table: GrandTable) -> str:
         return ""
     rows = []
     for name, printed in FRESHNESS.items():
-        if name not in table.fields:
+        ours = table.ratio(name, OURS, BUDGET, "freshness") if name in table.fields else float("nan")
+        if isnan(ours):
             continue
-        ours = table.ratio(name, OURS, BUDGET, "freshness")
         even = f"{table.ratio(name, YARDSTICK, BUDGET, 'freshness'):.4f}" if YARDSTICK in table.policies else "–"
         rows.append(
             [
@@ -156,8 +162,7 @@ _SHORT_NOTE = f"""\
 Staleness of `{OURS}` as the median over collections of its ratio to that of `{YARDSTICK}`, and to that of the best
 named policy of each collection. Worse off are collections of {_MANY} pages or more whose freshness is lower than
 with even visits by more than {_SLACK:g}. Most changes caught: on how many collections no other policy has a higher
-recall than
-`{OURS_FOR_CHANGES}`."""
+recall than `{OURS_FOR_CHANGES}`."""
 _OWN_NOTE = """\
 Each of ours against the best of all other policies, by what it is after: one case for each collection and budget that
 leaves a choice. Level means that the 95 % interval of the difference holds 0. Whole clusters of pages are resampled, in

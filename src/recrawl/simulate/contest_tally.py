@@ -142,7 +142,7 @@ _ADDED = (
 METRICS: dict[str, Callable[[Tally], tuple[AnyArray, AnyArray]]] = {
     "freshness": lambda tally: (tally.fresh, tally.watched),
     "age": lambda tally: (tally.aged / DAY, tally.watched),
-    "recall": lambda tally: (tally.caught, tally.changes),
+    "recall": lambda tally: (np.minimum(tally.caught, tally.covered), tally.changes),
     "precision": lambda tally: (tally.caught, tally.visits),
     "seen": lambda tally: (tally.covered, tally.changes),
     "delay": lambda tally: (tally.waited / DAY, tally.covered),
@@ -152,7 +152,9 @@ METRICS: dict[str, Callable[[Tally], tuple[AnyArray, AnyArray]]] = {
     "link_delay": lambda tally: (tally.links_waited / DAY, tally.links),
 }
 """Metrics as ratios. Age and delays are in days; recall and precision are those of datamonitor: changes caught over
-changes, and over visits. ``recall`` times the number of changes is the number of distinct versions captured.
+changes, and over visits. A visit that finds nothing but changes from before scoring began catches none of those that
+count, so no page has caught more than were covered. ``recall`` times the number of changes is the number of distinct
+versions captured.
 ``missed`` is how many changes copies lack on average, ``harmonic`` the same with 1/k for the k-th of them;
 ``link_delay`` is how long a new link waited to be found, or waits at the end."""
 
