@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from recrawl.cli.capture import DEFAULT_STRATEGY
 from recrawl.crawl.clock import RealClock
 from recrawl.living.quirks import Quirks
 from recrawl.living.web import LivingWeb
@@ -75,6 +76,14 @@ def test_what_visits_and_sitemaps_teach_is_told_to_the_strategy(run, workspace, 
     quality = json.loads(second.stdout)["quality"]
     assert quality["pagesWithRate"] == quality["pages"]
     assert quality["coherence"]["coherent"] == quality["pages"]
+
+
+def test_the_default_strategy_finds_all_pages_and_sees_them_again(run, workspace, home):
+    done = run("capture", home, *QUICK[:-2], "--json", env=CONTACT)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["terms"]["strategy"] == DEFAULT_STRATEGY
+    assert said["quality"]["coherence"]["coherent"] == said["quality"]["pages"] == 12 - said["refused"]["count"]
 
 
 def test_revisits_can_be_asked_for_and_left_out(run, workspace, home):
