@@ -108,6 +108,15 @@ def test_a_host_that_takes_nothing_waits_for_the_floor_and_the_allocation_is_not
     np.testing.assert_allclose(polite.due(pages.id, NOW)[pages.host == SLOW], last + 180 * DAY)
 
 
+def test_a_rest_longer_than_the_longest_interval_leaves_the_budget_to_the_others():
+    policy, pages = taught(host_limits=limits(1 / (1_000 * DAY)))
+    policy.fit(BUDGET, NOW)
+    rate, slow = policy.allocation.rate, pages.host == SLOW
+    assert rate[slow].sum() <= 1 / (1_000 * DAY) * (1 + 1e-9)
+    assert rate[~slow].sum() == pytest.approx(BUDGET - rate[slow].sum(), rel=1e-3)
+    assert not policy.allocation.feasible
+
+
 def test_pages_of_hosts_found_later_have_the_price_of_all():
     policy, pages = taught(host_limits=limits(0.02 * PAGES / DAY))
     policy.fit(BUDGET, NOW)

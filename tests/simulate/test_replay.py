@@ -65,3 +65,9 @@ def test_a_fixed_interval_comes_back_after_it():
         gaps = np.diff(visits.time[visits.page == page])
         assert (gaps >= 12 * HOUR).all()
         assert (gaps < 12 * HOUR + 60 * PAUSE).all()
+
+
+def test_a_host_that_rests_for_longer_than_the_run_is_asked_once():
+    polite = Politeness(PolitenessRules(shortest=20 * DAY, longest=20 * DAY))
+    visits = Replay(WEB, Agenda(Valued(), budget=100 / DAY), Frontier(polite)).run(WEB.start, WEB.end)
+    assert len(visits) == len(set(WEB.host[visits.page].tolist())) == 3

@@ -1,0 +1,116 @@
+"""How near the default policy comes to the best that visits could do, on pages of which everything is known.
+
+    uv run python benchmarks/optimum.py                       1,200 pages, a minute or two
+    uv run python benchmarks/optimum.py --pages 10000 --seeds 1 2
+
+The population is that of algorithms §3: log-normal rates around one change in 30 days, half of their variance between
+hosts of 20 pages, log-normal importance; a year, scored in its second half. The bound lets visits be divided at will.
+Printed are the freshness of even visits, of the default policy, which learns the rates from its visits alone, and of
+visits by the same value with the true rates; and what share of the way from even visits to the bound each has gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+import numpy as np
+
+from recrawl.model import FloatArray, IntArray, Pages, Visits
+from recrawl.schedule.closed_forms import LAWS
+from recrawl.schedule.ledger import Ledger
+from recrawl.schedule.objectives import Freshness
+from recrawl.schedule.policy import Policy
+from recrawl.schedule.price import allocate
+from recrawl.schedule.price_known import KnownRates
+from recrawl.schedule.ranking import index
+from recrawl.schedule.uniform import Uniform
+from recrawl.schedule.valued import Valued
+from recrawl.simulate.contest import Rules, compete
+from recrawl.simulate.contest_field import Field
+from recrawl.simulate.sampling import Truth
+from recrawl.simulate.web_events import EventTimes
+from recrawl.time import DAY
+
+DAYS = 365
+FRESH = LAWS["freshness"]
+
+
+def main() -> None:
+    """Print a row for each population and budget."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=1_200)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[5])
+    parser.add_argument("--budgets", type=float, nargs="+", default=[0.03], help="visits a page and day")
+    asked = parser.parse_args()
+    print("seed  budget    even  learned   truth   bound   learned of gap   truth / bound")
+    for seed in asked.seeds:
+        field, rate = population(asked.pages, np.random.default_rng(seed))
+        for budget in asked.budgets:
+            print(f"{seed:4}  {budget:6}  {row(field, rate, budget)}")
+
+
+def row(field: Field, rate: FloatArray, budget: float) -> str:
+    """What each reaches on one population."""
+    law = KnownRates(FRESH, rate, field.importance, np.ones(len(rate)))
+    bound = 1.0 - FRESH.reached(rate, field.importance, allocate(law, budget * len(rate) / DAY).rate)
+    rules = Rules(budget=budget, scored_from=0.5, fit_every=60 * DAY)
+    even, learned, truth = (
+        compete(field, policy, rules, np.random.default_rng(1)).tally.ratio("freshness") for policy in contestants(rate)
+    )
+    share = (learned - even) / (bound - even)
+    return f"{even:.4f}   {learned:.4f}  {truth:.4f}  {bound:.4f}   {share:14.1%}   {truth / bound:13.4f}"
+
+
+def contestants(rate: FloatArray) -> Sequence[Policy]:
+    """Even visits, the default policy, and one that knows the truth."""
+    return Uniform(), Valued(), TrueIndex(rate)
+
+
+class TrueIndex:
+    """Visits the pages whose freshness is worth most, by their true rates."""
+
+    name, price = "true index", None
+
+    def __init__(self, rate: FloatArray) -> None:
+        self._rate = rate
+        self._ledger = Ledger()
+
+    def __len__(self) -> int:
+        return len(self._ledger)
+
+    def add(self, pages: Pages) -> None:
+        """Learn of pages."""
+        self._ledger.add(pages)
+
+    def tell(self, visits: Visits) -> None:
+        """Note when pages were seen."""
+        self._ledger.tell(visits)
+
+    def fit(self, budget: float, now: float) -> None:
+        """There is nothing to fit."""
+
+    def due(self, page: IntArray, now: float) -> FloatArray:  # noqa: ARG002 - contests ask for urgencies
+        """At once."""
+        return self._ledger.due_after(page, np.zeros(len(page)))
+
+    def urgency(self, page: IntArray, now: float) -> FloatArray:
+        """The value of a visit."""
+        rows = self._ledger.rows(page)
+        weight, one = self._ledger.pages.importance[rows], np.ones(len(rows))
+        return index(Freshness(), self._rate[page], weight, one, now - self._ledger.last_look[rows])
+
+
+def population(pages: int, rng: np.random.Generator) -> tuple[Field, FloatArray]:
+    """A field, and the true rates of its pages, changes per second."""
+    host = np.arange(pages) // 20
+    spread = 1.4 * rng.standard_normal(host[-1] + 1)[host] + 1.4 * rng.standard_normal(pages)
+    rate, weight = np.exp(spread) / (30 * DAY), np.exp(rng.standard_normal(pages))
+    row_of = np.repeat(np.arange(pages), rng.poisson(rate * DAYS * DAY))
+    changes = EventTimes.of(row_of, rng.random(len(row_of)) * DAYS * DAY, pages)
+    truth = Truth(np.full(pages, -DAY), np.full(pages, np.inf), changes, 0.0, DAYS * DAY)
+    return Field.of("log-normal", truth, host=host, cluster=host, importance=weight), rate
+
+
+if __name__ == "__main__":
+    main()
