@@ -76,7 +76,7 @@ def test_a_capture_with_revisits_is_paired_within_itself():
     rounds = find_rounds(looks, site, 100.0)
     pairs = pair(looks, rounds, site)
     assert pairs.found.tolist() == [Found.UNCHANGED, Found.CHANGED, Found.UNCHANGED, Found.UNCHANGED]
-    quality = archive_quality(looks, np.full(4, 0.01), np.ones(4), site, pause=100.0)
+    quality = archive_quality(looks, np.full(4, 0.01), np.ones(4), site, rounds=rounds)
     said = quality.of_crawl(0)
     assert (said.joint.start, said.joint.end, said.changed.tolist()) == (3.0, 5.0, [2])
 

@@ -159,6 +159,15 @@ def test_the_tree_of_a_crawl_shows_what_changed_and_folds_the_rest(run, warcs, t
     }
 
 
+def test_each_file_can_be_a_crawl(run, warcs):
+    told = json.loads(run("assess", warcs, "--by-file", "--pause", "99d", "--json").stdout)
+    assert [(crawl["captures"], crawl["coherent"], crawl["changed"]) for crawl in told["crawls"]] == [
+        (4, 2, 2),
+        (4, 0, 0),
+    ]
+    assert json.loads(run("assess", warcs, "--pause", "99d", "--json").stdout)["crawlsCount"] == 1
+
+
 def test_a_workspace_is_judged_by_its_visits(run, weekly, tmp_path):
     assert run("init", tmp_path / "archive").returncode == 0
     assert run("import", weekly, "-w", tmp_path / "archive").returncode == 0

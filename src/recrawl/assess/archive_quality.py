@@ -57,12 +57,15 @@ def archive_quality(  # noqa: PLR0913 - the columns of the pages, and what is as
     weight: FloatArray,
     site: IntArray,
     *,
-    pause: float | None = None,
+    rounds: Rounds | None = None,
     rule: Rule = Rule.NEAREST,
 ) -> ArchiveQuality:
-    """All of it, over the span from the first look to the last. O(m log m) for m looks."""
+    """All of it, over the span from the first look to the last. O(m log m) for m looks.
+
+    ``rounds`` are the crawls of the archive, found by their pauses if nobody says.
+    """
     start, end = (float(looks.time.min()), float(looks.time.max())) if len(looks.time) else (np.nan, np.nan)
-    rounds = find_rounds(looks, site, pause)
+    rounds = find_rounds(looks, site) if rounds is None else rounds
     pairs = pair(looks, rounds, site)
     if end > start:
         distance = mean_distance(looks, start, end, rule)

@@ -113,14 +113,33 @@ def find_rounds(looks: Looks, site: IntArray, pause: FloatArray | float | None =
     by_site, time = of_site[order], looks.time[order]
     cut = starts_of_runs(by_site)
     cut[1:] |= np.diff(time) > pauses[by_site[1:]]
-    label = np.cumsum(cut) - 1
-    first, last = np.flatnonzero(cut), np.flatnonzero(ends_of_runs(label))
-    by_time = np.lexsort((by_site[first], time[first]))
-    number = np.empty(len(first), np.int64)
-    number[by_time] = np.arange(len(first))
-    of_look = np.empty(len(order), np.int64)
-    of_look[order] = number[label]
-    return Rounds(by_site[first][by_time], time[first][by_time], time[last][by_time], of_look)
+    label = np.empty(len(order), np.int64)
+    label[order] = np.cumsum(cut) - 1
+    return known_rounds(looks, site, label)
+
+
+def known_rounds(looks: Looks, site: IntArray, label: IntArray) -> Rounds:
+    """Crawls that somebody knows: looks at a site with the same ``label`` (their archive file, say) are one.
+
+    O(m log m).
+
+    >>> from recrawl.model import Visits
+    >>> looks = Looks.from_visits(Visits.of([1, 1, 2], [0.0, 9.0, 5.0]))
+    >>> rounds = known_rounds(looks, np.array([0, 0]), np.array([7, 3, 3]))
+    >>> rounds.of_look.tolist(), rounds.start.tolist(), rounds.end.tolist()
+    ([0, 1, 1], [0.0, 5.0], [0.0, 9.0])
+    """
+    _, order = np.unique(label, return_inverse=True)
+    stride = int(order.max(initial=0)) + 1
+    keys, group = np.unique(site[looks.row_of_look()] * stride + order, return_inverse=True)
+    of_site = keys // stride
+    start, end = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
+    np.minimum.at(start, group, looks.time)
+    np.maximum.at(end, group, looks.time)
+    by_time = np.lexsort((of_site, start))
+    number = np.empty(len(by_time), np.int64)
+    number[by_time] = np.arange(len(by_time))
+    return Rounds(of_site[by_time], start[by_time], end[by_time], number[group])
 
 
 def pair(looks: Looks, rounds: Rounds, site: IntArray) -> Pairs:

@@ -50,6 +50,9 @@ def assess(  # noqa: PLR0913 - one argument an option
         str | None,
         typer.Option(metavar="DURATION", help="A crawl is over when its site is left alone for so long; else guessed."),
     ] = None,
+    by_file: Annotated[
+        bool, typer.Option("--by-file", help="Each archive file is a crawl of its own; pauses do not matter.")
+    ] = False,
     delay: Annotated[
         str | None,
         typer.Option(
@@ -101,6 +104,7 @@ def assess(  # noqa: PLR0913 - one argument an option
         rule,
         match,
         None if pause is None else parse_duration(pause),
+        by_file,
         None if delay is None else parse_duration(delay),
         estimator,
     )

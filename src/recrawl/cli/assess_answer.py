@@ -10,11 +10,12 @@ import numpy as np
 from recrawl.assess.archive_quality import ArchiveQuality, archive_quality, usual_delay
 from recrawl.assess.joint_validity import JointValidity
 from recrawl.assess.looks import Looks
-from recrawl.assess.rounds import NO_REVISIT, usual_period
+from recrawl.assess.rounds import NO_REVISIT, find_rounds, known_rounds, usual_period
 from recrawl.assess.shown import Rule, Shown, shown
 from recrawl.assess.shown_chance import chance_unchanged
 from recrawl.assess.statement import Found
 from recrawl.assess.subsites import SubSites, change_together, propose
+from recrawl.assess.truth import ragged_search
 from recrawl.cli.knowledge import learn, section_labels
 from recrawl.cli.rates_question import estimator_named
 from recrawl.errors import InputError
@@ -40,6 +41,8 @@ class Asked:
     match: str | None = None
     """Part of a URL, or a pattern with ``*`` and ``?`` for a whole one."""
     pause: float | None = None
+    by_file: bool = False
+    """Whether each archive file is a crawl."""
     delay: float | None = None
     """Seconds between downloads of a capture to come; as in this archive if nobody says."""
     estimator: str = ESTIMATOR
@@ -93,7 +96,8 @@ def answer(store: Store, asked: Asked) -> Answer:
     hosts, site = np.unique(pages.host, return_inverse=True)
     belief = _belief(store, looks, asked.estimator)
     rate = np.full(len(looks), np.nan) if belief is None else belief.mean()
-    quality = archive_quality(looks, rate, pages.importance, site, pause=asked.pause, rule=asked.rule)
+    rounds = known_rounds(looks, site, _files(store, looks)) if asked.by_file else find_rounds(looks, site, asked.pause)
+    quality = archive_quality(looks, rate, pages.importance, site, rounds=rounds, rule=asked.rule)
     at = quality.end if asked.at is None else asked.at
     seen = shown(looks, rate, at, asked.rule)
     chance = np.full(len(looks), np.nan) if belief is None else chance_unchanged(looks, seen, belief)
@@ -118,6 +122,18 @@ def _belief(store: Store, looks: Looks, estimator: str) -> Belief | None:
     if not len(known.histories.gaps):
         return None
     return known.belief.take(np.searchsorted(known.histories.page, looks.page))
+
+
+def _files(store: Store, looks: Looks) -> IntArray:
+    """A number for the archive file that holds each look; looks without one have a number of their own."""
+    captures = store.capture_columns(looks.page)
+    row = np.searchsorted(looks.page, captures.page)
+    place = ragged_search(looks.offsets, looks.time, row, captures.time, after_equal=True) - 1
+    ours = (place >= looks.offsets[row]) & (looks.time[place] == captures.time)
+    _, number = np.unique(captures.warc_file, return_inverse=True)
+    label = np.full(len(looks.time), -1)
+    label[place[ours]] = number[ours]
+    return label
 
 
 def _parts(quality: ArchiveQuality, section: IntArray, sections: list[str], delay: float | None) -> list[Parts]:

@@ -104,10 +104,9 @@ def _write_folder(folder: Path, found: Answer, archive: Archive | None) -> list[
     for title, columns in parts.items():
         headings, lines = _readable(title, first_rows(columns, _IN_MARKDOWN))
         text += [f"## {title}", "", markdown_table(headings, lines), ""]
-    everything = len(found.urls) + len(found.quality.rounds)
     documents = {
         "quality.md": "\n".join(["# Quality of the archive", "", *text]),
-        "quality.json": json_text(facts(found, archive, everything)),
+        "quality.json": json_text(facts(found, archive, _IN_JSON)),
     }
     for name, document in documents.items():
         with complete_file(folder / name) as stream:
@@ -153,7 +152,8 @@ def _plain(value: Any) -> str:  # noqa: ANN401 - a value of any column
             return str(value)
 
 
-_IN_MARKDOWN = 50
+_IN_MARKDOWN, _IN_JSON = 50, 1000
+"""Rows of a table that go into these documents; the CSV files have all."""
 _NAMED = 3
 """Sections of a sub-site that a line names."""
 _CRAWLS, _SECTIONS, _PAGES, _PARTS = (
