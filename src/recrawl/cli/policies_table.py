@@ -29,8 +29,8 @@ class GrandTable:
         """``as_printed`` tells that whole collections were visited by the rules of the figures that are printed."""
         self.as_printed = as_printed
         self.fields, self._tallies, self._seed = fields, tallies, seed
-        self.policies = list(dict.fromkeys(run.policy for run in tallies))
-        self.budgets = sorted({run.budget for run in tallies})
+        self.policies: Sequence[str] = list(dict.fromkeys(run.policy for run in tallies))
+        self.budgets: Sequence[float] = sorted({run.budget for run in tallies})
 
     def ratio(self, field: str, policy: str, budget: float, metric: str) -> float:
         """One number of the table; NaN where the run was not held."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from recrawl.assess.scores import Interval
 from recrawl.cli.policies_published import BUDGET, FRESHNESS
@@ -13,13 +13,36 @@ from recrawl.show.experiments import markdown_table
 from recrawl.simulate.contest_entries import NAMED, OURS, OURS_FOR_CHANGES, OWN_MEASURE, YARDSTICK
 from recrawl.simulate.contest_tally import HIGHER_IS_BETTER
 
-if TYPE_CHECKING:
-    from recrawl.cli.policies_table import GrandTable
-
 _MANY = 100
 """Pages from which on a collection must not be worse off than with even visits ..."""
 _SLACK = 1e-3
 """... by more than this share of its copies."""
+
+
+class Numbers(Protocol):
+    """What is asked of a grand table."""
+
+    policies: Sequence[str]
+    budgets: Sequence[float]
+    as_printed: bool
+    """Whether whole collections were visited by the rules of the figures that are printed."""
+
+    @property
+    def fields(self) -> Mapping[str, Sized]:
+        """Collections of pages by name."""
+        ...
+
+    def ratio(self, field: str, policy: str, budget: float, metric: str) -> float:
+        """One number; NaN where it is not known."""
+        ...
+
+    def difference(self, field: str, policy: str, than: str, budget: float, metric: str) -> Interval:
+        """How far one policy is above another."""
+        ...
+
+    def median_staleness(self, policy: str, than: str, budget: float) -> float:
+        """Median over collections of staleness in units of that of another policy; of the best named one if ""."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +65,7 @@ class Case:
         return "better" if self.gain.low > 0.0 else "worse"
 
 
-def cases(table: GrandTable) -> Iterator[Case]:
+def cases(table: Numbers) -> Iterator[Case]:
     """Every collection and budget at which something had to be chosen, for each of ours."""
     others = [name for name in table.policies if name in NAMED or name == YARDSTICK]
     for ours, metric in OWN_MEASURE.items():
@@ -66,7 +89,7 @@ def dashed(value: float, digits: int) -> str:
     return "–" if isnan(value) else f"{value:.{digits}f}"
 
 
-def own_measures(table: GrandTable) -> str:
+def own_measures(table: Numbers) -> str:
     """How often each of ours is better than, level with and worse than the best of the others; then the worse ones."""
     found = list(cases(table))
     rows = []
@@ -86,13 +109,13 @@ def own_measures(table: GrandTable) -> str:
     return "\n\n".join(parts)
 
 
-def _worse(table: GrandTable, case: Case) -> list[str]:
+def _worse(table: Numbers, case: Case) -> list[str]:
     ours, best = (table.ratio(case.field, name, case.budget, case.metric) for name in (case.ours, case.rival))
     apart = f"{case.gain.mean:+.4f} ({case.gain.low:+.4f} to {case.gain.high:+.4f})"
     return [case.ours, case.field, f"{case.budget:g}", f"{ours:.4f}", f"{best:.4f} {case.rival}", apart]
 
 
-def in_short(table: GrandTable) -> str:
+def in_short(table: Numbers) -> str:
     """Budget by budget: staleness of the default, whom it leaves worse off, and who catches most changes."""
     if not {OURS, YARDSTICK} <= set(table.policies) or not set(NAMED) & set(table.policies):
         return ""
@@ -112,7 +135,7 @@ def in_short(table: GrandTable) -> str:
     return f"{_SHORT_NOTE}\n\n{markdown_table(heads, rows)}"
 
 
-def _behind(table: GrandTable, budget: float) -> list[str]:
+def _behind(table: Numbers, budget: float) -> list[str]:
     """Collections of many pages that the default leaves worse off than even visits."""
     return [
         name
@@ -122,7 +145,7 @@ def _behind(table: GrandTable, budget: float) -> list[str]:
     ]
 
 
-def _lost(table: GrandTable, budget: float) -> list[str]:
+def _lost(table: Numbers, budget: float) -> list[str]:
     """Collections on which one of the others catches more changes than ours for changes."""
     others = [name for name in table.policies if name in NAMED or name == YARDSTICK]
     return [
@@ -133,7 +156,7 @@ def _lost(table: GrandTable, budget: float) -> list[str]:
     ]
 
 
-def beside_the_reference(table: GrandTable) -> str:
+def beside_the_reference(table: Numbers) -> str:
     """Printed and own freshness, collection by collection, where the table holds what was printed."""
     if OURS not in table.policies or BUDGET not in table.budgets or not table.as_printed:
         return ""
