@@ -102,7 +102,7 @@ class Stammerer(Witness):
 
 @every_strategy
 @given(site=sites())
-@settings(max_examples=15)
+@settings(max_examples=15, deadline=None)  # the first call may load scipy
 def test_every_page_that_can_be_reached_is_visited_once_however_often_it_is_told(make, site):
     graph, seeds, *_ = site
     done, stammered = walk(Witness(make()), *site), walk(Stammerer(make()), *site)
@@ -113,7 +113,7 @@ def test_every_page_that_can_be_reached_is_visited_once_however_often_it_is_told
 
 @every_strategy
 @given(site=sites())
-@settings(max_examples=15)
+@settings(max_examples=15, deadline=None)  # the first call may load scipy
 def test_the_plan_of_a_walk_has_each_slot_once_and_visits_before_revisits(make, site):
     n = len(site[0])
     done = walk(Witness(make()), *everything_known(site))

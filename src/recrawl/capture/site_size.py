@@ -1,17 +1,26 @@
 """How many pages a site will turn out to have, guessed while it is captured.
 
 The strategies of the thesis are given the size. Here it may be left open: then it is estimated from how fast new pages
-turn up. If each visit finds g new pages, those that wait will have found w·g + w·g² + … by the time nothing is left, so
-the site has v + w/(1 − g) pages, for v visited and w waiting ones. Growth is counted over the later half of the visits,
-so that the first pages, which are full of links to everything, are soon forgotten.
+turn up, in two ways, and the lower of the two is taken.
+
+ - Branching: if each visit finds g new pages, those that wait find w·g, and these w·g², …, so the site has
+   v + w/(1 − g) pages, for v visited and w waiting ones. This sees the end of a tree.
+ - Saturation: if links lead anywhere, the growth g falls as a line to zero where all pages are known; the line through
+   the last two quarters of the visits shows where.
+
+Growth is counted over the later half of the visits, so that the first pages, which are full of links to everything, are
+soon forgotten. ``benchmarks/capture.py --sensitivity`` shows what the estimate costs beside knowing the size.
 """
 
 from __future__ import annotations
 
-MOST_GROWTH = 2.0
+import math
+
+MOST_GROWTH = 4.0
 """The estimate is at most this many times the pages known: early on a capture finds more than it visits."""
 REFRESHES = 16
 """The estimate is held until the visits have grown by one part in this many, so that it settles."""
+_ENOUGH_VISITS = 8
 
 
 class SiteSize:
@@ -50,20 +59,29 @@ class SiteSize:
         ...     size.discovered(links)
         ...     size.visit()
         >>> size.waiting, size.estimate()
-        (10, 34)
+        (10, 19)
         """
         if self._expected is not None:
             return max(self._expected, self._known)
         if self.visited >= self._next_refresh:
             self._next_refresh = self.visited + max(1, self.visited // REFRESHES)
-            self._held = int(
-                min(self.visited + self.waiting / max(1.0 - self._growth(), 1e-9), MOST_GROWTH * self._known)
-            )
+            self._held = int(min(self._branching(), self._saturation(), MOST_GROWTH * self._known))
         return max(self._held, self._known)
 
-    def _growth(self) -> float:
-        """New pages a visit, over the later half of the visits."""
-        if not self.visited:
-            return 0.0
+    def _branching(self) -> float:
+        """All pages, if those waiting lead to as many new ones as the later half of the visits did."""
         half = self.visited // 2
-        return (self._known - self._known_at_visit[half]) / (self.visited - half)
+        growth = (self._known - self._known_at_visit[half]) / (self.visited - half) if self.visited else 0.0
+        return self.visited + self.waiting / (1.0 - growth) if growth < 1.0 else math.inf
+
+    def _saturation(self) -> float:
+        """All pages, if the growth goes on to fall as it did from the third quarter of the visits to the last."""
+        visited = self.visited
+        if visited < _ENOUGH_VISITS:
+            return math.inf
+        first, second = visited // 2, 3 * visited // 4
+        before, between, now = self._known_at_visit[first], self._known_at_visit[second], self._known
+        earlier, later = (between - before) / (second - first), (now - between) / (visited - second)
+        if later >= earlier:
+            return math.inf
+        return (between + now) / 2.0 + later * (now - before) / 2.0 / (earlier - later)
