@@ -1,0 +1,42 @@
+"""``recrawl assess`` on the files that ``recrawl capture`` wrote says what the capture said of itself."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recrawl.crawl.clock import RealClock
+from recrawl.living.quirks import Quirks
+from recrawl.living.web import LivingWeb
+from recrawl.simulate.sites import tree_site
+from recrawl.time import HOUR
+
+CONTACT = {"RECRAWL_FETCH_CONTACT": "me@example.org"}
+LOCAL = "fetch.allow_networks=127.0.0.0/8 ::1"
+
+
+@pytest.fixture(scope="module")
+def site():
+    """Twelve pages, of which every third changes several times a second."""
+    clock, rng = RealClock(), np.random.default_rng(7)
+    now = clock.now()
+    rate = np.where(np.arange(12) % 3 == 2, 20.0, 1e-9)
+    web = tree_site("site", rate, start=now - 10.0, end=now + HOUR / 6, rng=rng, outdegree=4)
+    with LivingWeb(replace(web, hosts=("site.localhost",)), clock, quirks=Quirks(crawl_delay=0.0)) as served:
+        yield served
+
+
+def test_files_of_a_capture_give_the_statement_of_the_capture(run, workspace, site):
+    terms = ("--delay", "100ms", "--set", LOCAL, "--strategy", "bfs-lifo")
+    done = run("capture", site.seeds()[0], "-w", "ws", *terms, "--json", env=CONTACT)
+    assert done.returncode == 0, done.stderr
+    itself = json.loads(done.stdout)["quality"]
+    assert itself["coherence"]["changed"] > 0
+    told = json.loads(run("assess", workspace / "warc", "--merge-within", "0s", "--pause", "1h", "--json").stdout)
+    assert told["crawlsCount"] == 1
+    others = told["lastCrawlSeenAgain"]
+    assert sorted(others["changedPages"]) == sorted(itself["changedPages"])
+    # A page that a plan sees once, in the middle, is coherent with itself; from the files alone nobody can tell.
+    assert others["coherence"]["coherent"] in (itself["coherence"]["coherent"], itself["coherence"]["coherent"] - 1)
+    assert others["validTogether"]["allCoherentPages"]
