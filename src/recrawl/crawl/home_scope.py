@@ -91,7 +91,7 @@ def _place(kind: ScopeKind, address: Address) -> str:
 
 
 def _parts(address: Address) -> tuple[str, str]:
-    """Host as the key writes it, and path without its first slash. (A key has no slash at its end, a folder has.)"""
+    """Host as the key writes it, and path without its first slash: a key has no slash at its end, a folder has."""
     return address.key.partition(")")[0], urlsplit(address.url).path.removeprefix("/").lower()
 
 
