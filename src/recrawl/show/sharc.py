@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import log10
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +80,15 @@ def _scale(axis: Any, panel: CurvePanel) -> None:  # noqa: ANN401 - matplotlib s
     axis.yaxis.set_minor_locator(ticker.LogLocator(subs=(1.5, 2.0, 3.0, 5.0)))
     axis.set_xscale("log" if panel.log_x else "linear")
     points = sorted({x for curve in panel.curves for x in curve.x})
-    axis.set_xticks(points, [_short(x) for x in points])
+    places = [log10(x) for x in points] if panel.log_x else points
+    room = (places[-1] - places[0]) / _NAMES
+    crowded = [after - before < room for before, after in pairwise(places)] + [False]
+    axis.set_xticks(points, ["" if full else _short(x) for x, full in zip(points, crowded, strict=True)])
     axis.xaxis.set_minor_locator(ticker.NullLocator())
+
+
+_NAMES = 14
+"""As many names of points fit under a panel."""
 
 
 def _short(x: float) -> str:
