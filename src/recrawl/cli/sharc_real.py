@@ -14,33 +14,6 @@ if TYPE_CHECKING:
     from recrawl.simulate.capture_recorded import RecordedSite
     from recrawl.simulate.capture_recorded_trial import RecordedTrial
 
-SINGLE_VISIT = ("sharc-offline", "sharc-online", "hottest-first", "hottest-last", "bfs", "dfs", "olston-pandey")
-BASELINES = tuple(
-    f"{name}-{order}" for name in ("hottest-first", "hottest-last", "bfs", "dfs") for order in ("fifo", "lifo")
-)
-"""What people do without SHARC, each page seen twice."""
-VISIT_REVISIT = (
-    "sharc-optimal",
-    "sharc-selective",
-    "sharc-selective-online",
-    "sharc-threshold",
-    "sharc-intervals",
-    "sharc-intervals-online",
-    "sharc-revisits",
-    *BASELINES,
-)
-AT_SPEED = (
-    "sharc-offline",
-    "sharc-online",
-    "hottest-last",
-    "bfs",
-    "sharc-selective",
-    "sharc-selective-online",
-    "hottest-last-lifo",
-    "bfs-lifo",
-    "bfs-fifo",
-)
-"""Strategies that are also tried at realistic speed."""
 DELAYS = (1.0, 10.0, 60.0)
 """Seconds between requests."""
 
@@ -84,7 +57,14 @@ def run(data: Path, output: Path, asked: Asked) -> None:
 
 def _trials(sites: Sequence[RecordedSite], asked: Asked) -> list[RecordedTrial]:
     from recrawl.cli.sharc_runs import run_tasks
-    from recrawl.simulate.capture_recorded_trial import SOURCES, realistic, slowed_down
+    from recrawl.simulate.capture_recorded_trial import (
+        AT_SPEED,
+        SINGLE_VISIT,
+        SOURCES,
+        VISIT_REVISIT,
+        realistic,
+        slowed_down,
+    )
 
     strategies = SINGLE_VISIT + VISIT_REVISIT
     largest_first = sorted(sites, key=lambda site: -len(site.collection))

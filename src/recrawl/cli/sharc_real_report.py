@@ -7,7 +7,7 @@ from math import isnan
 from statistics import median
 from typing import TYPE_CHECKING
 
-from recrawl.cli.sharc_real import AT_SPEED, BASELINES, SINGLE_VISIT, VISIT_REVISIT
+from recrawl.simulate.capture_recorded_trial import AT_SPEED, BASELINES, SINGLE_VISIT, SOURCES, VISIT_REVISIT
 
 if TYPE_CHECKING:
     from recrawl.show.sharc import DotPanel
@@ -46,8 +46,6 @@ class RealTables:
 
     def report(self) -> str:
         """All tables."""
-        from recrawl.simulate.capture_recorded_trial import SOURCES
-
         parts = [
             "## Expected incoherence with true rates",
             _CLAIM_NOTE,
@@ -110,7 +108,6 @@ class RealTables:
     def _summary(self) -> str:
         """Median over the sites of the share of pages that changed, by strategy and source."""
         from recrawl.show.experiments import markdown_table
-        from recrawl.simulate.capture_recorded_trial import SOURCES
 
         rows = []
         for name in VISIT_REVISIT:

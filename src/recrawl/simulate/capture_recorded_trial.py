@@ -22,6 +22,35 @@ from recrawl.simulate.capture_run import Quality, capture_named, slots
 Source = Literal["oracle", "learned", "sitemap", "sitemap-corrected"]
 """Where rates come from: the future, visits in the past, or Definition 6.1 as printed or corrected."""
 SOURCES: tuple[Source, ...] = ("oracle", "learned", "sitemap", "sitemap-corrected")
+SINGLE_VISIT = ("sharc-offline", "sharc-online", "hottest-first", "hottest-last", "bfs", "dfs", "olston-pandey")
+"""Strategies for low blur."""
+BASELINES = tuple(
+    f"{name}-{order}" for name in ("hottest-first", "hottest-last", "bfs", "dfs") for order in ("fifo", "lifo")
+)
+"""What people do without SHARC, each page seen twice."""
+VISIT_REVISIT = (
+    "sharc-optimal",
+    "sharc-selective",
+    "sharc-selective-online",
+    "sharc-threshold",
+    "sharc-intervals",
+    "sharc-intervals-online",
+    "sharc-revisits",
+    *BASELINES,
+)
+"""Strategies for high coherence."""
+AT_SPEED = (
+    "sharc-offline",
+    "sharc-online",
+    "hottest-last",
+    "bfs",
+    "sharc-selective",
+    "sharc-selective-online",
+    "hottest-last-lifo",
+    "bfs-lifo",
+    "bfs-fifo",
+)
+"""Strategies that are also tried at realistic speed."""
 
 
 @dataclass(frozen=True, slots=True)
