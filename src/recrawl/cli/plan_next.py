@@ -61,19 +61,29 @@ def next_pages(store: Store, outlook: Outlook, rows: IntArray) -> Columns:
     last, due = outlook.last_look[rows], outlook.due[rows]
     urgency = outlook.policy.urgency(ids, outlook.now)
     words, changed = _beliefs(outlook, rows)
-    price = outlook.policy.price
+    with np.errstate(invalid="ignore"):  # nothing times without limit
+        value = _prices(outlook, rows) * urgency
     return {
         "url": store.urls(ids),
         "host": [outlook.hosts.name[row] for row in outlook.host[rows]],
         "due": due.tolist(),
         "late": np.maximum(outlook.now - due, 0.0).tolist(),
         "why": _reasons(outlook, rows),
-        "value": [math.nan if price is None else price * share for share in urgency.tolist()],
+        "value": value.tolist(),
         "worth": urgency.tolist(),
         "last_look": last.tolist(),
         "p_changed": changed,
         "in_words": words,
     }
+
+
+def _prices(outlook: Outlook, rows: IntArray) -> FloatArray:
+    """What a visit to each page must bring: more where its host is slow; NaN for a policy without prices."""
+    from recrawl.schedule.valued import Valued
+
+    policy = outlook.policy
+    prices = policy.prices if isinstance(policy, Valued) else None
+    return np.full(len(rows), math.nan) if prices is None else prices.of(outlook.pages.host[rows])
 
 
 def _beliefs(outlook: Outlook, rows: IntArray) -> tuple[list[str], list[float]]:
@@ -91,9 +101,10 @@ def _reasons(outlook: Outlook, rows: IntArray) -> list[str]:
     """Why each page is due when it is due."""
     interval = outlook.due[rows] - outlook.last_look[rows]
     schedule = outlook.settings.schedule
-    priced = outlook.policy.price is not None
-    reason = np.full(len(rows), "worth its price" if priced else "its turn", dtype=object)
-    if priced:
+    price = outlook.policy.price
+    reason = np.full(len(rows), "its turn" if price is None else "worth its price", dtype=object)
+    if price is not None:
+        reason[_prices(outlook, rows) > price] = "worth the price on its host"
         reason[interval >= schedule.max_interval * NEARLY] = "longest interval"
         reason[interval <= schedule.min_interval / NEARLY] = "shortest interval"
     reason[np.isnan(interval)] = "never seen"
