@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from recrawl.assess.blur import capture_blur
 from recrawl.assess.coherence import expected_coherence
 from recrawl.capture import STRATEGIES, Terms
+from recrawl.capture.best_valley import best_valley
 from recrawl.capture.fixed_interval import around_middle
 from recrawl.capture.pyramid import pyramid, pyramid_lengths
 from recrawl.capture.selective_weighted import best_sacrifice, sacrificed_coherence
-from recrawl.capture.sharc_intervals import confidence_slots, schedule_intervals
+from recrawl.capture.sharc_intervals import confidence_slots, schedule_intervals, sharc_intervals
 from recrawl.capture.sharc_offline import centred_start, organ_pipes
+from recrawl.capture.sharc_optimal import sharc_optimal
 from recrawl.capture.sharc_revisits import sharc_revisits
 from recrawl.capture.sharc_selective import Ranked, hopeless_pages, sharc_selective
 from recrawl.capture.sharc_threshold import hopeful_pages, sharc_threshold
@@ -196,3 +198,20 @@ def test_pages_found_after_the_plan_lie_inside_it(name):
     innermost = [20] if name != "sharc-threshold" else [21, 20]
     assert strategy.revisits().tolist()[: len(innermost)] == innermost
     assert set(strategy.revisits().tolist()) >= {10, 11, 12, 20}
+
+
+@pytest.mark.parametrize("pages", [0, 1])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        organ_pipes,
+        sharc_revisits,
+        lambda rate: sharc_threshold(rate, 1.0, 0.9),
+        lambda rate: sharc_intervals(rate, 1.0, 0.9),
+        lambda rate: sharc_selective(rate, 1.0),
+        lambda rate: sharc_optimal(rate, 1.0),
+        lambda rate: pyramid(best_valley(rate, 1.0), once=True),
+    ],
+)
+def test_no_page_and_one_page_have_a_plan(plan, pages):
+    assert plan(np.full(pages, 0.5)).visit.tolist() == [0] * pages

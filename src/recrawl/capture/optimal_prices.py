@@ -114,7 +114,7 @@ def _between(
     if len(weights) == 1:
         return np.asarray(np.interp(rate, rates, best[0]))
     line = np.clip(np.searchsorted(weights, weight, side="right") - 1, 0, len(weights) - 2)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         share = np.log(weight / weights[line]) / np.log(weights[line + 1] / weights[line])
     share = np.where(weights[line] > 0.0, np.clip(share, 0.0, 1.0), (weight > 0.0).astype(float))
     lower, upper = (_on_line(best, line + side, rates, rate) for side in (0, 1))

@@ -29,7 +29,7 @@ def sacrificed_coherence(
 
 def sacrifice_order(rate: FloatArray, weight: FloatArray) -> FloatArray:
     """Rate over weight: who comes first is given up first. A page without weight comes before all."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         return np.where(weight > 0.0, rate / weight, np.inf)
 
 

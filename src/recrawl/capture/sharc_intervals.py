@@ -42,7 +42,7 @@ def confidence_slots(rate: FloatArray, delay: float, threshold: float, longest: 
     >>> confidence_slots(np.array([0.0, 0.01, 1.0]), 1.0, 0.95, 12).tolist()
     [12, 5, 0]
     """
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         slots = math.log(1.0 / threshold) / (rate * delay)
     return np.floor(np.minimum(slots, longest)).astype(np.int64)
 

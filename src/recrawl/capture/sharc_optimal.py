@@ -105,7 +105,7 @@ def _best_places(worth: FloatArray, price: FloatArray) -> IntArray:
     from scipy.optimize import linear_sum_assignment
 
     left = worth - price
-    place: IntArray = linear_sum_assignment(left - left.max(axis=1, keepdims=True), maximize=True)[1]
+    place: IntArray = linear_sum_assignment(left - left.max(axis=1, keepdims=True, initial=0.0), maximize=True)[1]
     return place
 
 

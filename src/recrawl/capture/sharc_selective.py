@@ -36,13 +36,13 @@ def hopeless_pages(rate: FloatArray, delay: float, weight: FloatArray | None = N
 
     O(n·h) for h hopeless pages up to :data:`EXACT_PAGES`. Above, the best number of hottest pages to give up is
     searched, in O(n log n): the hopeless pages are nearly always that, but not quite (reading 003.33). What is given
-    up is the alternation of hopeful and hopeless pages behind them, worth less than one part in 10,000 of the
-    expected coherence on the sites of ``benchmarks/capture.py``.
+    up is the alternation of hopeful and hopeless pages behind them, less than one part in 10,000 of the
+    expected coherence on all sites tried (``tests/capture``).
 
     With weights no one order is right for all lengths. The algorithm then tries pages by rate times weight, and the
     result is compared with giving up the pages of the highest rate for their weight, as many as are best
-    (:func:`recrawl.capture.selective_weighted.best_sacrifice`). On random sites of 600 pages with random weights the
-    better of the two had from 91 to 99.9 % of the optimum.
+    (:func:`recrawl.capture.selective_weighted.best_sacrifice`). The better one can still be some percent from the
+    optimum; ``benchmarks/capture.py`` prints how far.
     """
     hottest = hottest_first(rate, weight)
     weights = np.ones(len(rate)) if weight is None else weight

@@ -40,7 +40,7 @@ def hopeful_pages(rate: FloatArray, delay: float, threshold: float, weight: Floa
 
 def _hopeful_places(rate: FloatArray, delay: float, threshold: float) -> IntArray:
     """How many of the innermost intervals are short enough for each page."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         slots = math.log(1.0 / threshold) / (rate * delay)
     return np.ceil(np.clip((slots - 1.0) / 2.0, 0.0, len(rate))).astype(np.int64)
 
