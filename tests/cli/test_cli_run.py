@@ -22,7 +22,9 @@ PAGES = {
     "/site/a.html": '<p>One. <a href="/site/">home</a>',
     "/site/b.html": "<p>Two.",
     "/elsewhere": "<p>Not in the folder.",
+    "/moved/": "<p>Here I am.",
 }
+MOVED = {"/moved": "/moved/", "/round": "/round/", "/round/": "/round"}
 HURRY = ("--set", "politeness.min_delay=0", "--set", "politeness.factor=0", "--set", "fetch.contact=me@example.org")
 HOME = ("--set", "fetch.allow_networks=127.0.0.1")
 
@@ -37,7 +39,9 @@ class Site(BaseHTTPRequestHandler):
         self.asked[self.path] += 1
         time.sleep(self.delay)
         body = PAGES.get(self.path, "").encode()
-        self.send_response(200 if body else 404)
+        self.send_response(301 if self.path in MOVED else 200 if body else 404)
+        if self.path in MOVED:
+            self.send_header("Location", MOVED[self.path])
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -96,8 +100,21 @@ def test_a_second_run_goes_on_where_the_first_stopped(run, site, workspace):
     assert workspace.exists()
 
 
+def test_a_page_that_redirects_to_itself_written_otherwise_is_fetched_there(run, site, workspace):
+    """/moved and /moved/ have one key; so have /round and /round/, which send us in a circle."""
+    for name in ("moved", "round"):
+        run("add", site.home.replace("site/", name), "-w", "w")
+    result = run("run", "--once", "--for", "60s", "-w", "w", *HURRY, *HOME, "--set", "crawl.scope=page")
+    assert result.returncode == 0, result.stderr
+    asked = site.handler.asked
+    assert [asked[path] for path in ("/moved", "/moved/", "/round", "/round/")] == [1, 1, 1, 1]
+    pages = json.loads(run("list", "pages", "-w", "w", "--json").stdout)
+    assert site.home.replace("site/", "moved/") in {page["url"] for page in pages}
+    assert workspace.exists()
+
+
 @pytest.mark.parametrize(
-    ("scope", "asked"), [("page", {"/site/"}), ("host", {*PAGES, "/site/x/x/x/x/"} - {"/site/x/x/x/x/"})]
+    ("scope", "asked"), [("page", {"/site/"}), ("host", {"/site/", "/site/a.html", "/site/b.html", "/elsewhere"})]
 )
 def test_the_scope_says_which_links_are_followed(run, site, workspace, scope, asked):
     run("run", "--once", "--for", "60s", "-w", "w", *HURRY, *HOME, "--set", f"crawl.scope={scope}")

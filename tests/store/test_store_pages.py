@@ -60,6 +60,15 @@ def test_a_host_is_name_and_port(store):
     assert store.hosts().name == ["a.example", "a.example:8080"]
 
 
+def test_a_page_takes_another_spelling_of_its_key_and_no_other_page(store):
+    one, other = store.discover(["http://a.example/news", "http://a.example/old"], 1.0)
+    store.respell(np.array([one]), ["https://www.a.example/news/"])
+    assert store.urls(np.array([one, other])) == ["https://www.a.example/news/", "http://a.example/old"]
+    assert store.find("http://a.example/news").id == one
+    with pytest.raises(ValueError, match="written in another way"):
+        store.respell(np.array([one]), ["http://a.example/old"])
+
+
 def test_pages_as_columns(store):
     ids = store.discover([f"http://h{n % 2}.example/{n}" for n in range(5)], 4.0)
     store.set_importance(ids[[1, 3]], np.array([0.5, 8.0]))

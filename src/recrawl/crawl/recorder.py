@@ -16,14 +16,15 @@ import numpy as np
 
 from recrawl.crawl.archive import Archive
 from recrawl.crawl.scope import Scope
-from recrawl.crawl.target import Visited
+from recrawl.crawl.target import Target, Visited
 from recrawl.detect import Known
+from recrawl.detect.digest import digest
 from recrawl.model import ANSWERED, Capture, FloatArray, IntArray, Outcome, Validators, Visits
 from recrawl.schedule.agenda import Agenda
 from recrawl.store.base import Store
 from recrawl.store.values import CaptureRecord, Claims, Leased
 from recrawl.time import from_http_date
-from recrawl.urls import address
+from recrawl.urls import address, surt
 
 _REMEMBERED = 1_000_000
 """URLs whose page id is kept in memory, about 200 MB; beyond that the store is asked again."""
@@ -57,9 +58,11 @@ class Recorder:
             captures += self._archive.keep(visited)
         visits = Visits.from_rows(visited.visit for visited in batch)
         self._agenda.tell(visits)
+        due = self._agenda.due(visits.page, now)
+        due[self._respelled(batch)] = now
         self._store.record(
             visits,
-            due=self._agenda.due(visits.page, now),
+            due=due,
             validators=[last_version(visited) for visited in batch],
             captures=captures,
             worker=self._worker,
@@ -104,6 +107,18 @@ class Recorder:
             np.repeat(np.array([visited.visit.time for visited in read]), counts),
         )
 
+    def _respelled(self, batch: Sequence[Visited]) -> list[int]:
+        """Take over the spelling that a redirect to the page itself asks for; the rows to be visited again at once.
+
+        ``/news`` that becomes ``/news/``, or http that becomes https, is one page to us. Where one such redirect led
+        to another the page waits for its turn: they may lead in a circle.
+        """
+        rows = [row for row, visited in enumerate(batch) if _names_itself(visited)]
+        if rows:
+            pages = np.array([batch[row].visit.page for row in rows], dtype=np.int64)
+            self._store.respell(pages, [batch[row].judgement.redirect_to for row in rows])
+        return [row for row in rows if not _was_sent_here(batch[row].target)]
+
     def _dates(self, batch: Sequence[Visited]) -> None:
         """Note what pages say of their last change, as a claim, whenever they say something new."""
         said: list[tuple[int, float, float]] = []
@@ -140,6 +155,17 @@ def last_version(visited: Visited) -> Validators:
     read_at = visited.visit.time if judgement.links_read else known.validators.links_read_at if known else -math.inf
     gone = judgement.outcome == Outcome.GONE or (visited.visit.outcome > ANSWERED and known is not None and known.gone)
     return replace(judgement.validators, mime=judgement.mime, gone=gone, links_read_at=read_at)
+
+
+def _names_itself(visited: Visited) -> bool:
+    """Whether the answer is a redirect to another spelling of the same page."""
+    to, url = visited.judgement.redirect_to, visited.target.url
+    return bool(to) and to != url and surt(to) == surt(url)
+
+
+def _was_sent_here(target: Target) -> bool:
+    """Whether the last answer was a redirect to this very URL."""
+    return target.known is not None and target.known.validators.digest == digest(target.url.encode())
 
 
 def newly_stated(validators: Validators, before: Validators | None) -> float | None:

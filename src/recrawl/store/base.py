@@ -66,6 +66,14 @@ class Store(Protocol):
         """Set the weight of distinct pages in every objective. With 0 a page is never due; raised from 0, at once."""
         ...
 
+    def respell(self, pages: IntArray, urls: Sequence[str]) -> None:
+        """Write the URLs of distinct pages in another way that has the same key: where a redirect points to.
+
+        Raises:
+            ValueError: a URL names another page.
+        """
+        ...
+
     # -- hosts --------------------------------------------------------------------------------
 
     def hosts(self, hosts: IntArray | None = None) -> Hosts:

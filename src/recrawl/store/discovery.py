@@ -13,7 +13,7 @@ from recrawl.store.database import Session
 from recrawl.store.statements import NOT_HELD
 from recrawl.store.validators import from_row, no_validators
 from recrawl.store.values import Hosts
-from recrawl.urls import Address, address
+from recrawl.urls import Address, address, surt
 
 NO_PAGE = -1
 """The id of what is not a page: a URL that is not http(s)."""
@@ -118,6 +118,15 @@ def set_importance(session: Session, pages: IntArray, importance: FloatArray) ->
         asleep = session.table(_DISCOVERED, session.statements.never_due, wanted, np.inf)
         page, discovered = (np.ascontiguousarray(asleep[name]) for name in ("page", "discovered"))
         frontier.set_due(session, page, discovered, hosts)
+
+
+def respell(session: Session, pages: IntArray, spellings: Sequence[str]) -> None:
+    """Write URLs in another way that has the same key."""
+    for before, after in zip(urls(session, pages), spellings, strict=True):
+        if surt(before) != surt(after):
+            msg = f"{after} is not {before} written in another way"
+            raise ValueError(msg)
+    session.apply(session.statements.set_urls, pages, list(spellings))
 
 
 def columns(session: Session, pages: IntArray | None) -> Pages:

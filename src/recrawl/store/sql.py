@@ -62,6 +62,10 @@ class SqlStore:
         """Set the weight of pages."""
         self._database.write(lambda session: discovery.set_importance(session, pages, importance))
 
+    def respell(self, pages: IntArray, urls: Sequence[str]) -> None:
+        """Write the URLs of pages in another way."""
+        self._database.write(lambda session: discovery.respell(session, pages, urls))
+
     def hosts(self, hosts: IntArray | None = None) -> Hosts:
         """Hosts as columns by ascending id."""
         return self._database.read(lambda session: discovery.hosts(session, hosts))
