@@ -100,15 +100,18 @@ class Ranked:
     def best_prefix(self, near: int | None = None) -> int:
         """How many of the hottest pages to give up. O(n log n).
 
-        Looks for the place where giving up one more no longer pays. There may be several: without a place to start
-        ``near``, the best of 32 numbers is taken first.
+        Looks for a place where giving up one more no longer pays. There may be several: without a place ``near``
+        which to begin, the best of 33 numbers is taken, and kept if no better one is found.
         """
         most = max(len(self._rate) - self._first - 1, 0)
-        if near is None:
-            near = max(np.linspace(0, most, 33).astype(int).tolist(), key=self._coherence_of_prefix)
-        low, high = -1, most
+        if near is not None:
+            return self._summit(min(near, most), most)
+        start: int = max(np.linspace(0, most, 33).astype(int).tolist(), key=self._coherence_of_prefix)
+        return max(self._summit(start, most), start, key=self._coherence_of_prefix)
+
+    def _summit(self, near: int, most: int) -> int:
+        """A number up to which giving up one more pays, and from which it does not, by doubling and halving steps."""
         reach = 1
-        near = min(max(near, 0), most)
         if self._pays(near):
             low = near
             while low + reach < most and self._pays(low + reach):
