@@ -166,8 +166,8 @@ def test_a_large_crawl_is_judged_by_its_bounds(monkeypatch, delay):
     some = forecast(crawl, times, np.random.default_rng(1))
     assert len(some.draws) == len(whole.draws)
     assert some.seconds >= max(some.longest, some.work) * (1 - 1e-9)
-    for part in ("seconds", "low", "high", "longest", "work"):
-        assert getattr(some, part) == pytest.approx(getattr(whole, part), rel=0.12)
+    for part, near in (("seconds", 0.12), ("longest", 0.12), ("work", 0.12), ("low", 0.2), ("high", 0.2)):
+        assert getattr(some, part) == pytest.approx(getattr(whole, part), rel=near)
 
 
 def test_hosts_unheard_of_may_be_as_slow_as_any():
@@ -207,3 +207,23 @@ def test_past_crawls_go_to_known_hosts_only():
     assert (record.given > 0).tolist() == world.known.tolist()
     assert np.bincount(record.downloads.host, minlength=len(world)).tolist() == (record.given + record.found).tolist()
     assert record.found.sum() > 0
+
+
+def test_heavy_tails_of_past_downloads_are_drawn_again():
+    rng = np.random.default_rng(4)
+    off = rng.standard_t(3.0, 20_000) / np.sqrt(3.0)
+    past = Downloads(np.zeros(20_000, np.int64), np.arange(20_000) % 4, np.exp(0.5 * off), np.ones(20_000, np.bool_))
+    times = learn_downloads(past, 1, limit=60.0)
+    assert times.shape.mean() == pytest.approx(0.0, abs=0.05)
+    assert times.shape[-1] > 4.5
+    future = times.next_crawl(rng)
+    drawn = future.seconds(np.zeros(20_000, np.int64), rng) / np.exp(future.middle[0])
+    for share in (0.5, 0.9, 0.99):
+        assert np.quantile(drawn, share) == pytest.approx(np.quantile(past.seconds, share), rel=0.15)
+
+
+def test_of_nothing_known_the_shape_is_normal():
+    nobody = Downloads(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0, np.bool_))
+    shape = learn_downloads(nobody, 2).shape
+    assert shape.std() == pytest.approx(1.0, rel=0.01)
+    assert shape[-1] == pytest.approx(-shape[0])

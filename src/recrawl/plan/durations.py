@@ -2,10 +2,11 @@ r"""How long downloads take: of each host log-normal, learned from past crawls, 
 
 The log of a download's seconds is the host's middle μ_h, plus how slow everything is in this crawl (variance δ²), plus
 how slow this host is in this crawl (τ²), plus what differs from page to page (σ_h²). μ_h itself varies from host to
-host (ω²). The variances are found by moments, each with a little weight on a default so that a short past does not
-claim to know them; the middles follow by Bayes' rule. A host never seen is one of all. Requests without an answer have
-a share of each host (Beta), and take as long as such requests took before, of the same host or of all: refusals come at
-once and time limits late, which is no log-normal.
+host (ω²). What differs from page to page has the shape it had before, of all hosts together: its tails are heavier than
+those of a normal distribution, and they decide how long a long list takes. The variances are found by moments, each
+with a little weight on a default so that a short past does not claim to know them; the middles follow by Bayes' rule. A
+host never seen is one of all. Requests without an answer have a share of each host (Beta), and take as long as such
+requests took before, of the same host or of all: refusals come at once and time limits late, which is no log-normal.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _MEAN = 2.0
 _OMEGA, _SIGMA, _TAU, _DELTA = 1.0, 0.7, 0.3, 0.15
 _HOSTS_WORTH, _LOOKS_WORTH, _CRAWLS_WORTH = 3.0, 10.0, 2.0
 """How many hosts, downloads and crawls the defaults count for."""
+NODES = 1_024
+"""Places of the distribution from page to page that are kept, equally likely."""
 _TAILS = 4.0
 """Degrees of freedom of what differs from crawl to crawl: now and then a host is much slower than ever before."""
 _TAIL_UNIT = math.sqrt(1.0 - 2.0 / _TAILS)
@@ -61,6 +64,8 @@ class DownloadTimes:
     """Standard deviation of what is believed of ``middle``."""
     spread: FloatArray
     """Standard deviation from page to page."""
+    shape: FloatArray
+    """What differs from page to page in units of ``spread``: equally likely values, ascending. Of all hosts."""
     of_host: float
     """Standard deviation of a host from crawl to crawl."""
     of_crawl: float
@@ -88,8 +93,9 @@ class DownloadTimes:
         own = np.repeat(self.failures_from[rows] - bounds[:-1], sizes) + np.arange(bounds[-1])
         of_all = self.failures[self.failures_from[-1] :]
         return DownloadTimes(
-            self.middle[rows], self.doubt[rows], self.spread[rows], self.of_host, self.of_crawl, self.crawls,
-            self.failed[rows], self.answered[rows], np.concatenate([self.failures[own], of_all]), bounds, self.limit,
+            self.middle[rows], self.doubt[rows], self.spread[rows], self.shape,
+            self.of_host, self.of_crawl, self.crawls, self.failed[rows], self.answered[rows],
+            np.concatenate([self.failures[own], of_all]), bounds, self.limit,
         )  # fmt: skip
 
     def mean(self) -> FloatArray:
@@ -142,7 +148,9 @@ class NextCrawl:
 
     def seconds(self, host: IntArray, rng: np.random.Generator) -> FloatArray:
         """Draw how long a request to each of these hosts takes. O(n)."""
-        seconds = np.exp(self.middle[host] + self.times.spread[host] * rng.standard_normal(len(host)))
+        shape = self.times.shape
+        off = shape[rng.integers(0, len(shape), len(host))]
+        seconds = np.exp(self.middle[host] + self.times.spread[host] * off)
         fails = rng.random(len(host)) < self.failing[host]
         seconds[fails] = self.times.draw_failures(host[fails], rng)
         return np.minimum(seconds, self.times.limit)
@@ -163,7 +171,7 @@ def learn_downloads(past: Downloads, hosts: int, *, limit: float = math.inf) -> 
     [0.5, 0.7]
     """
     timed = past.answered & (past.seconds > 0)
-    spread, within = _page_to_page(past, timed, hosts)
+    spread, within, shape = _page_to_page(past, timed, hosts)
     cells = _Cells.of(past, timed)
     of_host, of_crawl = _crawl_to_crawl(cells, within)
     middle, doubt = _middles(cells, spread, of_host**2 + of_crawl**2, hosts)
@@ -171,7 +179,7 @@ def learn_downloads(past: Downloads, hosts: int, *, limit: float = math.inf) -> 
     kept = np.bincount(past.host[past.answered], minlength=hosts).astype(np.float64)
     share = (lost.sum() + _FAILING * _REQUESTS_WORTH) / (lost.sum() + kept.sum() + _REQUESTS_WORTH)
     return DownloadTimes(
-        middle, doubt, spread, of_host, of_crawl, _crawls(cells),
+        middle, doubt, spread, shape, of_host, of_crawl, _crawls(cells),
         lost + share * _REQUESTS_WORTH, kept + (1.0 - share) * _REQUESTS_WORTH,
         *_failures(past, hosts, limit), limit,
     )  # fmt: skip
@@ -215,8 +223,8 @@ class _Cells:
         return cls(found // max(len(crawls), 1), found % max(len(crawls), 1), count, mean)
 
 
-def _page_to_page(past: Downloads, timed: BoolArray, hosts: int) -> tuple[FloatArray, float]:
-    """σ of each host, and σ² of all."""
+def _page_to_page(past: Downloads, timed: BoolArray, hosts: int) -> tuple[FloatArray, float, FloatArray]:
+    """σ of each host, σ² of all, and the shape of what is left in units of σ."""
     log = np.log(np.maximum(past.seconds[timed], LEAST_SECONDS))
     _, crawl = np.unique(past.crawl[timed], return_inverse=True)
     host = past.host[timed]
@@ -225,7 +233,18 @@ def _page_to_page(past: Downloads, timed: BoolArray, hosts: int) -> tuple[FloatA
     squares = np.bincount(host, off**2, hosts)
     freedom = np.maximum(np.bincount(host, 1.0 - 1.0 / count[cell], hosts), 0.0)
     pooled = (squares.sum() + _LOOKS_WORTH * _SIGMA**2) / (freedom.sum() + _LOOKS_WORTH)
-    return np.sqrt((squares + _LOOKS_WORTH * pooled) / (freedom + _LOOKS_WORTH)), float(pooled)
+    spread = np.sqrt((squares + _LOOKS_WORTH * pooled) / (freedom + _LOOKS_WORTH))
+    own = off / spread[host] / np.sqrt(np.maximum(1.0 - 1.0 / count[cell], 0.5)) if len(log) else log
+    return spread, float(pooled), _shape(own)
+
+
+def _shape(off: FloatArray) -> FloatArray:
+    """Equally likely values of a distribution of which these were seen; a normal one counts for some more."""
+    places = (np.arange(NODES) + 0.5) / NODES
+    normal = special.ndtri((np.arange(int(_LOOKS_WORTH)) + 0.5) / _LOOKS_WORTH)
+    if not len(off):
+        return np.asarray(special.ndtri(places))
+    return np.asarray(np.quantile(np.concatenate([off, normal]), places, method="hazen"))
 
 
 def _crawl_to_crawl(cells: _Cells, within: float) -> tuple[float, float]:
