@@ -169,10 +169,11 @@ class GrandTable:
         def shown(policy: str) -> str:
             return dashed(self.ratio(field, policy, budget, metric), 4)
 
-        others = [name for name in self.policies if name in NAMED]
+        scores = {name: self.ratio(field, name, budget, metric) for name in self.policies if name in NAMED}
+        held = {name: score for name, score in scores.items() if not isnan(score)}
         best, apart = "–", "–"
-        if others and shown(ours) != "–":
-            rival = max(others, key=lambda name: _or_least(self.ratio(field, name, budget, metric)))
+        if held and shown(ours) != "–":
+            rival = max(held, key=held.__getitem__)
             best = f"{shown(rival)} {rival}"
             difference = self.interval(Run(field, ours, budget), metric, than=rival)
             apart = f"{difference.mean:+.4f} ({difference.low:+.4f} to {difference.high:+.4f})"
