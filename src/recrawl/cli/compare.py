@@ -25,7 +25,10 @@ recrawl compare --output reports/compare              at five budgets, with a ta
 def compare(  # noqa: PLR0913 - one argument an option
     policy: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Try this policy beside the one in use. May be repeated."),
+        typer.Option(
+            metavar="NAME",
+            help="Try this policy beside the one in use. May be repeated; a name that is none has all of them listed.",
+        ),
     ] = None,
     budget: Annotated[
         float | None, typer.Option(min=0.0, metavar="VISITS", help="Visits a day; as many as were made if not given.")

@@ -183,10 +183,22 @@ class Comparison:
             others = len(self.names) - 1
             return f"You use {self.in_use}. {visits}, none of the {others} others would have caught more changes."
         more = self.against(best)
-        text = f"You use {self.in_use}. {visits}, {best} would have caught {more.mean - 1:.0%} more changes"
         if more.low <= 1:
-            return f"{text}; that may be chance (95 %: {more.low - 1:+.0%} to {more.high - 1:+.0%})."
-        return f"{text} (95 %: {more.low - 1:.0%} to {more.high - 1:.0%})."
+            return (
+                f"You use {self.in_use}. {visits}, no other is known to catch more changes: {best} would have caught "
+                f"{more.mean - 1:+.0%}, which may be chance (95 %: {more.low - 1:+.0%} to {more.high - 1:+.0%})."
+                f"{self._most_current()}"
+            )
+        text = f"You use {self.in_use}. {visits}, {best} would have caught {more.mean - 1:.0%} more changes"
+        return f"{text} (95 %: {more.low - 1:.0%} to {more.high - 1:.0%}).{self._most_current()}"
+
+    def _most_current(self) -> str:
+        """A word on freshness, where the policy in use is best at that."""
+        current = {name: self.tally(name).ratio("freshness") for name in self.names}
+        mine = current.pop(self.in_use)
+        if not current or mine <= max(current.values()):
+            return ""
+        return f" Yours keeps more copies current than any other ({mine:.1%})."
 
     def rows(self) -> list[list[str]]:
         """One row a policy, those that caught most changes first."""
