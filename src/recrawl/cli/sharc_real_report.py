@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isnan
-from statistics import median
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from recrawl.simulate.capture_recorded_trial import AT_SPEED, BASELINES, SINGLE_VISIT, SOURCES, VISIT_REVISIT
@@ -106,13 +106,13 @@ class RealTables:
         return parts
 
     def _summary(self) -> str:
-        """Median over the sites of the share of pages that changed, by strategy and source."""
+        """Mean over the sites of the share of pages that changed, by strategy and source."""
         from recrawl.show.experiments import markdown_table
 
         rows = []
         for name in VISIT_REVISIT:
-            cells = [f"{100 * median(self._shares(name, 'oracle', expected=True)):.1f} %"]
-            cells += [f"{100 * median(self._shares(name, source)):.1f} %" for source in SOURCES]
+            cells = [f"{100 * fmean(self._shares(name, 'oracle', expected=True)):.1f} %"]
+            cells += [f"{100 * fmean(self._shares(name, source)):.1f} %" for source in SOURCES]
             rows.append([name, *cells])
         return markdown_table(["strategy", "expected, oracle", *SOURCES], rows)
 
@@ -207,8 +207,8 @@ Average blur a page, captures slowed down: expected / actual. Both readings of D
 order, so their blur is the same."""
 _COHERENCE_NOTE = "Pages that change between visit and revisit, captures slowed down: expected / actual."
 _SUMMARY_NOTE = """\
-Median over the sites of the share of pages that change between visit and revisit: expected with true rates, and actual
-by what was believed."""
+Mean over the sites of the share of pages that change between visit and revisit: expected with true rates, and actual by
+what was believed."""
 _SPEED_NOTE = """\
 Means over all captures, expected / actual: blur of a thousand pages by the first four strategies, pages that change
 between visit and revisit by the others."""
