@@ -140,3 +140,20 @@ def test_columns_want_all_of_themselves():
         table.append(a=np.full(k, k), b=np.full(k, 0.5))
     assert len(table) == 45
     assert table["a"].tolist() == [k for k in range(10) for _ in range(k)]
+
+
+def test_where_floors_ask_for_more_than_the_budget_the_rest_is_still_ordered_by_value():
+    """No price pays for the longest interval of all pages: those not due by it are told apart all the same."""
+    policy = Valued(longest_interval=20 * DAY)
+    policy.add(Pages.of(np.arange(40)))
+    seen = np.arange(40)
+    policy.tell(Visits.of(seen, 0.0))
+    for day in (2, 4, 6):
+        verdict = np.where(seen < 20, Verdict.CHANGED, Verdict.UNCHANGED)
+        policy.tell(Visits.of(seen, day * DAY, verdict=verdict))
+    policy.fit(1.0 / (1000 * DAY), 6 * DAY)
+    assert policy.price == np.inf
+    soon, late = policy.urgency(seen, 8 * DAY), policy.urgency(seen, 14 * DAY)
+    assert ((soon > 0) & (soon < late) & (late < 1)).all()
+    assert len(np.unique(soon.round(12))) >= 2
+    assert (policy.urgency(seen, 27 * DAY) >= 1).all()

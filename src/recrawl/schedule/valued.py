@@ -165,7 +165,11 @@ class Valued:
         return self._ledger.due_after(page, interval)
 
     def urgency(self, page: IntArray, now: float) -> FloatArray:
-        """Value of a visit now in units of the price, within the shortest and the longest interval. O(m)."""
+        """Value of a visit now in units of the price, within the shortest and the longest interval. O(m).
+
+        Where the longest interval alone asks for more than the budget there is no price, and pages that are not yet
+        due by it are still ordered by their value.
+        """
         if self._prices is None:
             return self._ledger.urgency(page, self._longest, now)
         rows = self._rows(page, now)
@@ -173,8 +177,10 @@ class Valued:
         last = self._ledger.last_look[rows]
         elapsed = now - last
         at = np.full(len(rows), now)
+        worth = self._worth(rows, last, at)
         with np.errstate(divide="ignore", invalid="ignore"):
-            urgency = np.nan_to_num(self._worth(rows, last, at) / price, nan=0.0, posinf=np.inf)
+            urgency = np.nan_to_num(worth / price, nan=0.0, posinf=np.inf)
+            urgency = np.where(np.isinf(price), 0.5 + np.arctan(np.log(worth)) / np.pi, urgency)
             urgency = np.where(elapsed < self._shortest, np.minimum(urgency, elapsed / self._shortest), urgency)
         overdue = elapsed >= self._longest
         urgency[overdue] = np.maximum(urgency[overdue], elapsed[overdue] / self._longest)
