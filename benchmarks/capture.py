@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -25,12 +25,13 @@ from recrawl.assess.coherence import expected_coherence
 from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, Terms
 from recrawl.capture.best_valley import best_valley
 from recrawl.capture.pyramid import pyramid
-from recrawl.capture.sharc_optimal import optimal
+from recrawl.capture.sharc_optimal import optimal, sharc_optimal
 from recrawl.capture.sharc_selective import sharc_selective
 from recrawl.capture.walk import LinkGraph, walk
 from recrawl.model import CapturePlan, FloatArray
 from recrawl.simulate.sites import power_rates
 
+P = ParamSpec("P")
 R = TypeVar("R")
 ONLINE = [name for name in STRATEGIES if name.startswith("sharc") and name not in OFFLINE]
 GUESSES = (0.25, 0.5, 1.0, 2.0, 4.0, None)
@@ -58,31 +59,33 @@ def plans(pages: int, seed: int) -> None:
     """Selective beside Algorithm 5 as printed, and optimal beside exact assignment, both small; then both large."""
     print(f"{'plan':<44}{'pages':>11}{'seconds':>9}{'expected coherent':>19}{'baseline s':>12}{'ratio':>8}")
     rate = rates(5_000, seed)
-    slow, printed = timed(lambda: as_printed(rate))
-    line("selective, beside Algorithm 5 as printed", rate, *timed(lambda: sharc_selective(rate, 1.0)), baseline=slow)
+    slow, printed = timed(as_printed, rate)
+    line("selective, beside Algorithm 5 as printed", rate, *timed(sharc_selective, rate, 1.0), baseline=slow)
     print(f"{'  Algorithm 5 itself':<44}{len(rate):>11,}{slow:>9.3f}{coherence(rate, printed):>19,.3f}")
     rate = rates(1_500, seed)
-    slow, exact = timed(lambda: assignment(rate))
-    line("optimal, beside exact assignment", rate, *timed(lambda: optimal(rate, 1.0).plan), baseline=slow)
+    slow, exact = timed(assignment, rate)
+    line("optimal, beside exact assignment", rate, *timed(sharc_optimal, rate, 1.0), baseline=slow)
     print(f"{'  exact assignment itself':<44}{len(rate):>11,}{slow:>9.3f}{coherence(rate, exact):>19,.3f}")
     best_valley(rates(5_000, seed), 1.0)  # compiles
     rate = rates(20_000, seed)
-    valley = timed(lambda: pyramid(best_valley(rate, 1.0), once=True))
-    line("best valley, beside optimal", rate, *valley, baseline=timed(lambda: optimal(rate, 1.0))[0])
+    seconds, order = timed(best_valley, rate, 1.0)
+    line("best valley, beside optimal", rate, seconds, pyramid(order, once=True), baseline=timed(optimal, rate, 1.0)[0])
     rate = rates(pages, seed)
-    line("selective", rate, *timed(lambda: sharc_selective(rate, 1.0)))
-    seconds, best = timed(lambda: optimal(rate, 1.0))
+    line("selective", rate, *timed(sharc_selective, rate, 1.0))
+    seconds, best = timed(optimal, rate, 1.0)
     line(f"optimal, at most {best.gap:.1e} below the best", rate, seconds, best.plan)
     rng = np.random.default_rng(seed)
-    for kind, weight in {
-        "weights 0.2, 1, 5": rng.choice([0.2, 1.0, 5.0], pages),
-        "any weights": rng.lognormal(size=pages),
-    }.items():
-        seconds, best = timed(lambda weight=weight: optimal(rate, 1.0, weight))
-        greedy = sharc_selective(rate, 1.0, weight)
-        kept = float(weight @ np.exp(greedy.visit_times(0.0, 1.0) * rate - greedy.revisit_times(0.0, 1.0) * rate))
-        print(f"{f'optimal, {kind}, at most {best.gap:.1e} below':<44}{pages:>11,}{seconds:>9.3f}", end="")
-        print(f"{best.expected_coherence:>19,.3f}   selective has {kept / best.bound:.1%} of the bound", flush=True)
+    weighted("weights 0.2, 1, 5", rate, rng.choice([0.2, 1.0, 5.0], pages))
+    weighted("any weights", rate, rng.lognormal(size=pages))
+
+
+def weighted(kind: str, rate: FloatArray, weight: FloatArray) -> None:
+    """Optimal beside selective, with weights."""
+    seconds, best = timed(optimal, rate, 1.0, weight)
+    greedy = sharc_selective(rate, 1.0, weight)
+    kept = float(weight @ np.exp(-rate * (greedy.revisit_times(0.0, 1.0) - greedy.visit_times(0.0, 1.0))))
+    print(f"{f'optimal, {kind}, at most {best.gap:.1e} below':<44}{len(rate):>11,}{seconds:>9.3f}", end="")
+    print(f"{best.expected_coherence:>19,.3f}   selective has {kept / best.bound:.1%} of the bound", flush=True)
 
 
 def line(name: str, rate: FloatArray, seconds: float, plan: CapturePlan, baseline: float | None = None) -> None:
@@ -99,7 +102,7 @@ def decisions(pages: int, seed: int) -> None:
     for name in ["bfs", *ONLINE]:
         for expected in (pages, None) if name != "bfs" else (pages,):
             strategy = STRATEGIES[name](Terms(delay=1.0, expected=expected))
-            seconds = timed(lambda strategy=strategy: walk(strategy, graph, np.array([0]), rate))[0]
+            seconds = timed(walk, strategy, graph, np.array([0]), rate)[0]
             baseline = baseline or seconds
             label = name if expected else f"{name}, size not given"
             print(f"{label:<44}{pages:>11,}{pages / seconds:>13,.0f}{baseline / seconds:>18.2f}", flush=True)
@@ -180,7 +183,8 @@ def anywhere(pages: int, links: int, rng: np.random.Generator) -> LinkGraph:
 def as_printed(rate: FloatArray) -> CapturePlan:
     """SHARC Algorithm 5 with both sums made anew for every page (as corrected in the papers page of the docs)."""
     hottest = np.argsort(-rate, kind="stable")
-    fast, hopeful, hopeless = rate[hottest], [0], []
+    fast, hopeful = rate[hottest], [0]
+    hopeless: list[int] = []
     for page in range(1, len(rate)):
         length = 2.0 * np.arange(len(hopeful), len(rate) - len(hopeless))
         left = fast[page:]
@@ -195,10 +199,10 @@ def assignment(rate: FloatArray) -> CapturePlan:
     return pyramid(np.argsort(linear_sum_assignment(worth, maximize=True)[1]), once=True)
 
 
-def timed(call: Callable[[], R]) -> tuple[float, R]:
+def timed(call: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> tuple[float, R]:
     """Processor seconds, and what it returned."""
     begin = time.process_time()
-    result = call()
+    result = call(*arguments, **options)
     return time.process_time() - begin, result
 
 
