@@ -40,3 +40,7 @@ def test_files_of_a_capture_give_the_statement_of_the_capture(run, workspace, si
     # A page that a plan sees once, in the middle, is coherent with itself; from the files alone nobody can tell.
     assert others["coherence"]["coherent"] in (itself["coherence"]["coherent"], itself["coherence"]["coherent"] - 1)
     assert others["validTogether"]["allCoherentPages"]
+    inside = json.loads(run("assess", "-w", "ws", "--json").stdout)
+    # Pages that only a capture visits are not scheduled, and yet they count.
+    assert inside["lastCrawlSeenAgain"]["weight"] == inside["pages"]
+    assert not any("nobody knows" in words for words in inside["words"])

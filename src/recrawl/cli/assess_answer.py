@@ -97,7 +97,9 @@ def answer(store: Store, asked: Asked) -> Answer:
     belief = _belief(store, looks, asked.estimator)
     rate = np.full(len(looks), np.nan) if belief is None else belief.mean()
     rounds = known_rounds(looks, site, _files(store, looks)) if asked.by_file else find_rounds(looks, site, asked.pause)
-    quality = archive_quality(looks, rate, pages.importance, site, rounds=rounds, rule=asked.rule)
+    # Pages that only a capture of their site visits have no weight in the schedule; here they count like any other.
+    weight = np.where(pages.importance > 0, pages.importance, 1.0)
+    quality = archive_quality(looks, rate, weight, site, rounds=rounds, rule=asked.rule)
     at = quality.end if asked.at is None else asked.at
     seen = shown(looks, rate, at, asked.rule)
     chance = np.full(len(looks), np.nan) if belief is None else chance_unchanged(looks, seen, belief)

@@ -153,7 +153,7 @@ class RobotsCache:
 
     def _closed(self, reason: str, wait: float = 0.0) -> Rules:
         return Rules(
-            reason=f"{reason}: nothing is allowed until it is there",
+            reason=f"{reason.rstrip('.')}: nothing is allowed until it is there",
             expires=self._clock.now() + max(self._retry, wait),
             available=False,
             _decide=lambda _url: False,
