@@ -84,6 +84,7 @@ def test_in_short_names_who_is_left_worse_off():
 
 def test_printed_figures_stand_beside_their_own():
     assert "| til | 0.9932 | 0.8000 | 0.9970 | 0.9971 | 0.9000 | -0.0971 |" in beside_the_reference(Table())
+    assert f"staleness is {0.1 / 0.003:.3f} of that of the best named" in beside_the_reference(Table())
     other_rules = Table()
     other_rules.as_printed = False
     assert beside_the_reference(other_rules) == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from math import isnan
+from statistics import median
 from typing import Protocol
 
 from recrawl.assess.scores import Interval
@@ -160,11 +161,12 @@ def beside_the_reference(table: Numbers) -> str:
     """Printed and own freshness, collection by collection, where the table holds what was printed."""
     if OURS not in table.policies or BUDGET not in table.budgets or not table.as_printed:
         return ""
-    rows = []
+    rows, ratios = [], []
     for name, printed in FRESHNESS.items():
         ours = table.ratio(name, OURS, BUDGET, "freshness") if name in table.fields else float("nan")
         if isnan(ours):
             continue
+        ratios.append(((1.0 - ours) / (1.0 - printed.best_named), (1.0 - ours) / (1.0 - printed.reference)))
         even = f"{table.ratio(name, YARDSTICK, BUDGET, 'freshness'):.4f}" if YARDSTICK in table.policies else "–"
         rows.append(
             [
@@ -178,7 +180,13 @@ def beside_the_reference(table: Numbers) -> str:
             ]
         )
     heads = ["collection", "uniform, printed", "here", "best named, printed", "R, printed", "ours", "ours − R"]
-    return f"{_REFERENCE_NOTE}\n\n{markdown_table(heads, rows)}" if rows else ""
+    if not rows:
+        return ""
+    named, best = (median(ratio) for ratio in zip(*ratios, strict=True))
+    staleness = (
+        f"In the median, staleness is {named:.3f} of that of the best named policy as printed, {best:.3f} of R's."
+    )
+    return "\n\n".join([_REFERENCE_NOTE, markdown_table(heads, rows), staleness])
 
 
 _SHORT_NOTE = f"""\
