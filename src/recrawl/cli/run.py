@@ -12,11 +12,7 @@ from recrawl.cli.options import HERE, SetOption, WorkspaceOption
 from recrawl.cli.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from recrawl.crawl.driver import Driver
     from recrawl.crawl.home_scope import HomeScope
-    from recrawl.crawl.target import Visited
     from recrawl.store.base import Store
 
 EXAMPLES = """
@@ -59,42 +55,31 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
     import os
     import socket
 
+    from recrawl.cli.interrupts import interruptible
     from recrawl.cli.run_display import Tally, display
     from recrawl.cli.wiring import crawl_settings_of, host_limits_of, policy_of, politeness_of
     from recrawl.crawl.clock import RealClock
-    from recrawl.crawl.heritrix_log import NAME, HeritrixLog
     from recrawl.crawl.live import live_crawl
     from recrawl.errors import ExitCode
 
     clock, said = RealClock(), place.configuration.settings
-    end = _end(clock.now(), for_, until)
-    tally = Tally()
-    with (place.folder / NAME).open("a", encoding="utf-8") as stream:
-        log = HeritrixLog(stream)
-
-        def on_visits(visited: Sequence[Visited]) -> None:
-            log.write(visited)
-            tally.add(visited)
-
-        async with live_crawl(
-            f"{socket.gethostname()}-{os.getpid()}",
-            policy_of(said.schedule, store.urls, host_limits_of(store, politeness_of(said.politeness))),
-            clock=clock,
-            store=store,
-            folder=place.folder,
-            scope=_scope(store, place),
-            settings=crawl_settings_of(said),
-            on_visits=on_visits,
-        ) as driver:
-            running = asyncio.current_task()
-            assert running is not None  # noqa: S101 - a coroutine runs in a task
-            interrupts = _listen(driver, running.cancel)
-            try:
-                with display(tally, end, store.next_due) as show:
-                    await driver.run(end, show, until_idle=once)
-            except asyncio.CancelledError:
-                typer.echo("Stopped at once: what was under way is dropped and will be visited again.", err=True)
-                return ExitCode.FORCED
+    end, tally = _end(clock.now(), for_, until), Tally()
+    async with live_crawl(
+        f"{socket.gethostname()}-{os.getpid()}",
+        policy_of(said.schedule, store.urls, host_limits_of(store, politeness_of(said.politeness))),
+        clock=clock,
+        store=store,
+        folder=place.folder,
+        scope=_scope(store, place),
+        settings=crawl_settings_of(said),
+        on_visits=tally.add,
+    ) as driver:
+        try:
+            with interruptible(driver.stop) as interrupts, display(tally, end, store.next_due) as show:
+                await driver.run(end, show, until_idle=once)
+        except asyncio.CancelledError:
+            typer.echo("Stopped at once: what was under way is dropped and will be visited again.", err=True)
+            return ExitCode.FORCED
     typer.echo(tally.words())
     return ExitCode.INTERRUPTED if interrupts else ExitCode.OK
 
@@ -125,24 +110,3 @@ def _scope(store: Store, place: Workspace) -> HomeScope:
     settings = place.configuration.settings.crawl
     known = (found for url in store.urls(wanted) if (found := address(url)) is not None)
     return HomeScope(ScopeKind(settings.scope), known, max_depth=settings.max_depth)
-
-
-def _listen(driver: Driver, drop: Callable[[], object]) -> list[int]:
-    """Let the first signal finish what runs and the second drop it; the list returned fills with the signals."""
-    import asyncio
-    import signal
-
-    received: list[int] = []
-
-    def on_signal(number: int) -> None:
-        received.append(number)
-        if len(received) == 1:
-            typer.echo("Finishing what is under way; once more to stop at once.", err=True)
-            driver.stop()
-        else:
-            drop()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal, number)
-    return received

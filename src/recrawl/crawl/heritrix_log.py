@@ -15,8 +15,6 @@ from recrawl.detect import unchunked
 from recrawl.detect.digest import digest
 from recrawl.model import Outcome, Verdict
 
-NAME = "crawl.log"
-"""Its name in a workspace."""
 _CUT = {"length": "lenTrunc", "time": "timeTrunc"}
 
 

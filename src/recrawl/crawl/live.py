@@ -1,4 +1,4 @@
-"""The parts of a continuous crawl, put together: the same for the demo's virtual weeks and for the real web."""
+"""The parts of a crawl, put together: the same for the demo's virtual weeks and for the real web."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from recrawl.crawl.archive import WarcArchive
 from recrawl.crawl.driver import Driver, Pace
+from recrawl.crawl.heritrix_log import HeritrixLog
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.scope import Scope
@@ -25,8 +26,8 @@ from recrawl.schedule.politeness import Politeness, PolitenessRules
 from recrawl.store.base import Store
 from recrawl.time import Clock
 
-LOG = "recrawl.log"
-"""Name of the log in a workspace."""
+LOG, CRAWL_LOG = "recrawl.log", "crawl.log"
+"""Names of the logs in a workspace: events as JSON, and attempts as Heritrix writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,40 @@ class CrawlSettings:
     """``host:port`` to IP address, instead of asking DNS."""
 
 
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What any crawl works with, continuous or of one site."""
+
+    fetcher: HttpFetcher
+    robots: RobotsCache
+    archive: WarcArchive
+    events: JsonLinesLog
+    attempts: HeritrixLog
+
+
+@asynccontextmanager
+async def tools(clock: Clock, store: Store, folder: Path, settings: CrawlSettings) -> AsyncIterator[Tools]:
+    """Tools for a workspace, closed in the end: ``folder`` takes the archive files (``warc/``) and both logs."""
+    with (
+        WarcWriter(folder / "warc", clock, settings.archive, roll_size=settings.roll_size) as writer,
+        (folder / LOG).open("a", encoding="utf-8") as events,
+        (folder / CRAWL_LOG).open("a", encoding="utf-8") as attempts,
+    ):
+        async with HttpFetcher(
+            clock, settings.user_agent, resolve=settings.pins, limits=settings.limits, reach=settings.reach
+        ) as fetcher:
+            archive = WarcArchive(writer, store)
+            robots = RobotsCache(
+                fetcher,
+                clock,
+                settings.user_agent,
+                body_of=decoded,
+                on_capture=archive.keep_aside,
+                max_delay=settings.politeness.crawl_delay_cap,
+            )
+            yield Tools(fetcher, robots, archive, JsonLinesLog(events, clock), HeritrixLog(attempts))
+
+
 @asynccontextmanager
 async def live_crawl(  # noqa: PLR0913 - what takes part
     worker: str,
@@ -60,29 +95,26 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     settings: CrawlSettings,
     on_visits: Callable[[Sequence[Visited]], None] = lambda _visited: None,
 ) -> AsyncIterator[Driver]:
-    """A driver that is ready to run; ``folder`` takes the archive files (``warc/``) and the log.
+    """A driver that is ready to run; ``folder`` as for :func:`tools`.
 
     ``on_visits`` is told of visits once they are acknowledged. Everything is closed in the end, also after an error.
     """
     agenda = Agenda(policy, budget=settings.budget)
-    with (
-        WarcWriter(folder / "warc", clock, settings.archive, roll_size=settings.roll_size) as writer,
-        (folder / LOG).open("a", encoding="utf-8") as stream,
-    ):
-        async with HttpFetcher(
-            clock, settings.user_agent, resolve=settings.pins, limits=settings.limits, reach=settings.reach
-        ) as fetcher:
-            archive = WarcArchive(writer, store)
-            robots = RobotsCache(fetcher, clock, settings.user_agent, body_of=decoded, on_capture=archive.keep_aside)
-            yield Driver(
-                worker,
-                clock=clock,
-                store=store,
-                agenda=agenda,
-                politeness=Politeness(settings.politeness),
-                visitor=Visitor(fetcher, robots, clock),
-                recorder=Recorder(worker, store, agenda, scope, archive),
-                pace=settings.pace,
-                log=JsonLinesLog(stream, clock),
-                on_visits=on_visits,
-            )
+    async with tools(clock, store, folder, settings) as at_hand:
+
+        def acknowledged(visited: Sequence[Visited]) -> None:
+            at_hand.attempts.write(visited)
+            on_visits(visited)
+
+        yield Driver(
+            worker,
+            clock=clock,
+            store=store,
+            agenda=agenda,
+            politeness=Politeness(settings.politeness),
+            visitor=Visitor(at_hand.fetcher, at_hand.robots, clock),
+            recorder=Recorder(worker, store, agenda, scope, at_hand.archive),
+            pace=settings.pace,
+            log=at_hand.events,
+            on_visits=acknowledged,
+        )

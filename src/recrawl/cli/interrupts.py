@@ -1,0 +1,35 @@
+"""Interrupts of long work: the first one finishes what is under way, the second drops it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import typer
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def interruptible(stop: Callable[[], None]) -> Iterator[list[int]]:
+    """Within it, a first signal calls ``stop`` and a second one cancels the task; yields the signals received."""
+    loop, running = asyncio.get_running_loop(), asyncio.current_task()
+    received: list[int] = []
+
+    def on_signal(number: int) -> None:
+        received.append(number)
+        if len(received) == 1:
+            typer.echo("Finishing what is under way; once more to stop at once.", err=True)
+            stop()
+        elif running is not None:
+            running.cancel()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        yield received
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
