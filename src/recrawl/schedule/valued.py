@@ -33,8 +33,8 @@ JUMP = 700 * DAY
 """Mean operational time between two changes of a page's rate.
 
 Set on four real collections: against 400 days freshness is .001 higher on mdn, uvarc, freebooks and equal on wcag. On
-four others (jekylldocs, ropensci, llvm, til) the two differ by less than .0005, either way. With 800 days it is lower by
-.002 on freebooks, and within .0004 either way on llvm, uvarc, wcag, ropensci, twir, til and jekylldocs.
+four others (jekylldocs, ropensci, llvm, til) the two differ by less than .0005, either way. With 800 days it is lower
+by .002 on freebooks, and within .0004 either way on llvm, uvarc, wcag, ropensci, twir, til and jekylldocs.
 """
 _MOMENT = 1e-3
 """Seconds: before an age at which the pace of a page falls, to see whether it was worth a visit already."""
