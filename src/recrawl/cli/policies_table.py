@@ -207,15 +207,15 @@ class GrandTable:
         return [Panel(title, [self._line(name, metric) for name in drawn]) for metric, title in titles.items()]
 
     def _drawn(self, metrics: Sequence[str]) -> list[str]:
-        """Ours, the yardstick, and the best of the others in the middle of the budgets: more lines nobody can read.
+        """Ours, the yardstick, and the best named policies in the middle of the budgets: more lines nobody can read.
 
         The same in all panels, so that each policy has one colour.
         """
-        from recrawl.simulate.contest_entries import OURS, OURS_FOR_CHANGES, YARDSTICK
+        from recrawl.simulate.contest_entries import NAMED, OURS, OURS_FOR_CHANGES, SAME_AT_A_BUDGET, YARDSTICK
 
         middle = self.budgets[len(self.budgets) // 2]
         shown = [name for name in (YARDSTICK, OURS, OURS_FOR_CHANGES) if name in self.policies]
-        others = [name for name in self.policies if name not in shown]
+        others = [name for name in self.policies if name in NAMED and name not in SAME_AT_A_BUDGET]
         best: list[str] = []
         for metric in metrics:
             sign = 1.0 if metric == "staleness" else -1.0
