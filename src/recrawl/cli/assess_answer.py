@@ -14,7 +14,7 @@ from recrawl.assess.rounds import NO_REVISIT, find_rounds, known_rounds, usual_p
 from recrawl.assess.shown import Rule, Shown, shown
 from recrawl.assess.shown_chance import chance_unchanged
 from recrawl.assess.statement import Found
-from recrawl.assess.subsites import SubSites, change_together, propose
+from recrawl.assess.subsites import SubSites, joined_sections, propose
 from recrawl.assess.truth import ragged_search
 from recrawl.cli.knowledge import learn, section_labels
 from recrawl.cli.rates_question import estimator_named
@@ -29,6 +29,8 @@ the looks; a Gamma stays near it, where a learned grid may believe in its fastes
 _HEAD_START = 0.125
 FEWEST_PAGES = 20
 """A site with fewer pages is not worth cutting up."""
+_MOST_SITES = 20
+"""Sites for which sub-sites are sought: each costs a pass over everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,20 +141,20 @@ def _files(store: Store, looks: Looks) -> IntArray:
 
 
 def _parts(quality: ArchiveQuality, section: IntArray, sections: list[str], delay: float | None) -> list[Parts]:
-    """Sub-sites of each site that is large enough and of which rates are known, at the pace of a capture to come."""
+    """Sub-sites of the largest sites that are large enough and of known rates, at the pace of a capture to come."""
     pace = usual_delay(quality) if delay is None else delay
     if not np.isfinite(pace) or bool(np.isnan(quality.rate).all()):
         return []
     found = []
     size = np.bincount(quality.site)
-    for site in np.flatnonzero(size >= FEWEST_PAGES).tolist():
+    largest = np.argsort(-size, kind="stable")[:_MOST_SITES]
+    for site in np.sort(largest[size[largest] >= FEWEST_PAGES]).tolist():
         inside = np.flatnonzero(quality.site == site)
         numbers, label = np.unique(section[inside], return_inverse=True)
         if len(numbers) == 1:
             continue
         row, period = _changes(quality, inside)
-        alike = change_together(label, len(numbers), row, period)
-        parts = propose(label, quality.rate[inside], pace, alike, weight=quality.weight[inside])
+        parts = propose(label, quality.rate[inside], pace, joined_sections(label, row, period))
         if len(parts):
             found.append(Parts(site, [sections[number] for number in numbers.tolist()], parts))
     return found
