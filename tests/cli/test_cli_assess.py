@@ -138,7 +138,7 @@ def warcs(tmp_path):
 
 
 def test_the_tree_of_a_crawl_shows_what_changed_and_folds_the_rest(run, warcs, tmp_path):
-    done = run("assess", warcs, "--merge-within", "0s", "--graphml", tmp_path / "tree.graphml", "--json")
+    done = run("assess", warcs, "--graphml", tmp_path / "tree.graphml", "--json")
     assert done.returncode == 0, done.stderr
     space = {"g": "http://graphml.graphdrawing.org/xmlns"}
     graph = ET.parse(tmp_path / "tree.graphml").getroot()

@@ -63,8 +63,9 @@ def assess(  # noqa: PLR0913 - one argument an option
         str, typer.Option(metavar="NAME", help=f"How rates of change are estimated: {', '.join(ESTIMATORS)}.")
     ] = ESTIMATOR,
     merge_within: Annotated[
-        str, typer.Option(help="In files, several downloads of a page within this time are one.")
-    ] = "60s",
+        str,
+        typer.Option(help="In files, several downloads of a page within this time are one; by default all count."),
+    ] = "0s",
     digests_only: Annotated[
         bool, typer.Option("--digests-only", help="Do not read archived bytes: judge changes by digests alone.")
     ] = False,
