@@ -12,10 +12,15 @@ import numpy as np
 import pytest
 
 from recrawl.cli.capture import DEFAULT_STRATEGY
+from recrawl.cli.capture_output import print_stated
+from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.crawl.clock import RealClock
 from recrawl.living.quirks import Quirks
 from recrawl.living.web import LivingWeb
+from recrawl.model import Outcome, Verdict, Visits
 from recrawl.simulate.sites import Mixture, tree_site
+from recrawl.store.open import open_store
+from recrawl.store.values import FoundPages, SiteProgress, SiteStep
 from recrawl.time import HOUR
 
 CONTACT = {"RECRAWL_FETCH_CONTACT": "me@example.org"}
@@ -84,6 +89,41 @@ def test_the_default_strategy_finds_all_pages_and_sees_them_again(run, workspace
     said = json.loads(done.stdout)
     assert said["terms"]["strategy"] == DEFAULT_STRATEGY
     assert said["quality"]["coherence"]["coherent"] == said["quality"]["pages"] == 12 - said["refused"]["count"]
+
+
+def test_the_optimum_prints_what_no_plan_exceeds(run, workspace, home):
+    wanted = (*QUICK, "--strategy", "sharc-optimal", "--from-sitemap")
+    done = run("capture", home, *wanted, env=CONTACT)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(run("capture", "--show", 1, "--json", "-w", "ws").stdout)["plan"]
+    assert 0.0 < said["expectedCoherence"] <= said["bound"] <= said["pages"]
+    assert f"proven bound {said['bound']:.6g}, gap 0.000%." in done.stdout
+    assert run("capture", "--show", 1, "-w", "ws").stdout == done.stdout
+
+
+def test_a_capture_of_a_strategy_that_went_another_way_is_shown_and_said_to_be(tmp_path, capsys):
+    """Steps that breadth-first would not have made: the page found last comes first."""
+    with open_store(tmp_path / "store.db", create=True) as store:
+        pages = store.discover(["http://a.example/", "http://a.example/b"], 0.0)
+        order = CaptureOrder(site="http://a.example/", strategy="bfs-lifo").as_json()
+        none = FoundPages(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
+        known = FoundPages(pages, np.full(2, -1), np.full(2, 1e-6), np.ones(2))
+        number = store.begin_site_capture("http://a.example/", order, delay=1.0, now=0.0, known=known)
+        for step, (page, revisit) in enumerate([(1, False), (0, False), (0, True), (1, True)]):
+            visit = Visits.of(pages[[page]], [float(step)], verdict=Verdict.UNCHANGED)
+            made = SiteStep(step, page, revisit, float(step), Outcome.FETCHED, Verdict.UNCHANGED)
+            store.record(visit, site=SiteProgress(number, made, none, known=2))
+        store.finish_site_capture(number, "{}", 9.0)
+        print_stated(store, number, json_output=False)
+    printed = capsys.readouterr()
+    assert "2 pages unchanged" in printed.out
+    assert "another version of recrawl" in printed.err
+
+
+def test_one_page_is_one_page(run, workspace, home):
+    done = run("capture", home, *QUICK, "--scope", "page", env=CONTACT)
+    assert done.returncode == 0, done.stderr
+    assert ": 1 page found." in done.stdout
 
 
 def test_revisits_can_be_asked_for_and_left_out(run, workspace, home):

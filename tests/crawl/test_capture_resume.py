@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.crawl.scope import ScopeKind, ScopeRules
 from recrawl.errors import StoreError
 from recrawl.living.web import LivingWeb
+from recrawl.show.quality import statement_words
 from recrawl.simulate.sites import lognormal_rates, tree_site
 from recrawl.time import DAY, HOUR, VirtualClock
 
@@ -64,6 +66,50 @@ def test_a_capture_in_pieces_makes_each_step_once(scene, steps_at_once):
     assert np.diff([step.time for step in steps]).min() >= 60.0
     coherence = said["quality"]["coherence"]
     assert coherence["coherent"] + coherence["changed"] == PAGES
+
+
+@pytest.mark.parametrize("steps_at_once", [1, 9, 100])
+def test_pages_given_up_are_named_however_often_a_capture_was_stopped(scene, site, linked, steps_at_once):
+    """Every second page found is believed to change in every slot."""
+    site.answers |= {"/": linked("/1", "/2", "/3", "/4", "/5", "/6")}
+    site.answers |= {f"/{number}": linked() for number in range(1, 7)}
+    order = CaptureOrder(site=site.home, strategy="sharc-selective-online", expected=7)
+    believing = partial(scene, rates=lambda page: np.where(page % 2 == 0, 3.0, 1e-9))
+    clock, report = VirtualClock(START), None
+    while report is None:
+        report, *_ = asyncio.run(until_stopped(believing, clock, (), order, steps_at_once))
+    assert report.quality.hopeless_named
+    hopeless = json.loads(report.capture.statement)["quality"]["hopeless"]
+    assert hopeless["by"] == "strategy"
+    assert sorted(hopeless["pages"]) == [f"{site.home}{number}" for number in (1, 3, 5)][: hopeless["count"]]
+    assert hopeless["count"] >= 2
+    assert "given up by the strategy" in "".join(statement_words(report.quality, lambda pages: [str(pages)]))
+
+
+def test_without_revisits_nothing_is_given_up(scene, site, linked):
+    site.answers |= {"/": linked("/1", "/2"), "/1": linked(), "/2": linked()}
+    order = CaptureOrder(site=site.home, strategy="sharc-selective-online", revisit=False)
+    report, *_ = asyncio.run(
+        until_stopped(partial(scene, rates=lambda page: page * 1.0), VirtualClock(START), (), order, 9)
+    )
+    assert not report.quality.hopeless_named
+    assert not len(report.quality.hopeless)
+
+
+@pytest.mark.parametrize("steps_at_once", [2, 100])
+def test_what_is_proven_of_a_plan_is_stated_also_by_one_who_resumed(scene, steps_at_once):
+    def order_of(living):
+        return CaptureOrder(site=living.seeds()[0], strategy="sharc-optimal", delay=60.0, from_sitemap=True)
+
+    steps, said, _ = run(scene, order_of, steps_at_once)
+    pages = sum(not step.revisit for step in steps)
+    assert said["plan"]["pages"] == pages
+    # All rates are believed to be 1e-5 here, so any pyramid is the best.
+    best = np.exp(-1e-5 * 60.0 * 2.0 * np.arange(pages)).sum()
+    assert said["plan"]["expectedCoherence"] == pytest.approx(best)
+    assert said["plan"]["bound"] == pytest.approx(best)
+    assert said["plan"]["gap"] == pytest.approx(0.0, abs=1e-12)
+    assert said["quality"]["hopeless"]["by"] != "strategy"
 
 
 def test_progress_tells_what_is_left(scene):

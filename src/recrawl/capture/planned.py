@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from recrawl.capture.decision import Decision, Proven
 from recrawl.capture.strategy import KnownPages
 from recrawl.model import CapturePlan, FloatArray, IntArray
 
-Planner = Callable[[FloatArray, FloatArray], CapturePlan]
-"""Rates and weights of all pages to their slots: visits first, then revisits, none left out."""
+Planner = Callable[[FloatArray, FloatArray], CapturePlan | Decision]
+"""Rates and weights of all pages to their slots: visits first, then revisits, none left out. A :class:`Decision` says
+more than the slots."""
 
 
 class Planned:
@@ -32,6 +34,8 @@ class Planned:
         self._revisits = False
         self._visits_one_once = False
         self._planned = False
+        self._hopeless: IntArray | None = None
+        self._proven: Proven | None = None
 
     def discover(self, page: IntArray, rate: FloatArray, weight: FloatArray | None = None) -> None:
         """Collect pages for the plan, or put them behind it."""
@@ -61,9 +65,20 @@ class Planned:
             again = again[1:]
         return np.array(again, dtype=np.int64)
 
+    def given_up(self) -> IntArray | None:
+        """The pages that the plan gives up, in the order found."""
+        return self._hopeless
+
+    def proven(self) -> Proven | None:
+        """What is proven of the plan."""
+        return self._proven
+
     def _make_plan(self) -> None:
         page, rate, weight = (np.array(column) for column in zip(*self._found, strict=True))
-        plan = self._planner(rate, weight)
+        made = self._planner(rate, weight)
+        decision = made if isinstance(made, Decision) else Decision(made)
+        plan, self._proven = decision.plan, decision.proven
+        self._hopeless = None if decision.hopeless is None else page[decision.hopeless]
         self._waiting.extend(page[np.argsort(plan.visit)].tolist())
         if plan.revisit is not None:
             self._revisits = True

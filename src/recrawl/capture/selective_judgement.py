@@ -81,9 +81,14 @@ class Judgement:
                 self._hopeful.add(rate * weight, self._came, page, rate, weight)
             self._came += 1
 
+    @property
+    def gives_up(self) -> bool:
+        """Whether the page taken next is hopeless."""
+        return len(self._hopeless) > 0
+
     def take(self) -> int:
         """Remove the fastest hopeless page, or else the coldest hopeful one."""
-        return (self._hopeless if len(self._hopeless) else self._hopeful).take()
+        return (self._hopeless if self.gives_up else self._hopeful).take()
 
     def renewed(self, shortest: float, step: float) -> Judgement:
         """Judge everybody again, on intervals from ``shortest`` seconds on, each longer by ``step``. O(n log n)."""

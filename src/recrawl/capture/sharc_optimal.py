@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from recrawl.capture.decision import Decision, Proven
 from recrawl.capture.optimal_groups import alike
 from recrawl.capture.optimal_prices import (
     coherence_bound,
@@ -71,6 +72,12 @@ def optimal(rate: FloatArray, delay: float, weight: FloatArray | None = None) ->
 def sharc_optimal(rate: FloatArray, delay: float, weight: FloatArray | None = None) -> CapturePlan:
     """The plan of :func:`optimal`."""
     return optimal(rate, delay, weight).plan
+
+
+def prove(rate: FloatArray, delay: float, weight: FloatArray | None = None) -> Decision:
+    """The plan of :func:`optimal`, and how near it is proven to come."""
+    best = optimal(rate, delay, weight)
+    return Decision(best.plan, proven=Proven(len(rate), best.expected_coherence, best.bound))
 
 
 @dataclass(frozen=True, slots=True)

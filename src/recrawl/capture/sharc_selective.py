@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from recrawl.capture.decision import Decision
 from recrawl.capture.pyramid import hottest_first, pyramid
 from recrawl.capture.selective_weighted import best_sacrifice, sacrificed_coherence, valley
 from recrawl.model import BoolArray, CapturePlan, FloatArray
@@ -24,7 +25,13 @@ def sharc_selective(rate: FloatArray, delay: float, weight: FloatArray | None = 
     >>> plan.visit.tolist(), plan.revisit.tolist()
     ([4, 0, 1, 3, 2], [4, 8, 7, 5, 6])
     """
-    return pyramid(valley(rate, weight, hopeless_pages(rate, delay, weight)), once=True)
+    return select(rate, delay, weight).plan
+
+
+def select(rate: FloatArray, delay: float, weight: FloatArray | None = None) -> Decision:
+    """The plan of :func:`sharc_selective`, and which pages it gives up."""
+    hopeless = hopeless_pages(rate, delay, weight)
+    return Decision(pyramid(valley(rate, weight, hopeless), once=True), hopeless)
 
 
 def hopeless_pages(rate: FloatArray, delay: float, weight: FloatArray | None = None) -> BoolArray:

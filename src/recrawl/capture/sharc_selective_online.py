@@ -32,6 +32,7 @@ class SharcSelectiveOnline:
         self._judgement = Judgement()
         self._changes = 0
         self._visited: list[int] = []
+        self._hopeless: list[int] = []
 
     def discover(self, page: IntArray, rate: FloatArray, weight: FloatArray | None = None) -> None:
         """Add new pages to those that are judged."""
@@ -51,9 +52,18 @@ class SharcSelectiveOnline:
             self._changes = 0
         self._changes += 1
         self._size.visit()
-        self._visited.append(self._judgement.take())
-        return self._visited[-1]
+        given_up = self._judgement.gives_up
+        page = self._judgement.take()
+        self._visited.append(page)
+        if given_up:
+            self._hopeless.append(page)
+        return page
 
     def revisits(self) -> IntArray:
         """All but the page visited last, which is its own revisit, in reverse order."""
         return np.array(self._visited[-2::-1], dtype=np.int64)
+
+    def given_up(self) -> IntArray:
+        """The pages given up, as they were visited; the page visited last is not one of them."""
+        last = self._visited[-1:]
+        return np.array([page for page in self._hopeless if page not in last], dtype=np.int64)

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from recrawl.capture.decision import Decision
 from recrawl.capture.pyramid import pyramid
 from recrawl.model import BoolArray, CapturePlan, FloatArray, IntArray
 
@@ -18,9 +19,15 @@ def sharc_threshold(rate: FloatArray, delay: float, threshold: float, weight: Fl
     >>> plan.visit.tolist(), plan.revisit.tolist()
     ([0, 3, 4, 5, 1, 2], [11, 8, 7, 6, 10, 9])
     """
+    return divide(rate, delay, threshold, weight).plan
+
+
+def divide(rate: FloatArray, delay: float, threshold: float, weight: FloatArray | None = None) -> Decision:
+    """The plan of :func:`sharc_threshold`, and which pages it gives up."""
     hottest = np.argsort(-rate, kind="stable")
-    hopeful = hopeful_pages(rate, delay, threshold, weight)[hottest]
-    return pyramid(np.concatenate([hottest[hopeful], hottest[~hopeful][::-1]]), once=False)
+    hopeful = hopeful_pages(rate, delay, threshold, weight)
+    inside, outside = hottest[hopeful[hottest]], hottest[~hopeful[hottest]]
+    return Decision(pyramid(np.concatenate([inside, outside[::-1]]), once=False), ~hopeful)
 
 
 def hopeful_pages(rate: FloatArray, delay: float, threshold: float, weight: FloatArray | None = None) -> BoolArray:

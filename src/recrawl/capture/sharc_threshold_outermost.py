@@ -26,6 +26,7 @@ class SharcThresholdOutermost:
         self._waiting = RankedPages()
         self._size = SiteSize(terms.expected)
         self._visited: list[int] = []
+        self._hopeless: list[int] = []
 
     def discover(self, page: IntArray, rate: FloatArray, weight: FloatArray | None = None) -> None:
         """Rank new pages by rate among the waiting ones."""
@@ -41,10 +42,17 @@ class SharcThresholdOutermost:
         self._size.visit()
         length = (2 * left - 1) * self._terms.delay
         limit = math.log(1.0 / self._terms.threshold) / length if length else math.inf
-        page = self._waiting.take(self._waiting.colder_than(limit) - 1)
+        hopeful = self._waiting.colder_than(limit)
+        page = self._waiting.take(hopeful - 1)
         self._visited.append(page)
+        if not hopeful:
+            self._hopeless.append(page)
         return page
 
     def revisits(self) -> IntArray:
         """Every page, the one visited last first."""
         return np.array(self._visited[::-1], dtype=np.int64)
+
+    def given_up(self) -> IntArray:
+        """The pages given up, as they were visited."""
+        return np.array(self._hopeless, dtype=np.int64)

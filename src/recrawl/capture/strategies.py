@@ -6,27 +6,28 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from recrawl.capture.bfs import BreadthFirst
+from recrawl.capture.decision import Decision
 from recrawl.capture.dfs import DepthFirst
 from recrawl.capture.hottest import HottestFirst, HottestLast
 from recrawl.capture.olston_pandey import by_utility
 from recrawl.capture.planned import Planned
 from recrawl.capture.revisited import Revisited, RevisitOrder
-from recrawl.capture.sharc_intervals import sharc_intervals
+from recrawl.capture.sharc_intervals import place_and_shrink
 from recrawl.capture.sharc_intervals_online import SharcIntervalsOnline
 from recrawl.capture.sharc_offline import organ_pipes
 from recrawl.capture.sharc_online import SharcOnline
-from recrawl.capture.sharc_optimal import sharc_optimal
+from recrawl.capture.sharc_optimal import prove
 from recrawl.capture.sharc_revisits import sharc_revisits
-from recrawl.capture.sharc_selective import sharc_selective
+from recrawl.capture.sharc_selective import select
 from recrawl.capture.sharc_selective_online import SharcSelectiveOnline
-from recrawl.capture.sharc_threshold import sharc_threshold
+from recrawl.capture.sharc_threshold import divide
 from recrawl.capture.sharc_threshold_outermost import SharcThresholdOutermost
 from recrawl.capture.strategy import Strategy, Terms
 from recrawl.model import CapturePlan, FloatArray
 
 MakeStrategy = Callable[[Terms], Strategy]
-Plan = Callable[[FloatArray, FloatArray, Terms], CapturePlan]
-"""Rates, weights and terms to slots."""
+Plan = Callable[[FloatArray, FloatArray, Terms], CapturePlan | Decision]
+"""Rates, weights and terms to slots, and what else there is to say."""
 
 _BASELINES: dict[str, Callable[[], Strategy]] = {
     "bfs": BreadthFirst,
@@ -40,10 +41,10 @@ _SINGLE_VISIT_PLANS: dict[str, Plan] = {
 }
 _VISIT_REVISIT_PLANS: dict[str, Plan] = {
     "sharc-revisits": lambda rate, weight, _: sharc_revisits(rate, weight),
-    "sharc-threshold": lambda rate, weight, terms: sharc_threshold(rate, terms.delay, terms.threshold, weight),
-    "sharc-intervals": lambda rate, _, terms: sharc_intervals(rate, terms.delay, terms.threshold),
-    "sharc-selective": lambda rate, weight, terms: sharc_selective(rate, terms.delay, weight),
-    "sharc-optimal": lambda rate, weight, terms: sharc_optimal(rate, terms.delay, weight),
+    "sharc-threshold": lambda rate, weight, terms: divide(rate, terms.delay, terms.threshold, weight),
+    "sharc-intervals": lambda rate, _, terms: place_and_shrink(rate, terms.delay, terms.threshold),
+    "sharc-selective": lambda rate, weight, terms: select(rate, terms.delay, weight),
+    "sharc-optimal": lambda rate, weight, terms: prove(rate, terms.delay, weight),
 }
 
 

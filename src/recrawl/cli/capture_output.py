@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from recrawl.cli.tables import print_json, print_table, shown_time
+from recrawl.crawl.capture_course import Course, course_of
 from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.crawl.capture_quality import CaptureReport, report_of
-from recrawl.errors import InputError
+from recrawl.errors import InputError, StoreError
+from recrawl.show.archive_quality import counted
 from recrawl.show.quality import statement_words
 
 if TYPE_CHECKING:
@@ -29,9 +31,15 @@ def print_report(store: Store, report: CaptureReport, json_output: bool) -> None
         return
     capture = report.capture
     order = CaptureOrder.from_json(capture.terms)
-    typer.echo(f"Capture {capture.id} of {capture.site} by {order.strategy}: {report.found:,} pages found.")
+    typer.echo(f"Capture {capture.id} of {capture.site} by {order.strategy}: {counted(report.found, 'page')} found.")
     for line in statement_words(report.quality, store.urls, _NAMED):
         typer.echo(line)
+    if report.proven is not None:
+        plan = report.proven
+        typer.echo(
+            f"Plan of {counted(plan.pages, 'page')}: expected coherence {plan.expected_coherence:.6g} by weight, "
+            f"proven bound {plan.bound:.6g}, gap {plan.gap:.3%}."
+        )
     for pages, what in (
         (report.failed, "Not captured, as every try failed"),
         (report.refused, "Not captured, as robots.txt forbids it"),
@@ -48,7 +56,8 @@ def print_stated(store: Store, number: int, json_output: bool) -> None:
         raise InputError(f"There is no capture {number} in this workspace.", "recrawl capture --list shows all.")
     if not known[number].is_finished:
         raise InputError(f"Capture {number} is not finished.", "Go on with it: recrawl capture --resume")
-    print_report(store, report_of(store, known[number]), json_output)
+    capture = known[number]
+    print_report(store, report_of(store, capture, _course(store, capture)), json_output)
 
 
 def print_captures(store: Store, json_output: bool) -> None:
@@ -70,6 +79,19 @@ def print_captures(store: Store, json_output: bool) -> None:
     ]
     columns = ("id", "site", "strategy", "started", "finished", "pages", "coherent", "changed", "missing")
     print_table(columns, rows, right=("id", "pages", "coherent", "changed", "missing"))
+
+
+def _course(store: Store, capture: SiteCapture) -> Course | None:
+    """The course that a finished capture took; ``None``, and a word of it, if this recrawl would take another."""
+    try:
+        return course_of(capture, store.site_log(capture.id))
+    except StoreError:
+        typer.echo(
+            f"Capture {capture.id} was made by another version of recrawl, whose strategy went another way: "
+            "which pages that gave up is only in what was stored (--json).",
+            err=True,
+        )
+        return None
 
 
 def _row(capture: SiteCapture) -> dict[str, object]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recrawl.crawl.archive import Archive
-from recrawl.crawl.capture_course import Course, Phase, Stop, replay
+from recrawl.crawl.capture_course import Course, Phase, Stop, course_of
 from recrawl.crawl.capture_map import SiteMap
 from recrawl.crawl.capture_opening import NoRulesError, Opener
 from recrawl.crawl.capture_order import CaptureOrder
@@ -113,8 +113,7 @@ class SiteDriver:
         """
         order = CaptureOrder.from_json(capture.terms)
         log = self._store.site_log(capture.id)
-        course = Course(order.new_strategy(capture.delay), revisit=order.revisits)
-        replay(course, log)
+        course = course_of(capture, log)
         site = SiteMap.of(order, log, self._store.urls(log.found.page), self._recorder.hosts(log.found.page))
         self._slots.delay = capture.delay
         self._slots.after(log.steps[-1].time + capture.delay if log.steps else -math.inf)
@@ -129,7 +128,7 @@ class SiteDriver:
             course.found(found.rate, found.weight)
             self._told(visited)
             progress(self._progress(course, capture.delay))
-        return self._finish(capture)
+        return self._finish(capture, course)
 
     # -- one step -------------------------------------------------------------------------------
 
@@ -193,10 +192,10 @@ class SiteDriver:
         self._log.event("fetch", "visited", level="info" if visit.outcome <= ANSWERED else "warn", details=details)
         self._on_visit(visited)
 
-    def _finish(self, capture: SiteCapture) -> CaptureReport:
+    def _finish(self, capture: SiteCapture, course: Course) -> CaptureReport:
         """Say how good the capture is: in the archive first, then in the store, which makes it complete."""
         now = self._clock.now()
-        report = report_of(self._store, replace(capture, finished=now))
+        report = report_of(self._store, replace(capture, finished=now), course)
         text = json.dumps(report_json(report, self._store.urls), allow_nan=False)
         self._archive.keep_document(capture_urn(capture), now, text.encode())
         self._store.finish_site_capture(capture.id, text, now)

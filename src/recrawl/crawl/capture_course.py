@@ -19,9 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from recrawl.capture import Strategy
+from recrawl.capture.decision import GivesUp, Proven, ProvesBound
+from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.errors import StoreError
 from recrawl.model import FloatArray, IntArray, Outcome
-from recrawl.store.values import SiteLog
+from recrawl.store.values import SiteCapture, SiteLog
 
 TRIES = 2
 """Requests for a page in one phase, if the first fails."""
@@ -118,6 +120,18 @@ class Course:
             return self._told - self._absent if self._revisit else 0
         return len(self._to_revisit) + len(self._failed)
 
+    def given_up(self) -> IntArray | None:
+        """Numbers of the pages that the strategy gave up; ``None`` if it names none, or no page is seen again."""
+        if self._revisit and isinstance(self._strategy, GivesUp):
+            return self._strategy.given_up()
+        return None
+
+    def proven(self) -> Proven | None:
+        """What the strategy can prove of its plan; ``None`` for nothing, or if no page is seen again."""
+        if self._revisit and isinstance(self._strategy, ProvesBound):
+            return self._strategy.proven()
+        return None
+
     def _choose(self) -> Stop | None:
         if self.phase is Phase.VISIT:
             page = self._strategy.next_page()
@@ -142,6 +156,14 @@ class Course:
         if order and self._last_made != self._last_asked and self._last_asked not in order:
             order.insert(0, self._last_asked)
         return [page for page in order if self._outcome[page] in _THERE]
+
+
+def course_of(capture: SiteCapture, log: SiteLog) -> Course:
+    """The course of a capture, where its recorded steps ended. Cost and errors are those of :func:`replay`."""
+    order = CaptureOrder.from_json(capture.terms)
+    course = Course(order.new_strategy(capture.delay), revisit=order.revisits)
+    replay(course, log)
+    return course
 
 
 def replay(course: Course, log: SiteLog) -> None:

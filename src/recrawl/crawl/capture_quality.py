@@ -11,6 +11,8 @@ import numpy as np
 
 from recrawl.assess.statement import CapturedPages, Found, Statement, statement
 from recrawl.assess.statement_json import Names, iso, statement_json
+from recrawl.capture.decision import Proven
+from recrawl.crawl.capture_course import Course
 from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.model import ANSWERED, AnyArray, FloatArray, IntArray, Outcome, Verdict
 from recrawl.store.base import Store
@@ -38,10 +40,15 @@ class CaptureReport:
     """Pages that robots.txt forbids."""
     failed: IntArray
     """Pages that could not be had: no answer, or one that says nothing of the page."""
+    proven: Proven | None = None
+    """What the strategy can prove of its plan, made before the first visit."""
 
 
-def report_of(store: Store, capture: SiteCapture) -> CaptureReport:
-    """The report of a capture from its recorded steps. O(pages and steps)."""
+def report_of(store: Store, capture: SiteCapture, course: Course | None = None) -> CaptureReport:
+    """The report of a capture from its recorded steps. O(pages and steps).
+
+    ``course`` is the one that took these steps; without it nobody says which pages the strategy gave up.
+    """
     log = store.site_log(capture.id)
     page = log.found.page
     seen = _last_looks(log, revisit=False)
@@ -49,6 +56,7 @@ def report_of(store: Store, capture: SiteCapture) -> CaptureReport:
     again = _last_looks(log, revisit=True)
     once = there & ~again.made & CaptureOrder.from_json(capture.terms).revisits
     found = _found(store, page, seen.time, again)
+    hopeless = None if course is None else course.given_up()
     pages = CapturedPages.of(
         page[there],
         seen.time[there],
@@ -56,6 +64,7 @@ def report_of(store: Store, capture: SiteCapture) -> CaptureReport:
         weight=log.found.weight[there],
         revisit=np.where(once, seen.time, again.time)[there],
         found=np.where(once, Found.UNCHANGED, found)[there],
+        hopeless=None if hopeless is None else np.isin(np.arange(len(page)), hopeless)[there],
     )
     return CaptureReport(
         capture,
@@ -65,6 +74,7 @@ def report_of(store: Store, capture: SiteCapture) -> CaptureReport:
         gone=page[seen.made & (seen.outcome == Outcome.GONE)],
         refused=page[seen.made & (seen.outcome == Outcome.REFUSED)],
         failed=page[seen.made & (seen.outcome > Outcome.REFUSED)],
+        proven=None if course is None else course.proven(),
     )
 
 
@@ -84,6 +94,7 @@ def report_json(report: CaptureReport, names: Names) -> dict[str, Any]:
         "gone": _named(report.gone, names),
         "refused": _named(report.refused, names),
         "failed": _named(report.failed, names),
+        "plan": _proven(report.proven),
         "quality": statement_json(report.quality, names, MOST_NAMED),
     }
 
@@ -95,6 +106,17 @@ def capture_urn(capture: SiteCapture) -> str:
     'urn:uuid:e8bb9f89-33f6-57fc-b022-df4ba1a0acf5'
     """
     return uuid.uuid5(uuid.NAMESPACE_URL, f"{capture.started!r} {capture.site}").urn
+
+
+def _proven(proven: Proven | None) -> dict[str, float] | None:
+    if proven is None:
+        return None
+    return {
+        "pages": proven.pages,
+        "expectedCoherence": proven.expected_coherence,
+        "bound": proven.bound,
+        "gap": proven.gap,
+    }
 
 
 def _named(pages: IntArray, names: Names) -> dict[str, Any]:
