@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from recrawl.cli.tasks import bar, processors, results
 from recrawl.errors import InputError
 from recrawl.schedule.policy import Policy
 from recrawl.simulate.contest import Rules, compete
@@ -78,9 +77,9 @@ def run_all(  # noqa: PLR0913 - what is run, and how
         for place, field in enumerate(fields[run.field])
     ]
     found: dict[Run, Tally] = {}
-    with _bar(what, len(tasks)) as advance:
-        results = _results([task for *_, task in tasks], jobs or processors())
-        for (run, done, _), tally in zip(tasks, results, strict=True):
+    with bar(what, len(tasks)) as advance:
+        tallies = results([task for *_, task in tasks], jobs or processors())
+        for (run, done, _), tally in zip(tasks, tallies, strict=True):
             found[run] = tally if run not in found else found[run].plus(tally)
             if kept is not None and done == len(fields[run.field]):
                 kept.save(run, found[run])
@@ -132,11 +131,6 @@ class KeptTallies:
         return self.folder / name
 
 
-def processors() -> int:
-    """How many processes can work at once."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @dataclass(frozen=True, slots=True)
 class _Task:
     field: Field
@@ -149,46 +143,3 @@ class _Task:
         return compete(
             self.field, self.make(self.policy, self.field), self.rules, np.random.default_rng(self.seed)
         ).tally
-
-
-def _results(tasks: Sequence[_Task], jobs: int) -> Iterator[Tally]:
-    """What comes of the tasks, in their order."""
-    if jobs == 1 or len(tasks) <= 1:
-        yield from (task() for task in tasks)
-        return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    # A fresh process: a copy of this one, with the thread that draws the bar, could hang.
-    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(task) for task in tasks]
-        try:
-            for future in waiting:
-                yield future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-@contextmanager
-def _bar(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar on standard error, so that standard output stays the answer."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)

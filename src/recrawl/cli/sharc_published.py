@@ -81,8 +81,8 @@ def _chosen(tables: Sequence[PublishedTable], only: str) -> list[PublishedTable]
 
 
 def _cells(tables: Sequence[PublishedTable], asked: Asked, also: Sequence[str] = ()) -> list[Cell]:
-    from recrawl.cli.sharc_runs import run_tasks
     from recrawl.cli.sharc_tables import Cell
+    from recrawl.cli.tasks import run_tasks
     from recrawl.simulate.capture_trial import Entry, run_trials
 
     rows = [

@@ -35,7 +35,7 @@ def run(data: Path, output: Path, asked: Asked) -> None:
     from recrawl.cli.sharc_data import recorded_sites
     from recrawl.cli.sharc_pages import write_page
     from recrawl.cli.sharc_real_report import RealTables
-    from recrawl.cli.sharc_runs import run_tasks
+    from recrawl.cli.tasks import run_tasks
     from recrawl.show.experiments import write_csv
     from recrawl.show.sharc import draw_dots
     from recrawl.simulate.capture_recorded_trial import least_incoherence
@@ -56,7 +56,7 @@ def run(data: Path, output: Path, asked: Asked) -> None:
 
 
 def _trials(sites: Sequence[RecordedSite], asked: Asked) -> list[RecordedTrial]:
-    from recrawl.cli.sharc_runs import run_tasks
+    from recrawl.cli.tasks import run_tasks
     from recrawl.simulate.capture_recorded_trial import (
         AT_SPEED,
         SINGLE_VISIT,

@@ -68,7 +68,7 @@ threshold have one number."""
 
 
 def _trials(settings: Mapping[float, Setting], asked: Asked) -> dict[Place, Trial]:
-    from recrawl.cli.sharc_runs import run_tasks
+    from recrawl.cli.tasks import run_tasks
     from recrawl.simulate.capture_published import THRESHOLD_STRATEGIES, THRESHOLDS
     from recrawl.simulate.capture_trial import Entry, run_trials
 
