@@ -153,3 +153,14 @@ def test_consecutive_captures_are_pairs_too():
     assert pairs.found.tolist() == [Found.UNCHANGED, Found.CHANGED, Found.MISSING, Found.UNKNOWN]
     assert pairs.revisit.tolist() == [1, 2, 3, NO_REVISIT]
     assert len(consecutive(Looks.from_visits(Visits.empty()))) == 0
+
+
+def test_a_look_that_is_visit_and_revisit_in_one_is_coherent_by_itself():
+    looks = Looks.from_visits(Visits.of([1, 1, 2, 2], [0.0, 2.0, 1.0, 90.0], verdict=[0, Verdict.UNCHANGED, 0, 2]))
+    site, once = np.zeros(2, np.int64), np.array([False, False, True, False])
+    rounds = find_rounds(looks, site, 10.0)
+    pairs = pair(looks, rounds, site, once)
+    assert pairs.round.tolist() == [0, 0, 1]
+    assert looks.time[pairs.revisit[:2]].tolist() == [2.0, 1.0]
+    assert pairs.found.tolist() == [Found.UNCHANGED, Found.UNCHANGED, Found.UNKNOWN]
+    assert pair(looks, rounds, site).found.tolist() == [Found.UNCHANGED, Found.CHANGED, Found.UNKNOWN]

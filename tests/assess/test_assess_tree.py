@@ -113,6 +113,13 @@ def test_links_come_before_paths_and_paths_before_hosts():
     assert parent.tolist() == [ROOT, 0, 1, 0, 0, 4]  # of 2 and 0, which link to 3, 0 came first; 5 came after 2
 
 
+def test_what_is_on_record_comes_before_links_unless_it_was_captured_later():
+    keys = ["org,a)/", "org,a)/x", "org,a)/x/1", "org,a)/y"]
+    via = np.array([3, 0, 0, 2])
+    parent = spanning_tree(keys, np.arange(4.0), np.array([1]), np.array([2]), via)
+    assert parent.tolist() == [ROOT, 0, 0, 2]
+
+
 @given(st.lists(st.floats(0.0, 3.0), min_size=1, max_size=40), st.floats(0.01, 2.0))
 @settings(max_examples=60, deadline=None)
 def test_the_coherence_of_a_capture_is_close_to_the_best_number_of_hopeless_pages(rate, delay):

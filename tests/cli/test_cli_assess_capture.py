@@ -6,10 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from recrawl.assess.looks import Looks
+from recrawl.cli.assess_recorded import recorded
 from recrawl.crawl.clock import RealClock
 from recrawl.living.quirks import Quirks
 from recrawl.living.web import LivingWeb
 from recrawl.simulate.sites import tree_site
+from recrawl.store.open import open_store
 from recrawl.time import HOUR
 
 CONTACT = {"RECRAWL_FETCH_CONTACT": "me@example.org"}
@@ -28,7 +31,7 @@ def site():
 
 
 def test_files_of_a_capture_give_the_statement_of_the_capture(run, workspace, site):
-    terms = ("--delay", "200ms", "--set", LOCAL, "--strategy", "bfs-lifo")
+    terms = ("--delay", "200ms", "--set", LOCAL, "--strategy", "sharc-selective-online")
     done = run("capture", site.seeds()[0], "-w", "ws", *terms, "--json", env=CONTACT)
     assert done.returncode == 0, done.stderr
     itself = json.loads(done.stdout)["quality"]
@@ -44,3 +47,25 @@ def test_files_of_a_capture_give_the_statement_of_the_capture(run, workspace, si
     # Pages that only a capture visits are not scheduled, and yet they count.
     assert inside["lastCrawlSeenAgain"]["weight"] == inside["pages"]
     assert not any("nobody knows" in words for words in inside["words"])
+    check_the_record(run, itself, workspace)
+
+
+def check_the_record(run, itself, workspace):
+    """A workspace remembers its captures: which looks are theirs, what needed no revisit, what was found where."""
+    # By its pauses alone every look would be a crawl.
+    told = json.loads(run("assess", "-w", "ws", "--pause", "0s", "--graphml", "tree.graphml", "--json").stdout)
+    assert told["crawlsCount"] == told["capturesOnRecord"] == 1
+    assert told["lastCrawlSeenAgain"]["coherence"]["coherent"] == itself["coherence"]["coherent"]
+    assert told["crawls"][0]["unseen"] == told["crawls"][0]["new"] == 0
+    assert any("statements of 1 capture of its own" in words for words in told["words"])
+    tree = (workspace.parent / "tree.graphml").read_text(encoding="utf-8")
+    assert "green" in tree
+    assert "grey" not in tree  # every page was seen again,
+    assert "blue" not in tree  # and none is new
+    with open_store(str(workspace / "recrawl.db")) as store:
+        looks = Looks.from_visits(store.visits())
+        record, found = recorded(store, looks), store.site_log(1).found
+        parents = {page: found.page[via] for page, via in zip(found.page, found.via, strict=True) if via >= 0}
+        assert {looks.page[row]: looks.page[via] for row, via in enumerate(record.via) if via >= 0} == parents
+        assert len(parents) == len(looks) - 1
+        assert record.once.sum() == 1

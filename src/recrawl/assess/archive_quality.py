@@ -18,7 +18,7 @@ from recrawl.assess.looks import Looks
 from recrawl.assess.rounds import Pairs, Rounds, consecutive, find_rounds, pair
 from recrawl.assess.shown import Rule
 from recrawl.assess.statement import Found, Statement, statement
-from recrawl.model import AnyArray, FloatArray, IntArray
+from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +58,17 @@ def archive_quality(  # noqa: PLR0913 - the columns of the pages, and what is as
     site: IntArray,
     *,
     rounds: Rounds | None = None,
+    once: BoolArray | None = None,
     rule: Rule = Rule.NEAREST,
 ) -> ArchiveQuality:
     """All of it, over the span from the first look to the last. O(m log m) for m looks.
 
-    ``rounds`` are the crawls of the archive, found by their pauses if nobody says.
+    ``rounds`` are the crawls of the archive, found by their pauses if nobody says; ``once`` as in
+    :func:`recrawl.assess.rounds.pair`.
     """
     start, end = (float(looks.time.min()), float(looks.time.max())) if len(looks.time) else (np.nan, np.nan)
     rounds = find_rounds(looks, site) if rounds is None else rounds
-    pairs = pair(looks, rounds, site)
+    pairs = pair(looks, rounds, site, once)
     if end > start:
         distance = mean_distance(looks, start, end, rule)
         predicted, achieved = rate * distance, collection_blur(looks, rate, start, end, rule=rule)

@@ -16,8 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from recrawl.assess.truth import ragged_search
 from recrawl.model import AnyArray, BoolArray, ByteArray, ChangeKind, FloatArray, IntArray, Outcome, Verdict, Visits
 from recrawl.model.arrays import ends_of_runs, offsets_of, starts_of_runs
+
+NOWHERE = -1
+"""The position of a look that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,20 @@ class Looks:
         version = np.cumsum(starts) - 1
         first, last = np.flatnonzero(starts), np.flatnonzero(ends_of_runs(version))
         return first[version], last[version]
+
+    def find(self, page: IntArray, time: FloatArray) -> IntArray:
+        """The position of the look at each page at exactly that time, or ``NOWHERE``. O((m + k) log m) for k of them.
+
+        >>> looks = Looks.from_visits(Visits.of([7, 7, 9], [0.0, 4.0, 4.0]))
+        >>> looks.find(np.array([7, 9, 9, 8]), np.array([4.0, 4.0, 0.0, 4.0])).tolist()
+        [1, 2, -1, -1]
+        """
+        if not len(self):
+            return np.full(len(page), NOWHERE)
+        row = np.minimum(np.searchsorted(self.page, page), len(self) - 1)
+        place = ragged_search(self.offsets, self.time, row, time, after_equal=True) - 1
+        met = (self.page[row] == page) & (place >= self.offsets[row]) & (self.time[place] == time)
+        return np.where(met, place, NOWHERE)
 
     def take(self, rows: AnyArray) -> Looks:
         """The pages at these ascending positions, or where this mask is true."""

@@ -7,7 +7,8 @@ without a pause, are one crawl.
 
 A single-visit capture proves nothing by itself, but with the crawl after it, it does: a page that is the same in the
 next was the same all the time between (SHARC ch. 8). So the revisit of a page is its last capture in the same crawl,
-if it was captured there several times, else its next capture.
+if it was captured there several times, else its next capture. Who knows more of a crawl can say which looks it is made
+of, and which of them needed no revisit.
 """
 
 from __future__ import annotations
@@ -142,16 +143,19 @@ def known_rounds(looks: Looks, site: IntArray, label: IntArray) -> Rounds:
     return Rounds(of_site[by_time], start[by_time], end[by_time], number[group])
 
 
-def pair(looks: Looks, rounds: Rounds, site: IntArray) -> Pairs:
+def pair(looks: Looks, rounds: Rounds, site: IntArray, once: BoolArray | None = None) -> Pairs:
     """Every page of every crawl with its revisit. O(m log m).
 
-    A page that is gone at its first look in a crawl is not in that crawl.
+    A page that is gone at its first look in a crawl is not in that crawl. ``once`` tells looks that are visit and
+    revisit in one: the innermost page of a capture with nested intervals.
     """
     row = looks.row_of_look()
     first = np.flatnonzero(starts_of_runs(row, rounds.of_look))
     last = np.flatnonzero(ends_of_runs(row, rounds.of_look))
     has_next = np.append(row[1:] == row[:-1], np.zeros(min(len(row), 1), np.bool_))
-    revisit = np.where(last > first, last, np.where(has_next[last], first + 1, NO_REVISIT))
+    following = np.where(has_next[last], first + 1, NO_REVISIT)
+    alone = following if once is None else np.where(once[first], first, following)
+    revisit = np.where(last > first, last, alone)
     there = ~looks.gone[first]
     first, revisit = first[there], revisit[there]
     opening = np.full(int(site.max(initial=-1)) + 1, len(rounds))

@@ -9,13 +9,13 @@ import numpy as np
 
 from recrawl.assess.archive_quality import ArchiveQuality, archive_quality, usual_delay
 from recrawl.assess.joint_validity import JointValidity
-from recrawl.assess.looks import Looks
+from recrawl.assess.looks import NOWHERE, Looks
 from recrawl.assess.rounds import NO_REVISIT, find_rounds, known_rounds, usual_period
 from recrawl.assess.shown import Rule, Shown, shown
 from recrawl.assess.shown_chance import chance_unchanged
 from recrawl.assess.statement import Found
 from recrawl.assess.subsites import SubSites, joined_sections, propose
-from recrawl.assess.truth import ragged_search
+from recrawl.cli.assess_recorded import Recorded, recorded
 from recrawl.cli.knowledge import learn, section_labels
 from recrawl.cli.rates_question import estimator_named
 from recrawl.errors import InputError
@@ -75,6 +75,7 @@ class Answer:
     """Probability that each page was then as it is shown; NaN where nobody knows how pages change."""
     together: JointValidity
     parts: list[Parts]
+    recorded: Recorded
 
     def names(self, pages: IntArray) -> list[str]:
         """URLs of page ids."""
@@ -98,10 +99,14 @@ def answer(store: Store, asked: Asked) -> Answer:
     hosts, site = np.unique(pages.host, return_inverse=True)
     belief = _belief(store, looks, asked.estimator)
     rate = np.full(len(looks), np.nan) if belief is None else belief.mean()
-    rounds = known_rounds(looks, site, _files(store, looks)) if asked.by_file else find_rounds(looks, site, asked.pause)
+    record = recorded(store, looks)
+    if asked.by_file:
+        rounds = known_rounds(looks, site, _files(store, looks))
+    else:
+        rounds = record.rounds(looks, site, find_rounds(looks, site, asked.pause))
     # Pages that only a capture of their site visits have no weight in the schedule; here they count like any other.
     weight = np.where(pages.importance > 0, pages.importance, 1.0)
-    quality = archive_quality(looks, rate, weight, site, rounds=rounds, rule=asked.rule)
+    quality = archive_quality(looks, rate, weight, site, rounds=rounds, once=record.once, rule=asked.rule)
     at = quality.end if asked.at is None else asked.at
     seen = shown(looks, rate, at, asked.rule)
     chance = np.full(len(looks), np.nan) if belief is None else chance_unchanged(looks, seen, belief)
@@ -117,6 +122,7 @@ def answer(store: Store, asked: Asked) -> Answer:
         chance,
         seen.joint(quality.weight),
         _parts(quality, section, sections, asked.delay),
+        record,
     )
 
 
@@ -129,14 +135,12 @@ def _belief(store: Store, looks: Looks, estimator: str) -> Belief | None:
 
 
 def _files(store: Store, looks: Looks) -> IntArray:
-    """A number for the archive file that holds each look; looks without one have a number of their own."""
+    """A number for the archive file that holds each look; looks without one, as answers of 304 are, share another."""
     captures = store.capture_columns(looks.page)
-    row = np.searchsorted(looks.page, captures.page)
-    place = ragged_search(looks.offsets, looks.time, row, captures.time, after_equal=True) - 1
-    ours = (place >= looks.offsets[row]) & (looks.time[place] == captures.time)
+    place = looks.find(captures.page, captures.time)
     _, number = np.unique(captures.warc_file, return_inverse=True)
     label = np.full(len(looks.time), -1)
-    label[place[ours]] = number[ours]
+    label[place[place != NOWHERE]] = number[place != NOWHERE]
     return label
 
 

@@ -14,7 +14,7 @@ from recrawl.cli.assess_sources import Archive
 from recrawl.cli.assess_tables import crawls, first_rows, pages, sections, subsites
 from recrawl.cli.import_errors import row_of
 from recrawl.cli.tables import rows_of
-from recrawl.show.archive_quality import archive_words, shown_words
+from recrawl.show.archive_quality import archive_words, counted, shown_words
 from recrawl.show.quality import statement_words
 
 SCHEMA = "recrawl-archive-quality/1"
@@ -26,6 +26,9 @@ def words(found: Answer, archive: Archive | None) -> list[str]:
     if archive is not None:
         taken = sum(1 for one in archive.brought if one.accepted)
         lines = [f"{taken:,} of {len(archive.brought):,} files hold captures.", *lines]
+    if found.recorded.captures:
+        own = counted(found.recorded.captures, "capture")
+        lines.append(f"The workspace holds the statements of {own} of its own: recrawl capture --list.")
     lines += ["", *shown_words(found.shown, found.chance, found.together, found.urls)]
     crawl = last_judged(found)
     if crawl is not None and len(found.quality.rounds) > 1:
@@ -62,6 +65,7 @@ def facts(found: Answer, archive: Archive | None, most: int) -> dict[str, Any]:
         "from": iso(quality.start),
         "until": iso(quality.end),
         "crawlsCount": len(quality.rounds),
+        "capturesOnRecord": found.recorded.captures,
         "words": words(found, archive),
         "shown": {
             "at": iso(found.at),

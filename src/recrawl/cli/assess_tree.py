@@ -26,7 +26,7 @@ def write_tree(store: Store, found: Answer, file: Path) -> None:
     quality = found.quality
     looks = quality.looks
     keys = [surt(url) or url for url in found.urls]
-    parent = spanning_tree(keys, looks.time[looks.offsets[:-1]], *_links(store, looks.page))
+    parent = spanning_tree(keys, looks.time[looks.offsets[:-1]], *_links(store, looks.page), found.recorded.via)
     change = last_change_classes(quality)
     tree = collapse(parent, change)
     drawn = tree.nodes()
