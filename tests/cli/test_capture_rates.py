@@ -1,8 +1,14 @@
 """What a capture is told of change rates: visits before sitemaps before neighbours, and nothing of its own doing."""
 
+import json
+
 import numpy as np
 
 from recrawl.cli.capture_rates import BelievedRates
+from recrawl.crawl.capture_order import CaptureOrder
+from recrawl.crawl.capture_terms import RateSource
+from recrawl.estimate import sitemap
+from recrawl.estimate.empirical_bayes import UNKNOWN_RATE
 from recrawl.model import Verdict, Visits
 from recrawl.store.open import open_store
 from recrawl.store.values import Claims
@@ -29,3 +35,36 @@ def test_rates_come_from_visits_else_from_claims_else_from_around(tmp_path):
         # What comes after the beginning of the capture changes nothing.
         store.record(Visits.of(np.full(9, seen), times[-1] + np.arange(1.0, 10.0), verdict=Verdict.CHANGED))
         assert BelievedRates(store, times[-1])(pages).tolist() == list(rate.values())
+
+
+def test_where_rates_come_from_can_be_chosen(tmp_path):
+    with open_store(tmp_path / "store.db", create=True) as store:
+        seen, listed, both, _ = pages = store.discover(URLS, START)
+        times = START + DAY * np.arange(1, 31)
+        for page in (seen, both):
+            store.record(Visits.of(np.full(30, page), times, verdict=Verdict.CHANGED))
+        weekly = np.full(2, 4)
+        claimed = np.array([listed, both])
+        store.add_claims(Claims(claimed, np.full(2, START), ["map"] * 2, np.full(2, -np.inf), weekly, np.ones(2)))
+
+        def rates(source):
+            return dict(zip(URLS, BelievedRates(store, times[-1], source)(pages).tolist(), strict=True))
+
+        known, belief, around = (rates(RateSource(name)) for name in ("known", "belief", "around"))
+        literal, corrected, equal = (rates(RateSource(name)) for name in ("sitemap", "sitemap-corrected", "equal"))
+    a, b, c, d = URLS
+    assert known == {a: belief[a], b: literal[b], c: belief[c], d: around[d]}
+    assert [literal[url] for url in (b, c)] == sitemap.rates(weekly, "literal").tolist()
+    assert [corrected[url] for url in (b, c)] == sitemap.rates(weekly, "corrected").tolist()
+    assert corrected[b] > 50 * literal[b]
+    assert literal[a] == corrected[a] == around[a] == around[b] == belief[b] != belief[a]
+    assert set(equal.values()) == {UNKNOWN_RATE}
+
+
+def test_an_order_keeps_where_rates_come_from_and_older_ones_know_one_way():
+    order = CaptureOrder(site="http://a.example/", strategy="bfs", rates=RateSource.SITEMAP_CORRECTED)
+    assert CaptureOrder.from_json(order.as_json()) == order
+    before = CaptureOrder(site="http://a.example/", strategy="bfs")
+    words = json.loads(before.as_json())
+    del words["rates"]
+    assert CaptureOrder.from_json(json.dumps(words)) == before

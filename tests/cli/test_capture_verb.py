@@ -142,6 +142,8 @@ def test_revisits_can_be_asked_for_and_left_out(run, workspace, home):
         ((), 1, "no site to capture"),
         (("ftp://example.org/",), 1, "not an http or https URL"),
         (("http://site.localhost/", "--strategy", "best"), 4, "There are bfs"),
+        (("http://site.localhost/", "--strategy", "sharc-optimum"), 4, "Did you mean 'sharc-optimal'"),
+        (("http://site.localhost/", "--rates", "oracle"), 2, "sitemap-corrected"),
         (("http://site.localhost/", "--delay", "soon"), 4, "not a duration"),
         (("http://site.localhost/", "--include", "("), 4, "not a regular expression"),
         (("--resume",), 1, "no unfinished capture"),
@@ -153,6 +155,26 @@ def test_what_cannot_be_done_is_said_with_a_remedy(run, workspace, arguments, co
     assert done.returncode == code
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_only_near_names_are_suggested(run, workspace):
+    done = run("capture", "http://site.localhost/", "--strategy", "nosuch", "-w", "ws", env=CONTACT)
+    assert "Did you mean" not in done.stderr
+    assert all(name in done.stderr.replace("\n", " ") for name in ("bfs-lifo", "sharc-optimal"))
+
+
+def test_options_that_make_no_difference_are_said_to_make_none(run, workspace, home):
+    unread = ("--expect", 12, "--threshold", 0.5)
+    done = run("capture", home, *QUICK, *unread, "--scope", "page", env=CONTACT)
+    assert done.returncode == 0, done.stderr
+    assert "--expect makes no difference here: bfs-lifo" in done.stderr
+    assert "--threshold makes no difference here" in done.stderr
+    wanted = ("--strategy", "sharc-intervals-online", "--scope", "page", "--anew", "--rates", "equal", "--json")
+    read = run("capture", home, *QUICK, *unread, *wanted, env=CONTACT)
+    assert read.returncode == 0, read.stderr
+    assert "no difference" not in read.stderr
+    terms = json.loads(read.stdout)["terms"]
+    assert (terms["expected"], terms["threshold"], terms["rates"]) == (12, 0.5, "equal")
 
 
 def test_the_first_interrupt_is_graceful_and_the_same_command_goes_on(run, workspace, living, home):

@@ -77,5 +77,9 @@ STRATEGIES: Mapping[str, MakeStrategy] = MappingProxyType(_SINGLE_VISIT | _VISIT
 """How to make each strategy for the terms of a capture."""
 REVISITING = frozenset(_VISIT_REVISIT)
 """The names of those that see every page twice, for coherence; the others visit once, for low blur."""
+EXPECTING = frozenset({"sharc-online", "sharc-threshold-outermost", "sharc-intervals-online", "sharc-selective-online"})
+"""The names of those that ask how many pages are expected (:attr:`Terms.expected`)."""
+THRESHOLDED = frozenset({"sharc-threshold", "sharc-threshold-outermost", "sharc-intervals", "sharc-intervals-online"})
+"""The names of those that ask for a threshold (:attr:`Terms.threshold`)."""
 OFFLINE = frozenset(_SINGLE_VISIT_PLANS) | frozenset(_VISIT_REVISIT_PLANS)
 """The names of those whose plan needs all pages beforehand: pages they hear of later come behind it."""

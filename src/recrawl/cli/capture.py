@@ -10,6 +10,7 @@ import typer
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.workspace import open_workspace
+from recrawl.crawl.capture_terms import DEFAULT_THRESHOLD, RateSource
 from recrawl.crawl.scope import ScopeKind, ScopeRules
 from recrawl.errors import ConfigError, ExitCode, InputError
 from recrawl.time import parse_duration
@@ -46,11 +47,31 @@ def capture(  # noqa: PLR0913 - one argument an option
         typer.Option(metavar="DURATION", help="From one request to the next, instead of politeness.min_delay."),
     ] = None,
     expect: Annotated[
-        int | None, typer.Option(min=1, metavar="PAGES", help="How many pages the site is believed to have.")
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="PAGES",
+            help="How many pages the site is believed to have, else estimated on the way. Asked for by sharc-online, "
+            "sharc-selective-online, sharc-intervals-online and sharc-threshold-outermost.",
+        ),
     ] = None,
     threshold: Annotated[
-        float, typer.Option(help="Chance to stay unchanged that makes a page hopeful, to strategies that ask for it.")
-    ] = 0.95,
+        float | None,
+        typer.Option(
+            metavar="CHANCE",
+            help="Chance to stay unchanged that makes a page hopeful. Asked for by the sharc-threshold and "
+            "sharc-intervals strategies.",
+            show_default=f"{DEFAULT_THRESHOLD}",
+        ),
+    ] = None,
+    rates: Annotated[
+        RateSource,
+        typer.Option(
+            help="How often pages are believed to change. known: as recrawl rates has it, pages never seen by the "
+            "sitemap, else as pages around; belief: those never seen as pages around; sitemap and sitemap-corrected: "
+            "all by the sitemap, in either reading, else as pages around; around: all so; equal: all alike."
+        ),
+    ] = RateSource.KNOWN,
     scope: Annotated[ScopeKind, typer.Option(help="How far the site reaches.")] = ScopeKind.PREFIX,
     include: Annotated[
         list[str] | None, typer.Option(metavar="REGEX", help="Take in URLs like this, too. May be repeated.")
@@ -81,7 +102,7 @@ def capture(  # noqa: PLR0913 - one argument an option
 
     Pages are found by their links, and with --from-sitemap before the first visit. Strategies that plan the whole
     capture beforehand need that, or an earlier capture in the workspace. How often pages change is known from the
-    visits in the workspace, else from the sitemap, else from pages around.
+    visits in the workspace, else from the sitemap, else from pages around; --rates chooses.
 
     robots.txt is obeyed, and its crawl-delay kept even if --delay is shorter. A page that fails is tried once more at
     the end of the visits, or of the revisits. A capture that is interrupted, even killed, goes on with --resume, or
@@ -121,11 +142,13 @@ def capture(  # noqa: PLR0913 - one argument an option
                 revisit=revisit,
                 delay=None if delay is None else _seconds(delay),
                 expected=expect,
-                threshold=threshold,
+                threshold=DEFAULT_THRESHOLD if threshold is None else threshold,
+                rates=rates,
                 from_sitemap=from_sitemap,
                 max_pages=max_pages,
                 scope=rules,
             )
+            _say_what_is_not_read(order, expect=expect, threshold=threshold)
             unfinished = None if anew else _same(open_ones, order)
         try:
             with shown() as tell:
@@ -149,6 +172,16 @@ def _written(site: str | None) -> str:
     return parse_seed(site, "").url
 
 
+def _say_what_is_not_read(order: CaptureOrder, *, expect: int | None, threshold: float | None) -> None:
+    """Options that make no difference to this strategy are said to make none."""
+    for option, given, read in (
+        ("--expect", expect is not None, order.reads_expected),
+        ("--threshold", threshold is not None, order.reads_threshold),
+    ):
+        if given and not read:
+            typer.echo(f"{option} makes no difference here: {order.strategy} does not ask for it.", err=True)
+
+
 def _seconds(text: str) -> float:
     """A duration; a bare number is seconds."""
     try:
@@ -170,9 +203,11 @@ def _to_resume(unfinished: Sequence[SiteCapture], site: str | None) -> SiteCaptu
 
 def _same(unfinished: Sequence[SiteCapture], order: CaptureOrder) -> SiteCapture | None:
     """The unfinished capture that this order asked for; an error if there is one that was asked for otherwise."""
+    from recrawl.crawl.capture_order import CaptureOrder
+
     of_site = [known for known in unfinished if known.site == order.site]
     for known in reversed(of_site):
-        if known.terms == order.as_json():
+        if CaptureOrder.from_json(known.terms) == order:
             return known
     if of_site:
         raise ConfigError(

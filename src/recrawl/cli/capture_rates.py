@@ -7,15 +7,26 @@ from functools import cached_property
 
 import numpy as np
 
+from recrawl.crawl.capture_terms import RateSource
 from recrawl.estimate import sitemap
+from recrawl.estimate.empirical_bayes import UNKNOWN_RATE
 from recrawl.model import FloatArray, IntArray
 from recrawl.predict import prior
 from recrawl.store.base import Store
 
+_CLAIMS: dict[RateSource, sitemap.Reading] = {
+    RateSource.KNOWN: "literal",
+    RateSource.SITEMAP: "literal",
+    RateSource.SITEMAP_CORRECTED: "corrected",
+}
+"""How each source that asks sitemaps reads them."""
+_VISITS = (RateSource.KNOWN, RateSource.BELIEF)
+_NOTHING = np.empty(0, np.int64), np.empty(0)
+
 
 @dataclass(frozen=True)
 class BelievedRates:
-    """Rates by page id, per second: what visits taught, else what sitemaps claim, else what pages around do.
+    """Rates by page id, per second: by default what visits taught, else what sitemaps claim, else what pages around do.
 
     Only visits before the capture teach: so a capture that was interrupted is told what one that was not is told.
     """
@@ -23,12 +34,18 @@ class BelievedRates:
     store: Store
     until: float
     """When the capture began, seconds since the epoch."""
+    source: RateSource = RateSource.KNOWN
+    """Which of these are asked."""
 
     def __call__(self, page: IntArray) -> FloatArray:
         """The rate of each page. The first call learns from all visits; then O(n log n)."""
-        rate, claimed = self._expected(page), self._claimed(page)
-        rate = np.where(np.isfinite(claimed), claimed, rate)
-        known, learned = self._learned
+        if self.source is RateSource.EQUAL:
+            return np.full(len(page), UNKNOWN_RATE)
+        rate = self._expected(page)
+        if self.source in _CLAIMS:
+            claimed = self._claimed(page, _CLAIMS[self.source])
+            rate = np.where(np.isfinite(claimed), claimed, rate)
+        known, learned = self._learned if self.source in _VISITS else _NOTHING
         if len(known):
             place = np.minimum(np.searchsorted(known, page), len(known) - 1)
             rate = np.where(known[place] == page, learned[place], rate)
@@ -60,9 +77,10 @@ class BelievedRates:
     def _section(self, page: IntArray) -> IntArray:
         return np.array([prior.section_id(url) for url in self.store.urls(page)], np.int64)
 
-    def _claimed(self, page: IntArray) -> FloatArray:
-        """What the last ``changefreq`` said of each page means (SHARC Def. 6.1, literal reading); NaN for nothing."""
+    def _claimed(self, page: IntArray, reading: sitemap.Reading) -> FloatArray:
+        """What the last ``changefreq`` said of each page means (SHARC Definition 6.1); NaN for nothing."""
         claims = self.store.claims(np.unique(page))
         said = np.flatnonzero(claims.changefreq > 0)
         last = dict(zip(claims.page[said].tolist(), claims.changefreq[said].tolist(), strict=True))
-        return sitemap.rates(np.array([last.get(one, sitemap.UNSAID) for one in page.tolist()], np.int64))
+        said_of = np.array([last.get(one, sitemap.UNSAID) for one in page.tolist()], np.int64)
+        return sitemap.rates(said_of, reading)

@@ -47,7 +47,7 @@ async def carry_out(
             robots=at_hand.robots,
             politeness=Politeness(rules),
             archive=at_hand.archive,
-            rates=BelievedRates(store, unfinished.started if unfinished else clock.now()),
+            rates=BelievedRates(store, unfinished.started if unfinished else clock.now(), order.rates),
             log=at_hand.events,
             on_visit=lambda visited: at_hand.attempts.write([visited]),
         )

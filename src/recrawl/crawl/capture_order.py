@@ -6,8 +6,9 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, Strategy, Terms
+from recrawl.capture import EXPECTING, OFFLINE, REVISITING, STRATEGIES, THRESHOLDED, Strategy, Terms
 from recrawl.capture.revisited import Revisited, RevisitOrder
+from recrawl.crawl.capture_terms import DEFAULT_THRESHOLD, RateSource
 from recrawl.crawl.scope import ScopeKind, ScopeRules
 from recrawl.errors import ConfigError, StoreError
 from recrawl.urls import Address, address
@@ -26,8 +27,9 @@ class CaptureOrder:
     """Seconds from one request to the next; ``None``: what politeness asks for."""
     expected: int | None = None
     """How many pages the site is believed to have."""
-    threshold: float = 0.95
+    threshold: float = DEFAULT_THRESHOLD
     """See :class:`recrawl.capture.Terms`."""
+    rates: RateSource = RateSource.KNOWN
     from_sitemap: bool = False
     """Begin with the pages that the site's sitemaps name."""
     max_pages: int | None = None
@@ -42,9 +44,10 @@ class CaptureOrder:
         if self.strategy not in STRATEGIES:
             from difflib import get_close_matches
 
-            nearest = get_close_matches(self.strategy, STRATEGIES, n=1, cutoff=0.0)
+            near = get_close_matches(self.strategy, STRATEGIES, n=3)
+            meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
             raise ConfigError(
-                f"There is no capture strategy {self.strategy!r}. Did you mean {nearest[0]!r}?",
+                f"There is no capture strategy {self.strategy!r}.{meant}",
                 f"There are {', '.join(STRATEGIES)}.",
             )
         if self.max_pages is not None and self.max_pages < 1:
@@ -68,6 +71,16 @@ class CaptureOrder:
     def needs_all_pages(self) -> bool:
         """Whether the strategy must know the pages beforehand."""
         return self.strategy in OFFLINE
+
+    @property
+    def reads_expected(self) -> bool:
+        """Whether the strategy asks how many pages are expected."""
+        return self.strategy in EXPECTING
+
+    @property
+    def reads_threshold(self) -> bool:
+        """Whether the strategy asks for a threshold."""
+        return self.strategy in THRESHOLDED
 
     def terms(self, delay: float) -> Terms:
         """The terms of the strategy, for slots of ``delay`` seconds."""
@@ -104,4 +117,5 @@ class CaptureOrder:
             )
         scope: dict[str, Any] = kept.pop("scope")
         scope |= {name: tuple(scope[name]) for name in ("include", "exclude")}
+        kept["rates"] = RateSource(kept.get("rates", RateSource.KNOWN))
         return cls(**kept, scope=ScopeRules(**scope | {"kind": ScopeKind(scope["kind"])}))
