@@ -187,3 +187,15 @@ def test_with_every_page_out_of_place_the_worst_case_is_the_worst_of_all_orders(
     worst = max(capture_blur(heat, np.array(order, dtype=float), 0.0, last) for order in permutations(range(len(rate))))
     assert best + worst_case_increase(heat, len(rate), 1.0) / last == pytest.approx(worst)
     assert worst_case_increase(heat, 0, 1.0) == 0.0
+
+
+def test_a_page_that_is_its_own_revisit_and_instants_within_a_second_are_told_apart():
+    said = statement(CapturedPages.of([1, 2], [0.25, 0.5], revisit=[0.75, 0.5], found=Found.UNCHANGED))
+    assert said.seen_once == 1
+    words = " ".join(statement_words(said, lambda pages: [f"/{page}" for page in pages]))
+    assert "2 pages unchanged from visit to revisit (1 of them seen once, which needs no revisit)" in words
+    assert "1970-01-01T00:00:00.250Z to 1970-01-01T00:00:00.750Z" in words
+    both = statement(CapturedPages.of([1, 2], [0.25, 0.5], revisit=[0.75, 0.625], found=Found.UNCHANGED))
+    words = " ".join(statement_words(both, lambda pages: [f"/{page}" for page in pages]))
+    assert "valid together from 1970-01-01T00:00:00.500Z to 1970-01-01T00:00:00.625Z" in words
+    assert "seen once" not in words

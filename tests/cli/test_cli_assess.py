@@ -49,7 +49,8 @@ def test_an_index_that_somebody_made_is_judged(run, weekly):
     assert done.returncode == 0
     said = done.stdout
     assert "1 of 1 files hold captures." in said
-    assert "9 captures of 4 pages on 1 site" in said
+    assert "8 captures of 4 pages on 1 site" in said
+    assert "Besides, 1 look found no page." in said
     assert "in 3 crawls." in said
     assert "3 unchanged in between (coherent), 1 changed, 1 gone; 3 not seen again" in said
     assert "The last crawl of site.org that was seen again:" in said
@@ -60,7 +61,12 @@ def test_an_index_that_somebody_made_is_judged(run, weekly):
 def test_programs_get_the_same_as_json(run, weekly):
     told = json.loads(run("assess", weekly, "--json").stdout)
     assert told["schema"] == "recrawl-archive-quality/1"
-    assert (told["captures"], told["pages"], told["crawlsCount"]) == (9, 4, 3)
+    assert (told["captures"], told["looksInVain"], told["pages"], told["crawlsCount"]) == (8, 1, 4, 3)
+    for table in ("sections", "worstPages"):  # every capture is in one of them once
+        rows = told[table]
+        assert sum(row["captures"] for row in rows) == 8
+        assert all(row["coherent"] + row["changed"] + row["missing"] + row["unseen"] == row["captures"] for row in rows)
+        assert [row["blur_total"] for row in rows] == sorted((row["blur_total"] for row in rows), reverse=True)
     assert told["files"] == [{"file": str(weekly), "format": "CDX", "captures": 9, "broken": 0}]
     by_time = sorted(told["crawls"], key=lambda crawl: crawl["from"])
     assert [(crawl["coherent"], crawl["changed"], crawl["missing"], crawl["new"]) for crawl in by_time] == [
@@ -157,6 +163,25 @@ def test_the_tree_of_a_crawl_shows_what_changed_and_folds_the_rest(run, warcs, t
         ("http://site.org/", "http://site.org/b"),
         ("http://site.org/", "2 unchanged"),
     }
+
+
+def test_the_whole_tree_of_a_crawl_has_every_page(run, warcs, tmp_path):
+    done = run("assess", warcs, "--graphml", tmp_path / "changes.graphml", "--tree", tmp_path / "site.graphml")
+    assert f"Wrote {tmp_path / 'changes.graphml'}.\nWrote {tmp_path / 'site.graphml'}." in done.stdout
+    space = {"g": "http://graphml.graphdrawing.org/xmlns"}
+    graph = ET.parse(tmp_path / "site.graphml").getroot()
+    labels = {data.text for data in graph.iterfind(".//g:node/g:data", space)}
+    assert {f"http://site.org/{path}" for path in ("", "a", "b", "c")} <= labels
+    assert len(graph.findall(".//g:node", space)) == 4
+    assert len(graph.findall(".//g:edge", space)) == 3
+
+
+def test_files_for_crawlers_are_no_pages(run, tmp_path):
+    paths = ("/", "/robots.txt", "/sitemap.xml", "/news/sitemap-2.xml.gz", "/about/robots.txt", "/sitemap.html")
+    (tmp_path / "site.cdx").write_bytes(cdx(*((path, day, "a", 200) for path in paths for day in (0, 7))))
+    told = json.loads(run("assess", tmp_path / "site.cdx", "--json").stdout)
+    assert (told["pages"], told["leftOut"], told["captures"]) == (3, 3, 6)
+    assert told["words"][0] == "1 of 1 files hold captures. 3 files for crawlers (robots.txt, sitemaps) left out."
 
 
 def test_each_file_can_be_a_crawl(run, warcs):

@@ -67,6 +67,11 @@ class CollapsedTree:
         return parent[child], child
 
 
+def unfolded(nodes: int) -> CollapsedTree:
+    """A tree of so many nodes of which nothing is folded."""
+    return CollapsedTree(np.ones(nodes, np.bool_), np.zeros(nodes, np.int64))
+
+
 def collapse(parent: IntArray, change: AnyArray) -> CollapsedTree:
     """Fold the unchanged parts of a forest; ``change`` has a :class:`ChangeClass` for each node.
 

@@ -124,6 +124,8 @@ class Statement:
     missing: IntArray
     unknown: IntArray
     """Pages without a revisit, or whose revisit said nothing."""
+    seen_once: int
+    """Coherent pages whose visit is their revisit: the strategy needed no second look."""
     joint: JointValidity
     """Of the coherent pages, in their order: when they were valid together."""
     hopeless: IntArray
@@ -169,6 +171,7 @@ def statement(pages: CapturedPages, start: float | None = None, end: float | Non
         changed=pages.page[found == Found.CHANGED],
         missing=pages.page[found == Found.MISSING],
         unknown=pages.page[found == Found.UNKNOWN],
+        seen_once=int((coherent & (pages.revisit == pages.visit)).sum()),
         joint=joint_validity(pages.visit[coherent], pages.revisit[coherent], pages.weight[coherent]),
         hopeless=pages.page[hopeless],
         hopeless_named=pages.hopeless is not None,

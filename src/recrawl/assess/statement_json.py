@@ -46,6 +46,7 @@ def statement_json(said: Statement, names: Names, most: int | None = None) -> di
             "changed": len(said.changed),
             "missing": len(said.missing),
             "unknown": len(said.unknown),
+            "seenOnce": said.seen_once,
         },
         "validTogether": None
         if joint is None

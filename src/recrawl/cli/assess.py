@@ -27,6 +27,7 @@ recrawl assess index.cdxj --at 2024-03-01       what would be shown for that day
 recrawl assess site.wacz --match /news/         only pages with this in their URL
 recrawl assess crawls/ --output quality/        everything as JSON, Markdown and CSV
 recrawl assess crawls/ --graphml changes.graphml  the site as a tree, unchanged parts folded
+recrawl assess crawls/ --tree site.graphml      the whole tree
 """
 
 
@@ -77,6 +78,9 @@ def assess(  # noqa: PLR0913 - one argument an option
     graphml: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the tree of pages, unchanged parts folded, as GraphML.")
     ] = None,
+    tree: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the whole tree of pages as GraphML, nothing folded.")
+    ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture too: .png, .svg or .pdf.")] = None,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
@@ -85,9 +89,10 @@ def assess(  # noqa: PLR0913 - one argument an option
     """Say how sharp and how coherent an archive is, whoever made it.
 
     Reads every format that recrawl import reads, into a store that is thrown away, or looks at the workspace if no file
-    is named. Blur is the expected number of changes between a moment somebody asks for and the copy that is shown.
-    A capture is coherent if the page was unchanged when it was captured the next time: then it is proved for all the
-    time between. Crawls are found by their pauses, and each page's next capture is taken as its revisit.
+    is named. In files, robots.txt and sitemaps are no pages and are left out. Blur is the expected number of changes
+    between a moment somebody asks for and the copy that is shown. A capture is coherent if the page was unchanged when
+    it was captured the next time: then it is proved for all the time between. Crawls are found by their pauses, and
+    each page's next capture is taken as its revisit; captures that the workspace made itself are on record.
 
     For one moment (--at) it says how far apart in time the pages are that would be shown, how many are provably as
     they were then, and whether there was an instant at which all of them were valid together; if not, which pages break
@@ -108,8 +113,9 @@ def assess(  # noqa: PLR0913 - one argument an option
         by_file,
         None if delay is None else parse_duration(delay),
         estimator,
+        only_pages=bool(files),
     )
-    wanted = Wanted(limit, output, graphml, plot, as_json=json_output)
+    wanted = Wanted(limit, output, graphml, tree, plot, as_json=json_output)
     wanted.check()
     if files:
         _assess_files(check_files(files), parse_duration(merge_within), asked, wanted, digests_only=digests_only)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -27,6 +29,7 @@ ESTIMATOR = "gamma"
 """Blur counts changes, and counts have no bound. A page that changed at every look may change at any rate above that of
 the looks; a Gamma stays near it, where a learned grid may believe in its fastest rate."""
 _HEAD_START = 0.125
+_SITEMAP = re.compile(r"sitemap.*\.xml(\.gz)?")
 FEWEST_PAGES = 20
 """A site with fewer pages is not worth cutting up."""
 _MOST_SITES = 20
@@ -48,6 +51,8 @@ class Asked:
     delay: float | None = None
     """Seconds between downloads of a capture to come; as in this archive if nobody says."""
     estimator: str = ESTIMATOR
+    only_pages: bool = False
+    """Whether to leave out what archives of other crawlers hold for crawlers alone: robots.txt and sitemaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,8 @@ class Answer:
     together: JointValidity
     parts: list[Parts]
     recorded: Recorded
+    left_out: int
+    """Files for crawlers that were not judged."""
 
     def names(self, pages: IntArray) -> list[str]:
         """URLs of page ids."""
@@ -86,10 +93,14 @@ def answer(store: Store, asked: Asked) -> Answer:
     """Look at everything the store knows, or at the pages asked about."""
     looks = Looks.from_visits(store.visits())
     urls = store.urls(looks.page)
+    left_out = 0
     if asked.match is not None:
         pattern = asked.match if set(asked.match) & set("*?[") else f"*{asked.match}*"
-        kept = np.flatnonzero([fnmatchcase(url, pattern) for url in urls])
-        looks, urls = looks.take(kept), [urls[row] for row in kept.tolist()]
+        looks, urls = _only(looks, urls, [fnmatchcase(url, pattern) for url in urls])
+    if asked.only_pages:
+        pages_only = [not is_for_crawlers(url) for url in urls]
+        left_out = len(urls) - sum(pages_only)
+        looks, urls = _only(looks, urls, pages_only)
     if not len(looks):
         raise InputError(
             "There is no capture to judge" + (f" of a page like {asked.match!r}." if asked.match else "."),
@@ -123,7 +134,23 @@ def answer(store: Store, asked: Asked) -> Answer:
         seen.joint(quality.weight),
         _parts(quality, section, sections, asked.delay),
         record,
+        left_out,
     )
+
+
+def is_for_crawlers(url: str) -> bool:
+    """Whether a URL is by its name that of a robots.txt or a sitemap: nobody reads these but crawlers.
+
+    >>> [is_for_crawlers(f"http://a.org/{name}") for name in ("robots.txt", "x/Sitemap-1.xml.gz", "x/robots.txt")]
+    [True, True, False]
+    """
+    path = urlsplit(url).path.lower()
+    return path == "/robots.txt" or _SITEMAP.fullmatch(path.rpartition("/")[2]) is not None
+
+
+def _only(looks: Looks, urls: list[str], wanted: list[bool]) -> tuple[Looks, list[str]]:
+    rows = np.flatnonzero(wanted)
+    return looks.take(rows), [urls[row] for row in rows.tolist()]
 
 
 def _belief(store: Store, looks: Looks, estimator: str) -> Belief | None:

@@ -14,8 +14,9 @@ from recrawl.cli.assess_sources import Archive
 from recrawl.cli.assess_tables import crawls, first_rows, pages, sections, subsites
 from recrawl.cli.import_errors import row_of
 from recrawl.cli.tables import rows_of
-from recrawl.show.archive_quality import archive_words, counted, shown_words
+from recrawl.show.archive_quality import archive_words, shown_words
 from recrawl.show.quality import statement_words
+from recrawl.show.words import counted
 
 SCHEMA = "recrawl-archive-quality/1"
 
@@ -25,7 +26,7 @@ def words(found: Answer, archive: Archive | None) -> list[str]:
     lines = archive_words(found.quality)
     if archive is not None:
         taken = sum(1 for one in archive.brought if one.accepted)
-        lines = [f"{taken:,} of {len(archive.brought):,} files hold captures.", *lines]
+        lines = [f"{taken:,} of {len(archive.brought):,} files hold captures.{_left_out(found.left_out)}", *lines]
     if found.recorded.captures:
         own = counted(found.recorded.captures, "capture")
         lines.append(f"The workspace holds the statements of {own} of its own: recrawl capture --list.")
@@ -59,8 +60,10 @@ def facts(found: Answer, archive: Archive | None, most: int) -> dict[str, Any]:
         "files": [] if archive is None else [_file(one) for one in archive.brought],
         "errors": [] if archive is None else [row_of(error) for error in archive.errors.first],
         "errorsCount": 0 if archive is None else archive.errors.count,
-        "captures": len(quality.looks.time),
+        "captures": int((~quality.looks.gone).sum()),
+        "looksInVain": int(quality.looks.gone.sum()),
         "pages": len(quality.looks),
+        "leftOut": found.left_out,
         "sites": found.sites,
         "from": iso(quality.start),
         "until": iso(quality.end),
@@ -88,6 +91,10 @@ def facts(found: Answer, archive: Archive | None, most: int) -> dict[str, Any]:
         "worstPages": rows_of(first_rows(pages(found), most)),
         "subsites": rows_of(first_rows(subsites(found), most)),
     }
+
+
+def _left_out(count: int) -> str:
+    return f" {counted(count, 'file')} for crawlers (robots.txt, sitemaps) left out." if count else ""
 
 
 def _file(one: Any) -> dict[str, object]:  # noqa: ANN401 - a Brought; importing its room here would cost time

@@ -30,6 +30,9 @@ class Wanted:
     """Rows of a table that are printed."""
     output: Path | None = None
     graphml: Path | None = None
+    """The tree of pages, unchanged parts folded …"""
+    tree: Path | None = None
+    """… and all of it."""
     plot: Path | None = None
     _: KW_ONLY
     as_json: bool = False
@@ -84,11 +87,10 @@ def write_answer(store: Store, found: Answer, archive: Archive | None, wanted: W
     written: list[Path] = []
     if wanted.output is not None:
         written += _write_folder(wanted.output, found, archive)
-    if wanted.graphml is not None:
-        from recrawl.cli.assess_tree import write_tree
+    if wanted.graphml is not None or wanted.tree is not None:
+        from recrawl.cli.assess_tree import write_trees
 
-        write_tree(store, found, wanted.graphml)
-        written.append(wanted.graphml)
+        written += write_trees(store, found, folded=wanted.graphml, whole=wanted.tree)
     if wanted.plot is not None:
         from recrawl.show.quality_picture import draw_quality
 
@@ -120,9 +122,8 @@ def _readable(title: str, columns: Columns) -> tuple[list[str], list[list[str]]]
     """The columns that people look at, as texts."""
     names = _SHOWN[title]
     cells = [[_cell(name, value) for value in columns[name]] for name in names]
-    return [_HEADINGS.get(name, name.replace("_", " ")) for name in names], [
-        list(row) for row in zip(*cells, strict=True)
-    ]
+    headings = [_HEADINGS.get(name, name.replace("_", " ")) for name in names]
+    return headings, [list(row) for row in zip(*cells, strict=True)]
 
 
 def _cell(name: str, value: Any) -> str:  # noqa: ANN401 - a value of any column
@@ -167,15 +168,14 @@ _TEXTS = {_CRAWLS: 3, _SECTIONS: 1, _PAGES: 1, _PARTS: 2}
 """Columns of text that each table begins with."""
 _COUNTS = ("coherent", "changed", "missing", "unseen", "expected_coherent")
 _SHOWN: dict[str, Sequence[str]] = {
-    _CRAWLS: ("site", "from", "until", "captures", "new", *_COUNTS, "blur_predicted"),
-    _SECTIONS: ("section", "pages", "looks", *_COUNTS, "distance", "blur"),
-    _PAGES: ("url", "looks", "changes_per_day", "coherent", "changed", "missing", "distance", "blur", "proved"),
+    _CRAWLS: ("site", "from", "until", "pages", "new", *_COUNTS, "blur_predicted"),
+    _SECTIONS: ("section", "pages", "captures", *_COUNTS, "distance", "blur", "blur_total"),
+    _PAGES: ("url", "captures", "changes_per_day", *_COUNTS[:-1], "distance", "blur_total", "proved"),
     _PARTS: ("site", "sections", "pages", "coherent_alone", "gain", "usual_gain", "seconds"),
 }
 _HEADINGS = {
-    "captures": "pages",
-    "looks": "captures",
     "expected_coherent": "expected coherent",
     "changes_per_day": "changes/day",
     "seconds": "takes",
+    "blur_total": "blur × weight",
 }

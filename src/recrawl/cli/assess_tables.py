@@ -28,6 +28,7 @@ def crawls(found: Answer) -> Columns:
         "site": [found.sites[site] for site in rounds.site.tolist()],
         "from": _times(rounds.start),
         "until": _times(rounds.end),
+        "pages": counts.captures.tolist(),
         "new": counts.new.tolist(),
         **_counted(counts),
         "blur_predicted": crawl_blur(quality).tolist(),
@@ -36,7 +37,7 @@ def crawls(found: Answer) -> Columns:
 
 
 def sections(found: Answer) -> Columns:
-    """Every section, the one that blurs the archive most first."""
+    """Every section, the one that blurs the archive most first: by its ``blur`` times the weight of its pages."""
     quality, label, count = found.quality, found.section, len(found.sections)
     pages = np.bincount(label, minlength=count)
     looks = np.bincount(label[quality.looks.row_of_look()], minlength=count)
@@ -54,12 +55,13 @@ def sections(found: Answer) -> Columns:
         "distance": distance.tolist(),
         "blur_predicted": predicted.tolist(),
         "blur": achieved.tolist(),
+        "blur_total": (achieved * heavy).tolist(),
     }
     return _ordered(columns, order)
 
 
 def pages(found: Answer) -> Columns:
-    """Every page, the one that blurs the archive most first."""
+    """Every page, the one that blurs the archive most first: by its ``blur`` times its weight."""
     quality, seen = found.quality, found.shown
     looks = quality.looks
     order = worst_first(quality.achieved * quality.weight, quality.distance * quality.weight)
@@ -73,6 +75,7 @@ def pages(found: Answer) -> Columns:
         "distance": quality.distance.tolist(),
         "blur_predicted": quality.predicted.tolist(),
         "blur": quality.achieved.tolist(),
+        "blur_total": (quality.achieved * quality.weight).tolist(),
         "shown": _times(seen.time),
         "shown_away": seen.away().tolist(),
         "valid_from": _times(seen.first),

@@ -1,4 +1,4 @@
-"""The pages of an archive as a tree in GraphML: what changed, and how much did not."""
+"""The pages of an archive as a tree in GraphML, whole, or with what did not change folded away."""
 
 from __future__ import annotations
 
@@ -7,41 +7,48 @@ from pathlib import Path
 import numpy as np
 
 from recrawl.assess.archive_quality import last_change_classes
-from recrawl.assess.collapse import ChangeClass, collapse
+from recrawl.assess.collapse import ChangeClass, CollapsedTree, collapse, unfolded
 from recrawl.assess.spanning_tree import spanning_tree
 from recrawl.cli.assess_answer import Answer
 from recrawl.errors import require
 from recrawl.formats.disk import complete_file
 from recrawl.formats.graphml import write_graphml
-from recrawl.model import IntArray
+from recrawl.model import AnyArray, IntArray
 from recrawl.store.base import Store
 from recrawl.urls import surt
 
 _PAGES_AT_ONCE = 10_000
 
 
-def write_tree(store: Store, found: Answer, file: Path) -> None:
-    """Write the spanning tree with its unchanged parts folded; pages have their class, a colour and a size."""
-    pa = require("pyarrow", "columns")
-    quality = found.quality
-    looks = quality.looks
+def write_trees(store: Store, found: Answer, *, folded: Path | None, whole: Path | None) -> list[Path]:
+    """Write the spanning tree with its unchanged parts folded, and as it is; return the files."""
+    looks = found.quality.looks
     keys = [surt(url) or url for url in found.urls]
     parent = spanning_tree(keys, looks.time[looks.offsets[:-1]], *_links(store, looks.page), found.recorded.via)
-    change = last_change_classes(quality)
-    tree = collapse(parent, change)
+    change = last_change_classes(found.quality)
+    if folded is not None:
+        _write(found, parent, change, collapse(parent, change), folded)
+    if whole is not None:
+        _write(found, parent, change, unfolded(len(parent)), whole)
+    return [file for file in (folded, whole) if file is not None]
+
+
+def _write(found: Answer, parent: IntArray, change: AnyArray, tree: CollapsedTree, file: Path) -> None:
+    """Write what is drawn of a tree; pages have their class, a colour and a size."""
+    pa = require("pyarrow", "columns")
     drawn = tree.nodes()
     source, target = tree.edges(parent)
     with_leaf = np.flatnonzero(tree.folded)
     leaf = len(parent) + np.arange(len(with_leaf))
     classes = [ChangeClass(int(change[node])) for node in drawn] + [ChangeClass.UNCHANGED] * len(leaf)
-    folded = tree.folded[with_leaf].tolist()
+    sizes = tree.folded[with_leaf].tolist()
     nodes = pa.record_batch(
         {
             "id": pa.array(np.concatenate([drawn, leaf])),
-            "label": pa.array([found.urls[node] for node in drawn] + [f"{count} unchanged" for count in folded]),
+            "label": pa.array([found.urls[node] for node in drawn] + [f"{count} unchanged" for count in sizes]),
             "class": pa.array([one.name.lower() for one in classes]),
             "colour": pa.array([one.colour for one in classes]),
-            "pages": pa.array([1] * len(drawn) + folded),
+            "pages": pa.array([1] * len(drawn) + sizes),
             "folded": pa.array([False] * len(drawn) + [True] * len(leaf)),
         }
     )

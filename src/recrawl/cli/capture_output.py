@@ -12,11 +12,10 @@ from recrawl.crawl.capture_course import Course, course_of
 from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.crawl.capture_quality import CaptureReport, report_of
 from recrawl.errors import InputError, StoreError
-from recrawl.show.archive_quality import counted
 from recrawl.show.quality import statement_words
+from recrawl.show.words import counted, listed
 
 if TYPE_CHECKING:
-    from recrawl.model import IntArray
     from recrawl.store.base import Store
     from recrawl.store.values import SiteCapture
 
@@ -46,7 +45,7 @@ def print_report(store: Store, report: CaptureReport, json_output: bool) -> None
         (report.gone, "Not there"),
     ):
         if len(pages):
-            typer.echo(f"{what}: {_listed(store, pages)}.")
+            typer.echo(f"{what}: {listed(pages, store.urls, _NAMED)}.")
 
 
 def print_stated(store: Store, number: int, json_output: bool) -> None:
@@ -111,8 +110,3 @@ def _counts(capture: SiteCapture) -> tuple[str, ...]:
         return ("–",) * 4
     quality = json.loads(capture.statement)["quality"]
     return str(quality["pages"]), *(str(quality["coherence"][name]) for name in ("coherent", "changed", "missing"))
-
-
-def _listed(store: Store, pages: IntArray) -> str:
-    rest = len(pages) - _NAMED
-    return ", ".join(store.urls(pages[:_NAMED])) + (f" and {rest:,} more" if rest > 0 else "")

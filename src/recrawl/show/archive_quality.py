@@ -9,26 +9,20 @@ import numpy as np
 from recrawl.assess.archive_quality import ArchiveQuality, Tally, tally, weighted_mean
 from recrawl.assess.joint_validity import JointValidity
 from recrawl.assess.shown import Shown
-from recrawl.model import AnyArray, FloatArray
+from recrawl.model import FloatArray, IntArray
+from recrawl.show.words import counted, listed, period, valid_period
 from recrawl.time import format_duration, to_iso
-
-
-def counted(number: int, what: str) -> str:
-    """So many of something, in the singular where it is one.
-
-    >>> counted(1, "page"), counted(1200, "page")
-    ('1 page', '1,200 pages')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def archive_words(quality: ArchiveQuality) -> list[str]:
     """What there is, how far away copies are, and what came of captures that were seen again."""
     looks = quality.looks
     sites = len(np.unique(quality.site))
-    there = f"{counted(len(looks.time), 'capture')} of {counted(len(looks), 'page')} on {counted(sites, 'site')}"
-    when = f"{to_iso(quality.start)} to {to_iso(quality.end)} ({format_duration(quality.end - quality.start)})"
-    lines = [f"{there}, {when}, in {counted(len(quality.rounds), 'crawl')}."]
+    gone = int(looks.gone.sum())
+    there = f"{counted(len(looks.time) - gone, 'capture')} of {counted(len(looks), 'page')} on {counted(sites, 'site')}"
+    when = f"{period(quality.start, quality.end)} ({format_duration(quality.end - quality.start)})"
+    nothing = f" Besides, {counted(gone, 'look')} found no page." if gone else ""
+    lines = [f"{there}, {when}, in {counted(len(quality.rounds), 'crawl')}.{nothing}"]
     if quality.end > quality.start:
         lines.append(_blur_words(quality))
     if looks.is_log():
@@ -68,6 +62,10 @@ def _again_words(counts: Tally) -> str:
 
 def shown_words(seen: Shown, chance: FloatArray, joint: JointValidity, urls: Sequence[str], most: int = 5) -> list[str]:
     """What is shown for one moment, how far its parts are apart, and whether they were ever valid together."""
+
+    def names(rows: IntArray) -> list[str]:
+        return [urls[row] for row in rows.tolist()]
+
     there = seen.there()
     if not bool(there.any()):
         return ["There is nothing to show."]
@@ -77,34 +75,23 @@ def shown_words(seen: Shown, chance: FloatArray, joint: JointValidity, urls: Seq
     pages = int(there.sum())
     lines = [
         f"For {to_iso(at)} it shows {counted(pages, 'page')}, captured "
-        f"{to_iso(float(time.min()))} to {to_iso(float(time.max()))} ({format_duration(float(np.ptp(time)))} apart); "
+        f"{period(float(time.min()), float(time.max()))} ({format_duration(float(np.ptp(time)))} apart); "
         f"{proved:,} provably as they were then{_expected(chance[there])}"
         + (f", {counted(int((~there).sum()), 'page')} not at all" if not bool(there.all()) else "")
         + "."
     ]
     inside = int(joint.inside.sum())
-    span = _span(joint)
+    span = valid_period(joint.start, joint.end)
     if inside == pages:
         return [*lines, f"All of them were valid together {span}."]
     breaking = np.flatnonzero(there & ~joint.inside)
-    broken = f"The others, {counted(len(breaking), 'page')}: {_listed(breaking, urls, most)}."
+    broken = f"The others, {counted(len(breaking), 'page')}: {listed(breaking, names, most)}."
     best = f"at best {counted(inside, 'page')}, {span}"
     return [*lines, f"No instant is known at which all were valid together; {best}. {broken}"]
 
 
 def _expected(chance: FloatArray) -> str:
     return "" if bool(np.isnan(chance).any()) else f", {chance.sum():.1f} in expectation"
-
-
-def _span(joint: JointValidity) -> str:
-    if joint.start == joint.end:
-        return f"at {to_iso(joint.start)}"
-    return f"from {to_iso(joint.start)} to {to_iso(joint.end)}"
-
-
-def _listed(rows: AnyArray, urls: Sequence[str], most: int) -> str:
-    rest = len(rows) - most
-    return ", ".join(urls[row] for row in rows[:most].tolist()) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def _mean(value: FloatArray, weight: FloatArray) -> float:

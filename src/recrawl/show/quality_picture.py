@@ -57,9 +57,12 @@ def _draw_crawls(axis: Any, quality: ArchiveQuality) -> None:  # noqa: ANN401 - 
 
 
 def _draw_sections(axis: Any, sections: Mapping[str, Sequence[Any]]) -> None:  # noqa: ANN401 - matplotlib ships no types
-    blur = np.array(sections["blur"][:_SECTIONS], np.float64)
+    blur = np.array(sections["blur_total"][:_SECTIONS], np.float64)
     names = [name.partition("://")[2] for name in sections["section"][:_SECTIONS]]
     place = np.arange(len(blur))[::-1]
     axis.barh(place, np.nan_to_num(blur), color="#1b6ca8")
     axis.set_yticks(place, [name if len(name) <= 32 else f"…{name[-31:]}" for name in names])  # noqa: PLR2004 - fits
-    axis.set(title="Sections that blur the archive most", xlabel="blur: expected changes between asked and shown")
+    axis.set(
+        title="Sections that blur the archive most",
+        xlabel="blur of all their pages: expected changes between asked and shown",
+    )
