@@ -44,6 +44,28 @@ def test_no_schedule_at_all_has_a_higher_expected_coherence(pages):
     assert float((weight * np.exp(-rate * length)).sum()) == pytest.approx(best)
 
 
+@given(st.lists(st.tuples(RATE, WEIGHT), min_size=6, max_size=6))
+@settings(max_examples=30, deadline=None)  # the first call loads scipy
+def test_no_pyramid_of_six_pages_has_a_higher_expected_coherence(pages):
+    """Some pyramid is the best of all schedules, so these 720 orders are enough."""
+    rate, weight = columns(pages)
+    length = 2.0 * 0.4 * np.argsort(np.array(list(permutations(range(6)))), axis=1)
+    best = float((weight * np.exp(-rate * length)).sum(axis=1).max())
+    found = optimal(rate, 0.4, weight)
+    assert found.expected_coherence == pytest.approx(best)
+    assert found.bound == pytest.approx(best)
+    planned = 0.4 * (found.plan.revisit - found.plan.visit)
+    assert float((weight * np.exp(-rate * planned)).sum()) == pytest.approx(best)
+
+
+def test_no_schedule_at_all_of_six_pages_is_better_than_the_best_pyramid():
+    """All 86,400 of them, for rates that make hopeless, hopeful and middling pages."""
+    rate, weight = np.array([3.0, 0.02, 0.6, 0.1, 1.2, 0.3]), np.array([1.0, 1.0, 3.0, 0.5, 1.0, 1.0])
+    lengths = np.array(list(all_lengths(6)), np.int8)
+    best = float((weight * np.exp(-rate * 0.4 * lengths)).sum(axis=1).max())
+    assert optimal(rate, 0.4, weight).expected_coherence == pytest.approx(best)
+
+
 def exact(rate, delay, weight):
     worth = weight[:, None] * np.exp(-np.outer(rate, 2.0 * delay * np.arange(len(rate))))
     return float(worth[linear_sum_assignment(worth, maximize=True)].sum())

@@ -46,6 +46,7 @@ def run(output: Path, asked: Asked) -> None:
     parts = [_NOTE]
     for table in THRESHOLD_TABLES:
         parts += [f"## Table {table}: {_TITLES[table]}", _grid(table, trials, comparable=comparable)]
+    parts += ["## SHARC-Intervals before and after shrinking", _SHRINKING_NOTE, _shrinking_grid(settings)]
     text = "\n\n".join(parts) + "\n"
     write_page(output / "sharc-threshold.md", text)
     panels = [_panel(table, skew, trials, comparable=comparable) for table in THRESHOLD_TABLES for skew in settings]
@@ -65,6 +66,26 @@ _TITLES = {"5.1": "SHARC-Threshold", "5.2": "SHARC-Intervals"}
 _NOTE = """\
 Pages expected to change between visit and revisit, by threshold. The least of a row is bold. Strategies without a
 threshold have one number."""
+
+_SHRINKING_NOTE = """\
+SHARC-Intervals with all pages known moves its intervals together after they are placed. Hopeful pages can only gain by
+that, hopeless ones are moved outwards. Pages expected to change between visit and revisit, before / after."""
+
+
+def _shrinking_grid(settings: Mapping[float, Setting]) -> str:
+    """What shrinking does to the expected coherence, by skew and threshold (reading 003.24)."""
+    from recrawl.capture.sharc_intervals import shrinking
+    from recrawl.show.experiments import markdown_table
+    from recrawl.simulate.capture_published import THRESHOLDS
+    from recrawl.simulate.sites import power_rates
+
+    rows = []
+    for skew, setting in settings.items():
+        rate = power_rates(setting.pages, skew=skew)
+        kept = [shrinking(rate, setting.slow_down, tau) for tau in THRESHOLDS]
+        row = [f"{setting.pages - one.before:.0f} / {setting.pages - one.after:.0f}" for one in kept]
+        rows.append([f"skew {skew:g}", *row])
+    return markdown_table(["threshold", *(f"{tau:g}" for tau in THRESHOLDS)], rows)
 
 
 def _trials(settings: Mapping[float, Setting], asked: Asked) -> dict[Place, Trial]:
@@ -135,8 +156,9 @@ def _grid(table: str, trials: Mapping[Place, Trial], *, comparable: bool) -> str
 
 
 def _marked(values: Sequence[float]) -> list[str]:
-    least = min(values)
-    return [f"**{value:.0f}**" if value == least else f"{value:.0f}" for value in values]
+    """Whole numbers, the least of them bold: what looks alike is marked alike."""
+    whole = [round(value) for value in values]
+    return [f"**{value}**" if value == min(whole) else f"{value}" for value in whole]
 
 
 def _panel(table: str, skew: float, trials: Mapping[Place, Trial], *, comparable: bool) -> CurvePanel:
