@@ -23,6 +23,7 @@ from recrawl.capture.sharc_selective_online import SharcSelectiveOnline
 from recrawl.capture.sharc_threshold import divide
 from recrawl.capture.sharc_threshold_outermost import SharcThresholdOutermost
 from recrawl.capture.strategy import Strategy, Terms
+from recrawl.errors import ConfigError
 from recrawl.model import CapturePlan, FloatArray
 
 MakeStrategy = Callable[[Terms], Strategy]
@@ -83,3 +84,21 @@ THRESHOLDED = frozenset({"sharc-threshold", "sharc-threshold-outermost", "sharc-
 """The names of those that ask for a threshold (:attr:`Terms.threshold`)."""
 OFFLINE = frozenset(_SINGLE_VISIT_PLANS) | frozenset(_VISIT_REVISIT_PLANS)
 """The names of those whose plan needs all pages beforehand: pages they hear of later come behind it."""
+
+
+def strategy_named(name: str) -> MakeStrategy:
+    """How to make the strategy that users call so.
+
+    Raises:
+        ConfigError: there is none; names that are near are suggested, and all are listed.
+
+    >>> strategy_named("bfs")(Terms(delay=1.0)).next_page() is None
+    True
+    """
+    if name not in STRATEGIES:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, STRATEGIES, n=3)
+        meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise ConfigError(f"There is no capture strategy {name!r}.{meant}", f"There are {', '.join(STRATEGIES)}.")
+    return STRATEGIES[name]

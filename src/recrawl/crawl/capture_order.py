@@ -6,8 +6,9 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from recrawl.capture import EXPECTING, OFFLINE, REVISITING, STRATEGIES, THRESHOLDED, Strategy, Terms
+from recrawl.capture import EXPECTING, OFFLINE, REVISITING, THRESHOLDED, Strategy, Terms
 from recrawl.capture.revisited import Revisited, RevisitOrder
+from recrawl.capture.strategies import strategy_named
 from recrawl.crawl.capture_terms import DEFAULT_THRESHOLD, RateSource
 from recrawl.crawl.scope import ScopeKind, ScopeRules
 from recrawl.errors import ConfigError, StoreError
@@ -41,15 +42,7 @@ class CaptureOrder:
             raise ConfigError(
                 f"{self.site!r} is not an http or https URL.", "Write it in full, like https://example.org/."
             )
-        if self.strategy not in STRATEGIES:
-            from difflib import get_close_matches
-
-            near = get_close_matches(self.strategy, STRATEGIES, n=3)
-            meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-            raise ConfigError(
-                f"There is no capture strategy {self.strategy!r}.{meant}",
-                f"There are {', '.join(STRATEGIES)}.",
-            )
+        strategy_named(self.strategy)
         if self.max_pages is not None and self.max_pages < 1:
             raise ConfigError(f"A capture of {self.max_pages} pages is none.", "Take in at least 1, or say nothing.")
         self.terms(self.delay or 0.0)
@@ -92,7 +85,7 @@ class CaptureOrder:
         One that visits pages once and is asked for revisits sees them again in reverse order: of all orders that is
         the one by which most pages stay coherent (SHARC Theorem 5.2).
         """
-        strategy = STRATEGIES[self.strategy](self.terms(delay))
+        strategy = strategy_named(self.strategy)(self.terms(delay))
         if self.revisits and self.strategy not in REVISITING:
             return Revisited(strategy, RevisitOrder.LIFO)
         return strategy
