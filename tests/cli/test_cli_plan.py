@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -88,6 +89,26 @@ def test_pages_come_in_the_order_in_which_they_are_due_and_say_why(plan):
         assert 0 < row["p_changed"] < 1
         assert row["late"] == max(END - row["due"], 0)
     assert found["late"] == sum(when < END for when in due)
+
+
+def test_a_page_is_ever_likelier_to_have_changed_while_nobody_looks(run, workspace):
+    """Though pages change less as they grow older, and the pace of now falls."""
+    rng = np.random.default_rng(3)
+    with open_store(workspace / "recrawl.db") as store:
+        for born in [0.0] * 10 + [float(day) for day in range(10, 60)]:
+            page = store.discover([f"http://a.org/{len(store.pages())}"], START + born * DAY)
+            at = np.arange(born, 60.0) + 0.25
+            changed = rng.random(len(at)) < np.where((at - born < 4) & (born > 0), 0.7, 0.01)
+            verdict = np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED)
+            store.record(Visits.of(np.repeat(page, len(at)), START + at * DAY, verdict=verdict))
+    newest = []
+    for days in (61, 63, 66, 80, 120):
+        at = datetime.fromtimestamp(START + days * DAY, UTC).isoformat()
+        rows = json.loads(run("plan", "-w", workspace, "--json", "--at", at, "--limit", "100").stdout)["next"]
+        newest.append(next(row["p_changed"] for row in rows if row["url"].endswith("/59")))
+    assert newest == sorted(newest)
+    assert newest[0] < newest[-1] < 1
+    assert "changes, at the pace of now" in run("plan", "-w", workspace).stdout
 
 
 def test_more_budget_buys_more_and_lowers_the_price(plan):

@@ -65,7 +65,8 @@ def plan(  # noqa: PLR0913 - one argument an option
 
     Every page is due when the value of a visit reaches its price, the one at which all visits asked for just use up the
     budget. Worth is the value of a visit now over that price; P(changed) is the probability that the page has changed
-    since it was last seen. Below the table: pages that are late, what a tenth more or less budget would do, and
+    since it was last seen, by all the time since. How often it changes is told at the pace it has now: many pages
+    change less as they grow older. Below the table: pages that are late, what a tenth more or less budget would do, and
     what cannot be had, with the reason.
 
     --slots puts due pages into hourly slots, each filled so that its crawl ends within the hour. --crawl-time runs a
@@ -149,7 +150,7 @@ def _print_next(columns: Columns) -> None:
         "worth": ["–" if worth == float("inf") else f"{worth:.0%}" for worth in columns["worth"]],
         "last look": [shown_time(when) for when in columns["last_look"]],
         "P(changed)": ["–" if share != share else f"{share:.0%}" for share in columns["p_changed"]],  # noqa: PLR0124 - NaN
-        "changes": columns["in_words"],
+        "changes, at the pace of now": columns["in_words"],
     }
     print_table(list(shown), list(zip(*shown.values(), strict=True)), right=("worth", "P(changed)"))
 

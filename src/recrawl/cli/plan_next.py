@@ -87,14 +87,12 @@ def _prices(outlook: Outlook, rows: IntArray) -> FloatArray:
 
 
 def _beliefs(outlook: Outlook, rows: IntArray) -> tuple[list[str], list[float]]:
-    """What the policy believes of each page in words, at the pace it has now, and that it has changed since seen."""
+    """What is believed of each page: in words at the pace it has now, and by its own clock that it has changed."""
     belief = outlook.demand.belief.take(rows)
     with np.errstate(divide="ignore"):
         every, longest, shortest = (1.0 / belief.quantile(q) for q in (0.5, 0.05, 0.95))
     words = [in_words(*times) for times in np.stack([every, shortest, longest]).T.tolist()]
-    elapsed = outlook.now - outlook.last_look[rows]
-    changed = np.where(np.isnan(elapsed), math.nan, belief.p_change(np.maximum(np.nan_to_num(elapsed), 0.0)))
-    return words, changed.tolist()
+    return words, outlook.expert.changed(outlook.pages.id[rows], outlook.now).tolist()
 
 
 def _reasons(outlook: Outlook, rows: IntArray) -> list[str]:

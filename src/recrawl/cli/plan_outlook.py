@@ -66,6 +66,8 @@ class Outlook:
     now: float
     settings: Settings
     policy: Policy
+    expert: Valued
+    """Who is asked what is believed: the policy itself if it believes anything."""
     pages: Pages
     """All that are ever to be visited, by ascending id."""
     due: FloatArray
@@ -120,7 +122,7 @@ def look_ahead(store: Store, settings: Settings, now: float) -> Outlook:
         settings.schedule.min_interval, settings.schedule.max_interval,
     )  # fmt: skip
     put_off = np.maximum(np.nan_to_num(due - wanted, posinf=0.0), 0.0)
-    return Outlook(now, settings, policy, pages, due, put_off, last, demand, hosts_of(store, settings, now))
+    return Outlook(now, settings, policy, expert, pages, due, put_off, last, demand, hosts_of(store, settings, now))
 
 
 def hosts_of(store: Store, settings: Settings, now: float) -> HostTable:

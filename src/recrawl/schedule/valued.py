@@ -113,6 +113,20 @@ class Valued:
         rows = self._rows(page, now)
         return self._paced(rows, np.full(len(rows), now))
 
+    def changed(self, page: IntArray, now: float) -> FloatArray:
+        """Probability that each page has changed since it was last looked at; NaN for pages never looked at. O(m).
+
+        By the operational time that has passed, not by the pace of ``now``: so it never falls as time goes by, even
+        where the pace does. Only looks, at this page or at others that share its clock, can lower it.
+        """
+        rows = self._rows(page, now)
+        last, at = self._ledger.last_look[rows], np.full(len(rows), now)
+        since = np.where(np.isnan(last), at, np.minimum(last, at))
+        unchanged = self._learning.beliefs.of(rows).survival(self._learning.clocks.elapsed(rows, since, at))
+        signals = self._learning.signals
+        announced = signals.weight(self._ledger.pages.host[rows]) * signals.count(rows, since, at)
+        return np.where(np.isnan(last), np.nan, 1.0 - unchanged * np.exp(-announced))
+
     def __len__(self) -> int:
         """How many pages it knows."""
         return len(self._ledger)
