@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recrawl.assess.truth import ragged_search
-from recrawl.crawl.recorder import LAST_MODIFIED
+from recrawl.crawl.site_claims import LAST_MODIFIED
 from recrawl.errors import InputError
 from recrawl.estimate import sitemap
 from recrawl.estimate.clocked_belief import ClockedBelief

@@ -220,7 +220,11 @@ class ScheduleSettings:
         one_of("archive", "freshness", "changes", "harmonic", "age", "blur", "links"),
         "What a visit is worth, to the policy valued. archive is freshness with 5 % harmonic.",
     )
-    budget: float = _setting(1_000.0, NUMBER, "Visits a day that may be spent on the whole workspace.")
+    budget: float = _setting(
+        1_000.0,
+        NUMBER,
+        "Visits a day, on average, that the schedule is made for. New pages, and a long pause, make more due at once.",
+    )
     min_interval: float = _setting(HOUR, DURATION, "The policy valued never comes back sooner.")
     max_interval: float = _setting(180 * DAY, DURATION, "The policy valued never leaves a page alone longer.")
 

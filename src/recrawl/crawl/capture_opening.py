@@ -13,14 +13,14 @@ from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.crawl.capture_slots import Slots
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.scope import SiteScope
+from recrawl.crawl.site_claims import sitemap_claims
 from recrawl.errors import ConfigError, ExitCode, FetchError, InputError
 from recrawl.fetch.request import Fetcher, Request
 from recrawl.fetch.robots import RobotsCache, Rules
-from recrawl.formats.claims import FREQUENCIES, Entry
+from recrawl.formats.claims import Entry
 from recrawl.formats.sitemap import Sitemap, read_sitemap
 from recrawl.model import IntArray
 from recrawl.store.base import Store
-from recrawl.store.values import Claims
 from recrawl.urls import address, host_of
 
 MOST_SITEMAPS = 1_000
@@ -141,7 +141,7 @@ class Opener:
         """Ids of the entries that lie in the scope; what is claimed of them is noted."""
         inside = [entry for entry in entries if (found := address(entry.url)) and scope.covers(found)]
         pages = self._store.discover([entry.url for entry in inside], time, importance=0.0)
-        self._store.add_claims(_claims(inside, pages, source, time))
+        self._store.add_claims(sitemap_claims(inside, pages, source, time))
         return pages
 
 
@@ -168,15 +168,3 @@ def _default_sitemap(url: str) -> str:
 
 def _children(sitemap: Sitemap) -> Iterator[str]:
     return (found.url for child in sitemap.children if (found := address(child.url)))
-
-
-def _claims(entries: Sequence[Entry], pages: IntArray, source: str, time: float) -> Claims:
-    count = len(entries)
-    return Claims(
-        pages,
-        np.full(count, time),
-        [source] * count,
-        np.array([-np.inf if entry.lastmod is None else entry.lastmod for entry in entries], np.float64),
-        np.array([FREQUENCIES.get(entry.changefreq, 0) for entry in entries], np.int64),
-        np.array([-1.0 if entry.priority is None else entry.priority for entry in entries], np.float64),
-    )

@@ -164,6 +164,8 @@ class Driver:
         self._hands.start_empty()
         self._told_until = -math.inf
         self._catch_up(now)
+        pages = self._store.pages()
+        self._recorder.recall_signals(pages.id[pages.importance > 0], now)
 
     def _catch_up(self, now: float) -> None:
         """Learn of pages and visits since the last time, also those of other workers. What is known is passed over."""
@@ -273,7 +275,7 @@ class Driver:
             details = {"url": done.target.url, "reason": str(unreadable)}
             self._log.event("fetch", "sitemap not read", level="warn", details=details)
         else:
-            self._recorder.discover((entry.url for entry in sitemap.entries), now)
+            self._recorder.hear(sitemap.entries, done.target.url, now)
             self._send_for([child.url for child in sitemap.children], done.target, now)
         self._errands.put_back(done.target)
         self._offer(done.target, now + self._pace.sitemaps_every)

@@ -16,9 +16,11 @@ import numpy as np
 
 from recrawl.crawl.archive import Archive
 from recrawl.crawl.scope import Scope
+from recrawl.crawl.site_claims import LAST_MODIFIED, news, signals, sitemap_claims
 from recrawl.crawl.target import Target, Visited
 from recrawl.detect import Known
 from recrawl.detect.digest import digest
+from recrawl.formats.claims import Entry
 from recrawl.model import ANSWERED, Capture, FloatArray, IntArray, Outcome, Validators, Visits
 from recrawl.schedule.agenda import Agenda
 from recrawl.store.base import Store
@@ -28,10 +30,6 @@ from recrawl.urls import address, surt
 
 _REMEMBERED = 1_000_000
 """URLs whose page id is kept in memory, about 200 MB; beyond that the store is asked again."""
-
-
-LAST_MODIFIED = "last-modified"
-"""Source of a claim that a page made itself, in the header of this name."""
 
 
 class Recorder:
@@ -90,6 +88,33 @@ class Recorder:
         if len(self._page_of) > _REMEMBERED:
             self._page_of.clear()
         return ids
+
+    def hear(self, entries: Sequence[Entry], source: str, now: float) -> None:
+        """Take in what a sitemap says: pages, and dates of their changes.
+
+        What is new is kept as a claim. A date that moved on is a signal, and the page may be due sooner for it.
+        """
+        pages, first = np.unique(self.discover((entry.url for entry in entries), now), return_index=True)
+        claims = sitemap_claims([entries[row] for row in first.tolist()], pages, source, now)
+        before = self._store.claims(pages)
+        fresh = claims.take(np.flatnonzero(news(claims, before)))
+        self._store.add_claims(fresh)
+        heard, when = signals(before.plus(fresh))
+        self._announce(heard[when == now], when[when == now], now)
+
+    def recall_signals(self, pages: IntArray, now: float) -> None:
+        """Tell the agenda what sites announced of these pages so far: state is a fold, so recovery is replay."""
+        self._announce(*signals(self._store.claims(pages)), now, due=False)
+
+    def _announce(self, page: IntArray, time: FloatArray, now: float, *, due: bool = True) -> None:
+        wanted = np.isin(page, self._wanted(page))
+        page, time = page[wanted], time[wanted]
+        if self._agenda.hear(page, time) and due and len(page):
+            self._store.reschedule(page, self._agenda.due(page, now))
+
+    def _wanted(self, page: IntArray) -> IntArray:
+        known = self._store.pages(np.unique(page))
+        return known.id[known.importance > 0]
 
     def recall(self, leased: Leased) -> list[Known | None]:
         """What the judge must know of each leased page."""

@@ -49,7 +49,7 @@ def fit(urls: Sequence[str], label: IntArray, classes: int, *, strength: float =
     >>> known.classes(["http://a.test/x/new", "http://a.test/y/new", "http://b.test/"]).tolist()
     [0, 0, 0]
     >>> known.chances(["http://a.test/y/new"]).round(2).tolist()
-    [[0.51, 0.49]]
+    [[0.52, 0.48]]
     """
     counts: dict[str, FloatArray] = {}
     for url, kind in zip(urls, label.tolist(), strict=True):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recrawl.model import ANSWERED, BoolArray, FloatArray, IntArray, Pages, Visits
-from recrawl.schedule.policy import Policy
+from recrawl.schedule.policy import HearsSignals, Policy
 from recrawl.schedule.retry import Retry
 from recrawl.time import DAY
 
@@ -58,6 +58,13 @@ class Agenda:
                 self._failing[page] = _Failing(before.times + 1, time, int(visits.outcome[row]))
             else:
                 self._failing.pop(page, None)
+
+    def hear(self, page: IntArray, time: FloatArray) -> bool:
+        """Fold in signals of change about known pages, heard at these times; whether the policy hears any."""
+        if not isinstance(self.policy, HearsSignals):
+            return False
+        self.policy.signal(page, time)
+        return True
 
     def due(self, page: IntArray, now: float) -> FloatArray:
         """When each page should be visited next, seconds since the epoch; inf for never."""

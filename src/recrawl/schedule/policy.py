@@ -6,7 +6,7 @@ crawler; it reads no clock and makes no request.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from recrawl.model import FloatArray, IntArray, Pages, Visits
 
@@ -71,4 +71,13 @@ class Policy(Protocol):
         Who goes first where not all that is due can be visited: the higher, the sooner. A page that was never seen
         wants it without limit (inf). A fresh array.
         """
+        ...
+
+
+@runtime_checkable
+class HearsSignals(Protocol):
+    """A policy that also hears what others say of changes: sitemaps, feeds."""
+
+    def signal(self, page: IntArray, time: FloatArray) -> None:
+        """Note that something outside said, at ``time``, that a page changed. One heard again counts once."""
         ...

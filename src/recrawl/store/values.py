@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from recrawl.model import BoolArray, FloatArray, IntArray, Validators
 
 REVISIT = "warc/revisit"
@@ -87,6 +89,17 @@ class Claims:
 
     def __len__(self) -> int:
         return len(self.page)
+
+    def plus(self, others: Claims) -> Claims:
+        """These and the others, in this order."""
+        return Claims(
+            np.concatenate([self.page, others.page]),
+            np.concatenate([self.time, others.time]),
+            self.source + others.source,
+            np.concatenate([self.lastmod, others.lastmod]),
+            np.concatenate([self.changefreq, others.changefreq]),
+            np.concatenate([self.priority, others.priority]),
+        )
 
     def take(self, rows: IntArray) -> Claims:
         """These rows, in this order. O(rows)."""
