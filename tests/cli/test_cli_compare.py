@@ -105,12 +105,32 @@ def test_several_budgets_make_a_table_and_a_picture(run, crawled):
     [
         (("--policy", "nutsch"), "Did you mean 'nutch'?"),
         (("--tick", "soon"), "soon"),
+        (("--tick", "0s"), "above 0"),
+        (("--budget", "0"), "above 0"),
     ],
 )
 def test_what_is_not_known_is_refused(run, crawled, arguments, said):
     result = run("compare", "-w", crawled, *arguments)
     assert result.returncode in {ExitCode.ERROR, ExitCode.BAD_CONFIG}
     assert said in result.stderr
+
+
+def test_an_oracle_is_marked_and_never_recommended(run, crawled):
+    asked = ("--set", "schedule.policy=uniform", "--budget", 8, "--repeats", 1, "--jobs", 1, "--tick", "4d")
+    result = run("compare", "-w", crawled, "--policy", "gold", *asked)
+    assert "gold (knows the future)" in result.stdout
+    assert "no other was tried that anybody could use" in result.stdout
+    assert "drawn at random once." in result.stdout
+    facts = json.loads(run("compare", "-w", crawled, "--json", "--policy", "gold", "--policy", "nutch", *asked).stdout)
+    assert facts["policies"][0]["policy"] == "gold"
+    assert [row["knows_the_future"] for row in facts["policies"]] == [True, False, False]
+    assert facts["best"] != "gold"
+
+
+def test_a_few_pages_are_enough(run, crawled):
+    result = run("compare", "-w", crawled, "--pages", 10, *FAST)
+    assert result.returncode == 0, result.stderr
+    assert "nan" not in result.stdout
 
 
 def test_a_workspace_without_a_past_cannot_be_compared(run, workspace):
@@ -229,6 +249,18 @@ def test_collections_and_policies_must_exist(run, tmp_path):
     assert "no collection 'nowhere'" in result.stderr
     result = run("experiment", "policies", "--data", RECORDED, "--policy", "uniforn", "--output", tmp_path / "out")
     assert "Did you mean 'uniform'?" in result.stderr
+    result = run("experiment", "policies", "--data", RECORDED, "--tick", "0d", "--output", tmp_path / "out")
+    assert result.returncode == ExitCode.ERROR
+    assert "above 0" in result.stderr
+
+
+def test_the_grand_table_marks_oracles_and_counts_in_the_singular(run, tmp_path):
+    quickly = ("--pages", 10, "--tick", "28d", "--jobs", 1, "--budget", 0.1, "--policy", "gold")
+    result = run("experiment", "policies", "--data", RECORDED, "--output", tmp_path / "out", *quickly)
+    assert result.returncode == 0, result.stderr
+    assert "1 policy, 1 collection with" in result.stdout
+    assert "| gold (knows the future) |" in result.stdout
+    assert "**" not in result.stdout
 
 
 def test_runs_that_were_kept_are_not_held_again(tmp_path):

@@ -63,15 +63,15 @@ def test_a_difference_that_may_be_chance_is_level():
 
 def test_what_is_worse_is_listed():
     text = own_measures(Table())
-    assert "| valued-archive | freshness | 2 | 0 | 0 |" in text
-    assert "| valued-age | age | 0 | 0 | 1 |" in text
+    assert "| valued-archive | freshness | 2 | 0 | 0 | 2 | 0 | 0 |" in text
+    assert "| valued-age | age | 0 | 0 | 1 | 0 | 0 | 1 |" in text
     assert "| valued-age | til | 0.03 | 3.5000 | 3.0000 nutch | -0.5000 (-0.5100 to -0.4900) |" in text
     good = Table(**{"valued-age": {"freshness": 0.8, "recall": 0.4, "age": 1.0}})
     assert "In no case is ours worse" in own_measures(good)
 
 
 def test_in_short_names_who_is_left_worse_off():
-    assert "| 0.03 | 0.500 | 0.660 | none | 2 of 2 |" in in_short(Table())
+    assert "| 0.03 | 0.500 | 0.660 | none | 2 of 2 | 2 of 2 |" in in_short(Table())
     poor = Table(
         **{
             "valued-archive": {"freshness": 0.79, "recall": 0.4, "age": 1.0},
@@ -79,7 +79,19 @@ def test_in_short_names_who_is_left_worse_off():
         }
     )
     # collections of few pages are not held against it
-    assert "| 0.03 | 0.500 | 0.660 | til | 1 of 2, not tiny |" in in_short(poor)
+    assert "| 0.03 | 0.500 | 0.660 | til | 1 of 2, not tiny | 1 of 2, not tiny |" in in_short(poor)
+
+
+def test_ours_with_other_objectives_count_among_all_but_not_among_those_of_others():
+    table = Table(**{"valued-archive": {"freshness": 0.9, "recall": 0.9, "age": 2.0}})
+    assert "| 0.03 | 0.500 | 0.660 | none | 2 of 2 | 0 of 2, not til, tiny |" in in_short(table)
+    assert "| valued-changes | recall | 2 | 0 | 0 | 0 | 0 | 2 |" in own_measures(table)
+
+
+def test_nobody_is_measured_against_an_oracle():
+    oracle = {"gold": {"freshness": 1.0, "recall": 1.0, "age": 0.0}}
+    assert own_measures(Table(**oracle)) == own_measures(Table())
+    assert in_short(Table(**oracle)) == in_short(Table())
 
 
 def test_printed_figures_stand_beside_their_own():

@@ -1,7 +1,6 @@
 """Contests: the budget is kept, the score is exact, and no policy sees what it has not visited."""
 
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,11 +16,11 @@ from recrawl.cli.datasets import collections
 from recrawl.model import Verdict
 from recrawl.model.arrays import offsets_of
 from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.objectives import OBJECTIVES
+from recrawl.schedule.policies import ORACLES
 from recrawl.schedule.uniform import Uniform
 from recrawl.schedule.valued import Valued
 from recrawl.simulate.contest import Rules, compete
-from recrawl.simulate.contest_entries import SAME_AT_A_BUDGET, entry
+from recrawl.simulate.contest_entries import NAMES, SAME_AT_A_BUDGET, entry
 from recrawl.simulate.contest_field import Field, field_of, field_of_all
 from recrawl.simulate.contest_tally import METRICS
 from recrawl.simulate.laws import Poisson
@@ -290,19 +289,44 @@ def _other_future(where, moment, seed):
     return replace(where, truth=Truth(born, died, changes, truth.start, truth.end), links=np.empty(0))
 
 
-@pytest.mark.parametrize(
-    ("make", "per_host"), [(Uniform, None), (Uniform, 3), (Valued, None), (partial(Valued, OBJECTIVES["changes"]), 3)]
-)
-def test_choices_do_not_depend_on_the_future(make, per_host):
+def _chosen_until(moment, name, rules):
+    """Visits until ``moment`` in two worlds that are the same until then, and whether they differ afterwards."""
     where = field(days=40)
-    moment = 25 * DAY
-    rules = Rules(0.2, per_host=per_host)
-    mine, theirs = (run(one, make(), rules).visits.columns() for one in (where, _other_future(where, moment, seed=9)))
-    assert not np.array_equal(mine["page"], theirs["page"])
+    worlds = (where, _other_future(where, moment, seed=9))
+    mine, theirs = (run(one, entry(name, one), rules).visits.columns() for one in worlds)
+    apart = not np.array_equal(mine["page"], theirs["page"])
     until = [np.asarray(columns["time"] <= moment) for columns in (mine, theirs)]
-    assert until[0].sum() > 100
-    for name in mine:
-        assert np.array_equal(mine[name][until[0]], theirs[name][until[1]]), name
+    before = [{name: of[name][rows] for name in of} for of, rows in zip((mine, theirs), until, strict=True)]
+    return *before, apart
+
+
+@pytest.mark.parametrize(
+    ("name", "per_host"),
+    [*((name, None) for name in NAMES if name not in ORACLES), ("uniform", 3), ("valued-changes", 3)],
+)
+def test_choices_do_not_depend_on_the_future(name, per_host):
+    mine, theirs, apart = _chosen_until(25 * DAY, name, Rules(0.2, tick=2 * DAY, per_host=per_host))
+    assert apart
+    assert len(mine["page"]) > 100
+    for column in mine:
+        assert np.array_equal(mine[column], theirs[column]), column
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_choices_of_an_oracle_do_depend_on_the_future(name):
+    mine, theirs, _ = _chosen_until(25 * DAY, name, RULES)
+    assert not np.array_equal(mine["page"], theirs["page"])
+
+
+@pytest.mark.parametrize("pages", [1, 10, 59])
+def test_some_pages_are_taken_even_where_clusters_are_large(pages):
+    where = field(hosts=1)
+    few = where.at_most(pages)
+    assert len(few) == pages
+    assert few.truth.born[-1] == where.truth.born[-1] or pages == 1
+    by_four = field(hosts=4).at_most(30)
+    assert 0 < len(by_four) < 60
+    assert len(where.at_most(60)) == 60
 
 
 def test_runs_are_repeatable_and_policies_of_intervals_run_too():

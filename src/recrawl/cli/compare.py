@@ -60,14 +60,14 @@ def compare(  # noqa: PLR0913 - one argument an option
     advantage; take differences for what they are at most.
     """
     from recrawl.cli.compare_runs import Trial, compare_policies
+    from recrawl.cli.contest_runs import tick_of
     from recrawl.cli.tables import print_json
-    from recrawl.time import parse_duration
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     trial = Trial(
         policies=policy,
         budget=budget,
-        tick=None if tick is None else parse_duration(tick),
+        tick=None if tick is None else tick_of(tick),
         repeats=repeats,
         seed=seed,
         most_pages=pages,

@@ -13,8 +13,10 @@ from recrawl.assess.ratios import ratio_with_interval
 from recrawl.assess.scores import Interval
 from recrawl.cli.contest_runs import Run, known_policies, run_all
 from recrawl.errors import InputError
+from recrawl.schedule.policies import ORACLES
+from recrawl.show.words import counted
 from recrawl.simulate.contest import Rules
-from recrawl.simulate.contest_entries import NAMES, OURS, OURS_FOR_CHANGES, YARDSTICK, entry
+from recrawl.simulate.contest_entries import NAMES, OURS, OURS_FOR_CHANGES, YARDSTICK, entry, labelled
 from recrawl.simulate.contest_field import Field
 from recrawl.simulate.contest_history import field_from_histories, visits_per_page
 from recrawl.simulate.contest_tally import Tally
@@ -57,10 +59,12 @@ def compare_policies(store: Store, settings: Settings, trial: Trial) -> Comparis
     """Run the past of a store again with the policy in use and others.
 
     Raises:
-        InputError: no page was seen twice, or a policy is not known.
+        InputError: no page was seen twice, a policy is not known, or no visits are allowed.
     """
     from recrawl.cli.knowledge import Span, lesson_of
 
+    if trial.budget == 0:
+        raise InputError("With 0 visits a day no policy catches anything.", "Give --budget a number above 0.")
     in_use = policy_in_use(settings.schedule)
     names = known_policies([in_use, *(trial.policies or USUAL)])
     lesson = lesson_of(store, Span())
@@ -113,7 +117,7 @@ def _fields(store: Store, lesson: Lesson, trial: Trial) -> list[Field]:
 def _rules(field: Field, politeness: PolitenessSettings, tick: float | None) -> Rules:
     """Ticks of a day, shorter ones for a short past; no more visits to a host than its pauses allow."""
     span = field.truth.end - field.truth.start
-    length = tick or max(min(DAY, span / _TICKS), MINUTE)
+    length = max(min(DAY, span / _TICKS), MINUTE) if tick is None else tick
     most = int(length // politeness.min_delay) if politeness.min_delay > 0 else None
     crowded = most is not None and int(np.bincount(np.unique(field.host, return_inverse=True)[1]).max()) > most
     return Rules(0.0, tick=length, found_after=0.0, per_host=max(most or 1, 1) if crowded else None)
@@ -156,6 +160,10 @@ class Comparison:
         """The policies, those that caught most changes first."""
         return sorted(self.names, key=lambda name: -_number(self.tally(name).ratio("recall")))
 
+    def usable(self) -> list[str]:
+        """The same without those that know the future: what can be recommended."""
+        return [name for name in self.ranked() if name not in ORACLES]
+
     def against(self, name: str) -> Interval:
         """Changes caught in units of those that the policy in use caught."""
         caught, _ = self.tally(name).parts("recall")
@@ -178,11 +186,12 @@ class Comparison:
         visits = f"With the same budget ({self.budget * self.there:.4g} visits a day)"
         if not self.tally(self.in_use).changes.sum():
             return f"You use {self.in_use}. No page was seen to change in the part of the past that is scored."
-        best = self.ranked()[0]
-        if best == self.in_use:
-            others = len(self.names) - 1
-            return f"You use {self.in_use}. {visits}, none of the {others} others would have caught more changes."
+        best = self.usable()[0]
+        if best == self.in_use or not self.tally(best).ratio("recall") > self.tally(self.in_use).ratio("recall"):
+            return f"You use {self.in_use}. {visits}, {self._none_of_the_others()}."
         more = self.against(best)
+        if not np.isfinite(more.mean):
+            return f"You use {self.in_use}. {visits}, it would have caught no change, and {best} some."
         if more.low <= 1:
             return (
                 f"You use {self.in_use}. {visits}, no other is known to catch more changes: {best} would have caught "
@@ -192,9 +201,17 @@ class Comparison:
         text = f"You use {self.in_use}. {visits}, {best} would have caught {more.mean - 1:.0%} more changes"
         return f"{text} (95 %: {more.low - 1:.0%} to {more.high - 1:.0%}).{self._most_current()}"
 
+    def _none_of_the_others(self) -> str:
+        others = len(self.usable()) - 1
+        if others == 0:
+            return "no other was tried that anybody could use"
+        if others == 1:
+            return "the other would not have caught more changes"
+        return f"none of the {others} others would have caught more changes"
+
     def _most_current(self) -> str:
         """A word on freshness, where the policy in use is best at that."""
-        current = {name: self.tally(name).ratio("freshness") for name in self.names}
+        current = {name: self.tally(name).ratio("freshness") for name in self.usable()}
         mine = current.pop(self.in_use)
         if not current or mine <= max(current.values()):
             return ""
@@ -208,14 +225,14 @@ class Comparison:
             against = self.against(name).mean - 1
             shown.append(
                 [
-                    f"{name} (yours)" if name == self.in_use else name,
-                    f"{caught.mean:.1%}",
-                    f"{caught.low:.1%}–{caught.high:.1%}",
-                    "" if name == self.in_use else f"{against:+.0%}",
-                    f"{tally.ratio('freshness'):.1%}",
+                    self._label(name),
+                    _share(caught.mean, ".1%"),
+                    f"{_share(caught.low, '.1%')}–{_share(caught.high, '.1%')}",
+                    "" if name == self.in_use else _share(against, "+.0%"),
+                    _share(tally.ratio("freshness"), ".1%"),
                     _duration(tally.ratio("age")),
                     _duration(tally.ratio("delay")),
-                    f"{tally.ratio('wasted'):.0%}",
+                    _share(tally.ratio("wasted"), ".0%"),
                 ]
             )
         return shown
@@ -223,10 +240,11 @@ class Comparison:
     def note(self) -> str:
         """What the numbers rest on."""
         changes = int(self.tally(self.in_use).changes.sum()) // self.repeats
+        times = "once" if self.repeats == 1 else f"{self.repeats} times"
         return (
-            f"{len(self.field):,} pages, {changes:,} known changes after the first quarter of it, decisions every "
-            f"{format_duration(self.tick)}.\nWhen a page changed between two visits is not known: drawn at random "
-            f"{self.repeats} times. Changes no visit found are not counted."
+            f"{counted(len(self.field), 'page')}, {counted(changes, 'known change')} after the first quarter of it, "
+            f"decisions every {format_duration(self.tick)}.\nWhen a page changed between two visits is not known: "
+            f"drawn at random {times}. Changes no visit found are not counted."
         )
 
     # -- for programs ----------------------------------------------------------------------------
@@ -235,7 +253,7 @@ class Comparison:
         """Everything at the budget that was asked about, for JSON."""
         return {
             "in_use": self.in_use,
-            "best": self.ranked()[0],
+            "best": self.usable()[0],
             "visits_a_day": self.budget * self.there,
             "visits_a_page_a_day": self.budget,
             "pages": len(self.field),
@@ -255,11 +273,15 @@ class Comparison:
         return {
             "policy": run.policy,
             "in_use": run.policy == self.in_use,
+            "knows_the_future": run.policy in ORACLES,
             "visits_a_day": run.budget * self.there,
             **tally.summary(),
             "recall_low": caught.low,
             "recall_high": caught.high,
         }
+
+    def _label(self, name: str) -> str:
+        return f"{name} (yours)" if name == self.in_use else labelled(name)
 
     def panels(self) -> list[Panel]:
         """Changes caught and current copies against the budget."""
@@ -274,12 +296,17 @@ class Comparison:
         budgets = sorted(run.budget for run in self.tallies if run.policy == name)
         ends = [self._interval(name, metric, budget) for budget in budgets]
         means, lows, highs = zip(*ends, strict=True)
-        label = f"{name} (yours)" if name == self.in_use else name
-        return Line(label, [budget * self.there for budget in budgets], means, lows, highs, ours=name == self.in_use)
+        return Line(
+            self._label(name), [budget * self.there for budget in budgets], means, lows, highs, ours=name == self.in_use
+        )
 
 
 def _number(value: float) -> float:
     return value if np.isfinite(value) else -1.0
+
+
+def _share(value: float, how: str) -> str:
+    return format(value, how) if np.isfinite(value) else "–"
 
 
 def _duration(days: float) -> str:

@@ -17,6 +17,7 @@ from recrawl.simulate.contest import Rules, compete
 from recrawl.simulate.contest_entries import NAMES, SAME_AT_A_BUDGET
 from recrawl.simulate.contest_field import Field
 from recrawl.simulate.contest_tally import Tally
+from recrawl.time import parse_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,19 @@ def known_policies(names: Sequence[str]) -> list[str]:
             nearest = get_close_matches(name, NAMES, n=1, cutoff=0.0)[0]
             raise InputError(f"There is no policy {name!r}.", f"Did you mean {nearest!r}? All: {', '.join(NAMES)}.")
     return list(dict.fromkeys(names))
+
+
+def tick_of(text: str) -> float:
+    """Seconds from one tick to the next, as an option says it.
+
+    Raises:
+        InputError: it is no time at all.
+        ConfigError: it is no duration.
+    """
+    tick = parse_duration(text)
+    if not tick > 0:
+        raise InputError(f"Visits cannot be planned every {text}.", "Give --tick a duration above 0, for example 6h.")
+    return tick
 
 
 def run_all(  # noqa: PLR0913 - what is run, and how

@@ -109,14 +109,14 @@ def policies(  # noqa: PLR0913 - one argument an option
     averaged over exact time, and the share of changes that were caught, with intervals from resampling whole clusters
     of pages. A data set of more than twenty sites counts as one collection.
     """
+    from recrawl.cli.contest_runs import tick_of
     from recrawl.cli.policies_experiment import BUDGETS, Asked, run
     from recrawl.schedule.policies import POLICIES
     from recrawl.simulate.contest import Rules
     from recrawl.simulate.contest_entries import PARTS_OFF
-    from recrawl.time import parse_duration
 
     names = [name.strip() for name in only.split(",") if name.strip()]
-    rules = Rules(budget=0.0, tick=parse_duration(tick))
+    rules = Rules(budget=0.0, tick=tick_of(tick))
     competing = [*(policy or POLICIES), *(PARTS_OFF if parts else ())]
     run(data, output, Asked(competing, budget or BUDGETS, names, pages, rules, seed, repeats, jobs, keep, kept_only))
 

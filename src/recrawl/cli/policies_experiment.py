@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,6 +81,12 @@ def run(data: Path, output: Path, asked: Asked) -> None:
     if not tallies:
         raise InputError(
             "Nothing was kept of these runs.", "Leave out --kept-only to hold them.", source=str(asked.keep)
+        )
+    if all(isnan(tally.ratio("freshness")) for tally in tallies.values()):
+        raise InputError(
+            "None of these pages was there in the part of the record that is scored.",
+            "Take more pages with --pages, or leave it out.",
+            source=str(data),
         )
     as_printed = asked.most_pages is None and asked.rules.tick == DAY
     table = GrandTable(fields, tallies, asked.seed, as_printed=as_printed)

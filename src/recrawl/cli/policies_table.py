@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isnan
+from math import isnan, nan
 from typing import TYPE_CHECKING
 
 from recrawl.cli.policies_verdicts import beside_the_reference, dashed, in_short, own_measures
+from recrawl.show.words import counted
 
 if TYPE_CHECKING:
     from recrawl.assess.scores import Interval
@@ -101,11 +102,10 @@ class GrandTable:
 
         pages = sum(len(field) for field in self.fields.values())
         budgets = ", ".join(f"{budget:g}" for budget in self.budgets)
+        whole = f"{counted(len(self.fields), 'collection')} with {counted(pages, 'page')}"
         parts = [
-            f"{len(self.policies)} policies, {len(self.fields)} collections with {pages:,} pages; budgets of",
-            f"{budgets} visits a page a day. Seed {self._seed}.",
+            f"{_policies(len(self.policies))}, {whole}; budgets of\n{budgets} visits a page a day. Seed {self._seed}."
         ]
-        parts = ["\n".join(parts)]
         for title, text in (
             ("In short", in_short(self)),
             ("Beside the reference", beside_the_reference(self)),
@@ -124,9 +124,10 @@ class GrandTable:
 
     def _summary(self, metric: str) -> str:
         from recrawl.show.experiments import markdown_table
+        from recrawl.simulate.contest_entries import labelled
 
         rows = [
-            [policy, *(dashed(self._median(policy, budget, metric), 3) for budget in self.budgets)]
+            [labelled(policy), *(dashed(self._median(policy, budget, metric), 3) for budget in self.budgets)]
             for policy in self.policies
         ]
         return markdown_table(["policy", *(f"{budget:g}" for budget in self.budgets)], rows)
@@ -180,17 +181,21 @@ class GrandTable:
         return [field, f"{len(self.fields[field]):,}", shown(YARDSTICK), best, shown(ours), apart]
 
     def _grids(self, metric: str) -> str:
-        """For each budget, a row a policy and a column a collection; the best of a column is bold."""
+        """For each budget, a row a policy and a column a collection; the best of a column, but oracles, is bold."""
+        from recrawl.schedule.policies import ORACLES
         from recrawl.show.experiments import markdown_table
+        from recrawl.simulate.contest_entries import labelled
 
         tables = []
         for budget in self.budgets:
             grid = {p: [self.ratio(field, p, budget, metric) for field in self.fields] for p in self.policies}
-            best = [max(_or_least(row[place]) for row in grid.values()) for place in range(len(self.fields))]
-            rows = [
-                [p, *(f"**{v:.4f}**" if v == top else dashed(v, 4) for v, top in zip(row, best, strict=True))]
-                for p, row in grid.items()
-            ]
+            usable = [row for name, row in grid.items() if name not in ORACLES]
+            best = [max((_or_least(row[place]) for row in usable), default=nan) for place in range(len(self.fields))]
+            rows = []
+            for name, row in grid.items():
+                tops = [nan] * len(row) if name in ORACLES else best
+                cells = (f"**{v:.4f}**" if v == top else dashed(v, 4) for v, top in zip(row, tops, strict=True))
+                rows.append([labelled(name), *cells])
             tables += [f"At {budget:g} visits a page a day:", markdown_table(["policy", *self.fields], rows)]
         return "\n\n".join(tables)
 
@@ -242,6 +247,10 @@ _BEST = 4
 _STALENESS_NOTE = """\
 Median over collections of the share of stale copies, in units of the share that visiting every page equally often
 leaves. Lower is better."""
+
+
+def _policies(number: int) -> str:
+    return "1 policy" if number == 1 else f"{number} policies"
 
 
 def _or_least(value: float) -> float:

@@ -10,8 +10,9 @@ from typing import Protocol
 
 from recrawl.assess.scores import Interval
 from recrawl.cli.policies_published import BUDGET, FRESHNESS
+from recrawl.schedule.policies import ORACLES
 from recrawl.show.experiments import markdown_table
-from recrawl.simulate.contest_entries import NAMED, OURS, OURS_FOR_CHANGES, OWN_MEASURE, YARDSTICK
+from recrawl.simulate.contest_entries import NAMED, OURS, OURS_FOR_CHANGES, OWN_MEASURE, SAME_AT_A_BUDGET, YARDSTICK
 from recrawl.simulate.contest_tally import HIGHER_IS_BETTER
 
 _MANY = 100
@@ -48,7 +49,7 @@ class Numbers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One of ours against the best of the others, by its own measure."""
+    """One of ours against the best of its rivals, by its own measure."""
 
     ours: str
     metric: str
@@ -66,10 +67,25 @@ class Case:
         return "better" if self.gain.low > 0.0 else "worse"
 
 
-def cases(table: Numbers) -> Iterator[Case]:
+def rivals(table: Numbers, ours: str, *, own_too: bool) -> list[str]:
+    """Whom one of ours is measured against: policies of others and even visits; with ``own_too``, all but oracles.
+
+    A policy that makes the same visits as ours is none.
+    """
+    same = SAME_AT_A_BUDGET.get(ours, ours)
+    return [
+        name
+        for name in table.policies
+        if SAME_AT_A_BUDGET.get(name, name) != same
+        and name not in ORACLES
+        and (own_too or name in NAMED or name == YARDSTICK)
+    ]
+
+
+def cases(table: Numbers, *, own_too: bool = False) -> Iterator[Case]:
     """Every collection and budget at which something had to be chosen, for each of ours."""
-    others = [name for name in table.policies if name in NAMED or name == YARDSTICK]
     for ours, metric in OWN_MEASURE.items():
+        others = rivals(table, ours, own_too=own_too)
         if ours not in table.policies or not others:
             continue
         sign = 1.0 if metric in HIGHER_IS_BETTER else -1.0
@@ -77,7 +93,7 @@ def cases(table: Numbers) -> Iterator[Case]:
             for budget in table.budgets:
                 scores = {name: sign * table.ratio(field, name, budget, metric) for name in (ours, *others)}
                 scores = {name: score for name, score in scores.items() if not isnan(score)}
-                if ours not in scores or len(set(scores.values())) == 1:
+                if ours not in scores or len(scores) == 1 or len(set(scores.values())) == 1:
                     continue
                 rival = max((name for name in others if name in scores), key=scores.__getitem__)
                 apart = table.difference(field, ours, rival, budget, metric)
@@ -91,23 +107,29 @@ def dashed(value: float, digits: int) -> str:
 
 
 def own_measures(table: Numbers) -> str:
-    """How often each of ours is better than, level with and worse than the best of the others; then the worse ones."""
-    found = list(cases(table))
+    """How often each of ours is better than, level with and worse than the best of its rivals; then the worse ones."""
+    found, among_all = list(cases(table)), list(cases(table, own_too=True))
     rows = []
     for ours, metric in OWN_MEASURE.items():
-        verdicts = [case.verdict for case in found if case.ours == ours]
-        if verdicts:
-            rows.append([ours, metric, *(str(verdicts.count(word)) for word in ("better", "level", "worse"))])
+        if any(case.ours == ours for case in found):
+            rows.append([ours, metric, *_counted(found, ours), *_counted(among_all, ours)])
     if not rows:
         return ""
-    parts = [_OWN_NOTE, markdown_table(["policy", "measure", "better", "level", "worse"], rows)]
+    words = ("better", "level", "worse")
+    parts = [_OWN_NOTE, markdown_table(["policy", "measure", *words, *(f"{word}, of all" for word in words)], rows)]
     worse = [_worse(table, case) for case in found if case.verdict == "worse"]
     if worse:
         heads = ["policy", "collection", "visits a page a day", "ours", "best other", "difference"]
-        parts += ["Worse, with an interval that does not hold 0:", markdown_table(heads, worse)]
+        parts += ["Worse than one of others, with an interval that does not hold 0:", markdown_table(heads, worse)]
     else:
-        parts.append("In no case is ours worse with an interval that does not hold 0.")
+        parts.append("In no case is ours worse than one of others with an interval that does not hold 0.")
     return "\n\n".join(parts)
+
+
+def _counted(found: Sequence[Case], ours: str) -> list[str]:
+    """How many cases of one of ours are better, level and worse."""
+    verdicts = [case.verdict for case in found if case.ours == ours]
+    return [str(verdicts.count(word)) for word in ("better", "level", "worse")]
 
 
 def _worse(table: Numbers, case: Case) -> list[str]:
@@ -126,13 +148,11 @@ def in_short(table: Numbers) -> str:
         row += [dashed(table.median_staleness(OURS, than, budget), 3) for than in (YARDSTICK, "")]
         row.append(", ".join(_behind(table, budget)) or "none")
         if OURS_FOR_CHANGES in table.policies:
-            lost = _lost(table, budget)
-            row.append(
-                f"{len(table.fields) - len(lost)} of {len(table.fields)}" + (f", not {', '.join(lost)}" if lost else "")
-            )
+            row += [_won(table, budget, own_too=own_too) for own_too in (False, True)]
         rows.append(row)
     heads = ["visits a page a day", "against even visits", "against the best named", "worse off than with even visits"]
-    heads += ["most changes caught"] if OURS_FOR_CHANGES in table.policies else []
+    if OURS_FOR_CHANGES in table.policies:
+        heads += ["most changes caught, beside those of others", "most changes caught, of all"]
     return f"{_SHORT_NOTE}\n\n{markdown_table(heads, rows)}"
 
 
@@ -146,15 +166,20 @@ def _behind(table: Numbers, budget: float) -> list[str]:
     ]
 
 
-def _lost(table: Numbers, budget: float) -> list[str]:
-    """Collections on which one of the others catches more changes than ours for changes."""
-    others = [name for name in table.policies if name in NAMED or name == YARDSTICK]
-    return [
+def _won(table: Numbers, budget: float, *, own_too: bool) -> str:
+    """On how many collections ours for changes catches no fewer than any rival, and on which it does not."""
+    others = rivals(table, OURS_FOR_CHANGES, own_too=own_too)
+    held = [field for field in table.fields if not isnan(table.ratio(field, OURS_FOR_CHANGES, budget, "recall"))]
+    lost = [
         field
-        for field in table.fields
-        if table.ratio(field, OURS_FOR_CHANGES, budget, "recall")
-        < max(table.ratio(field, name, budget, "recall") for name in others)
+        for field in held
+        if any(
+            table.ratio(field, OURS_FOR_CHANGES, budget, "recall") < table.ratio(field, name, budget, "recall")
+            for name in others
+        )
     ]
+    won = f"{len(held) - len(lost)} of {len(held)}"
+    return f"{won}, not {', '.join(lost)}" if lost else won
 
 
 def beside_the_reference(table: Numbers) -> str:
@@ -192,12 +217,15 @@ def beside_the_reference(table: Numbers) -> str:
 _SHORT_NOTE = f"""\
 Staleness of `{OURS}` as the median over collections of its ratio to that of `{YARDSTICK}`, and to that of the best
 named policy of each collection. Worse off are collections of {_MANY} pages or more whose freshness is lower than
-with even visits by more than {_SLACK:g}. Most changes caught: on how many collections no other policy has a higher
-recall than `{OURS_FOR_CHANGES}`."""
+with even visits by more than {_SLACK:g}. Most changes caught: on how many collections none of the rivals has a higher
+recall than `{OURS_FOR_CHANGES}`. Rivals are the policies of the papers and of other crawlers and even visits; then all
+policies of this table, ours with other objectives among them."""
 _OWN_NOTE = """\
-Each of ours against the best of all other policies, by what it is after: one case for each collection and budget that
-leaves a choice. Level means that the 95 % interval of the difference holds 0. Whole clusters of pages are resampled, in
-pairs; pages where a collection has fewer than five clusters. Differences above 0 are in favour of ours."""
+Each of ours against the best of its rivals, by what it is after: one case for each collection and budget that leaves a
+choice. Rivals are the policies of the papers and of other crawlers and even visits; in the columns "of all" also ours
+with other objectives. Level means that the 95 % interval of the difference holds 0. Whole clusters of pages are
+resampled, in pairs; pages where a collection has fewer than five clusters. Differences above 0 are in favour of
+ours."""
 _REFERENCE_NOTE = f"""\
 Freshness at {BUDGET:g} visits a page a day beside the figures printed in algorithms §7, where differences below .002
 count as ties. R is the reference there."""

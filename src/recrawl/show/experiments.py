@@ -103,6 +103,8 @@ def draw_panels(  # noqa: PLR0913 - what is drawn, and what is written beside it
 
 _IN_A_ROW = 4
 """Panels, at most."""
+_ROUND = 100.0
+"""Numbers from which on an axis has no fractions; below, it has three digits."""
 
 
 def _draw_panel(axis: Any, panel: Panel, *, even: bool) -> None:  # noqa: ANN401 - matplotlib ships no types we rely on
@@ -117,7 +119,7 @@ def _draw_panel(axis: Any, panel: Panel, *, even: bool) -> None:  # noqa: ANN401
     if not even:
         axis.set_xscale("symlog", linthresh=1.0)
     ticks = sorted({x for line in panel.lines for x in line.x})
-    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_xticks(ticks, [f"{tick:.3g}" if abs(tick) < _ROUND else f"{tick:,.0f}" for tick in ticks])
     axis.minorticks_off()
     axis.set_title(panel.title, loc="left")
     axis.grid(axis="y", color="#e5e9ee", lw=0.6)

@@ -47,6 +47,15 @@ place of changes; in a contest, where visits tell changes alone, the two beliefs
 """
 
 
+def labelled(name: str) -> str:
+    """A name as tables show it: an oracle is marked, since nobody could use it.
+
+    >>> labelled("nutch"), labelled("gold")
+    ('nutch', 'gold (knows the future)')
+    """
+    return f"{name} (knows the future)" if name in ORACLES else name
+
+
 def entry(name: str, field: Field, *, shortest: float = HOUR, longest: float = 180 * DAY) -> Policy:
     """A new policy of this name, ready to be told of the pages of a field.
 

@@ -90,12 +90,19 @@ class Field:
         return np.asarray((truth.changes.counts() / np.maximum(lived, 1.0))[page])
 
     def at_most(self, pages: int) -> Field:
-        """About so many pages: whole clusters, evenly spread over them. All if there are no more."""
+        """About so many pages: whole clusters, evenly spread over them. All if there are no more.
+
+        Where clusters are so large that not one of them is due, so many pages of the largest, evenly spread.
+        """
         if len(self) <= pages:
             return self
         number, place = np.unique(self.cluster, return_inverse=True)
         step = np.floor(np.arange(len(number) + 1) * (pages / len(self)))
-        return self.take(np.diff(step)[place] > 0)
+        chosen = np.asarray(np.diff(step)[place] > 0)
+        if chosen.any():
+            return self.take(chosen)
+        largest = np.flatnonzero(place == np.bincount(place).argmax())
+        return self.take(largest[np.linspace(0, len(largest) - 1, min(pages, len(largest))).astype(np.int64)])
 
     def take(self, rows: IntArray | BoolArray) -> Field:
         """Some of the pages, by ascending position or mask."""
