@@ -51,7 +51,7 @@ def test_simulated_and_recorded_crawls(run, tmp_path, logs):
     text = (tmp_path / "out" / "crawl-time.md").read_text(encoding="utf-8")
     assert text in result.stdout
     assert "| t < 30 min | 78 % (202) | −16 % (154) |" in text
-    with (tmp_path / "out" / "crawls.csv").open(encoding="utf-8") as file:
+    with (tmp_path / "out" / "crawl-time.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 3 * 5 + 3
     recorded = [row for row in rows if row["kind"] == "recorded crawls"]

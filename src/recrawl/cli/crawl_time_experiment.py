@@ -31,7 +31,7 @@ RECORDED = "recorded crawls"
 
 
 def run(output: Path, logs: Sequence[Path], *, seed: int, crawls: int) -> None:
-    """Judge all estimates; write crawls.csv, crawl-time.md and crawl-time.png into ``output``."""
+    """Judge all estimates; write crawl-time.csv, crawl-time.md and crawl-time.png into ``output``."""
     import numpy as np
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -50,7 +50,7 @@ def run(output: Path, logs: Sequence[Path], *, seed: int, crawls: int) -> None:
             task = bar.add_task(kind.name, total=crawls)
             judged += judge_kind(kind, crawls, rng, progress=lambda task=task: bar.advance(task))  # type: ignore[misc]
     judged += recorded
-    write_csv(output / "crawls.csv", _columns(judged))
+    write_csv(output / "crawl-time.csv", _columns(judged))
     text = report(judged)
     (output / "crawl-time.md").write_text(text, encoding="utf-8")
     draw_panels(
@@ -61,7 +61,7 @@ def run(output: Path, logs: Sequence[Path], *, seed: int, crawls: int) -> None:
         title="How long will a crawl take?",
     )
     typer.echo(text)
-    typer.echo(f"Written: {output / 'crawl-time.md'}, {output / 'crawls.csv'}, {output / 'crawl-time.png'}")
+    typer.echo(f"Written: {output / 'crawl-time.md'}, {output / 'crawl-time.csv'}, {output / 'crawl-time.png'}")
 
 
 def kinds_of(judged: Sequence[Judged]) -> list[str]:

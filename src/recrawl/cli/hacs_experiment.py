@@ -70,7 +70,8 @@ _NOTE = """\
 Pages are captured at irregular times (log-normal gaps, median {median:g} days), as no web archive of these sites is at
 hand; the paper has the captures of the Internet Archive, of 19,977 authors, three years of them. Compare the order of
 the models and the run of the numbers over w, not the numbers. Macro averages leave out reference points at which a
-score is undefined (reading 000.6), which with few sites are most of them: F1 of a model can then be above its P and R.
+score is undefined (reading 000.6). F1 is undefined wherever a model hit nothing, which with few sites is at most of
+them: its macro average would be one of lucky weeks alone, so the macro tables have none.
 The threshold θ̂ is the one with the highest micro F1, in the macro tables too."""
 
 
@@ -162,7 +163,7 @@ def _report(found: dict[str, Evaluation], median: float, sites: dict[str, int]) 
     for level, evaluation in found.items():
         for kind in ("micro", "macro"):
             rows = [_row(evaluation, level, kind, weeks) for weeks in WINDOWS]
-            head = ["w", "θ̂", "P", "R", "F1", "F1 random", "F1 brute force"]
+            head = ["w", "θ̂", "P", "R", *(["F1", "F1 random", "F1 brute force"] if kind == "micro" else [])]
             parts += [
                 f"## Table I, {level}, {kind} average ({sites[level]} sites): published / here",
                 markdown_table(head, rows),
@@ -175,15 +176,15 @@ def _report(found: dict[str, Evaluation], median: float, sites: dict[str, int]) 
 
 
 def _row(evaluation: Evaluation, level: str, kind: str, weeks: int) -> list[str]:
-    """One line of Table I; the paper's numbers come first."""
+    """One line of Table I; the paper's numbers come first. F1 only where it is pooled."""
     best = evaluation.best(weeks)
     scores = {model: getattr(best, kind)(model) for model in best.counts}
     cells = [str(weeks), f"{PUBLISHED[level, kind, 'theta'][weeks - 1]:g} / {best.theta:g}"]
     cells += [
         f"{PUBLISHED[level, kind, name][weeks - 1]:.3f} / {getattr(scores['hacs'], name):.3f}"
-        for name in ("precision", "recall", "f1")
+        for name in ("precision", "recall", *(("f1",) if kind == "micro" else ()))
     ]
-    return [*cells, f"{scores['random'].f1:.3f}", f"{scores['brute force'].f1:.3f}"]
+    return [*cells, *(f"{scores[model].f1:.3f}" for model in ("random", "brute force") if kind == "micro")]
 
 
 def _ranked(level: str, evaluation: Evaluation) -> Panel:
