@@ -129,12 +129,12 @@ def test_every_slot_fits_and_nothing_is_fetched_early_or_lost(pages, count, thre
     host = np.array([h for _, h in pages], dtype=np.int64)
     turns = Turns(np.array([1.0, 2.0, 5.0, 40.0]), np.array([20.0, 10.0, 100.0, 1_500.0]))
     slots = fill_slots(due, host, turns, start=0.0, length=1_000.0, count=count, threads=threads, fill=fill)
-    placed = slots.slot >= 0
-    assert (slots.slot[placed] >= slots.wished[placed]).all()
-    assert ((slots.slot == -1) == (due >= count * 1_000.0)).all()
-    assert slots.pages.sum() == placed.sum()
+    assert ((slots.slot + 1) * 1_000.0 >= due[slots.page]).all()
+    everything = np.sort(np.concatenate([slots.page, slots.unplaced]))
+    assert everything.tolist() == np.flatnonzero(due < count * 1_000.0).tolist()
+    assert slots.pages.tolist() == np.bincount(slots.slot, minlength=count).tolist()
     for number in range(count):
-        taken = host[slots.slot == number]
+        taken = host[slots.page[slots.slot == number]]
         asked = np.bincount(taken, minlength=4)
         # A host that takes longer than the slot for one request gets one all the same.
         assert ((asked * turns.turn <= 1_000.0 * fill + 1e-9) | (asked <= 1)).all()
@@ -146,9 +146,35 @@ def test_what_waits_goes_before_what_falls_due_later():
     turns = Turns(np.array([1.0]), np.array([10.0]))
     due = np.array([5.0, 0.0, 40.0, 120.0, 130.0])
     slots = fill_slots(due, np.zeros(5, np.int64), turns, start=0.0, length=100.0, count=3, threads=1, fill=0.2)
+    assert slots.page.tolist() == [1, 0, 2, 3, 4]
     assert slots.slot.tolist() == [0, 0, 1, 1, 2]
     assert slots.moved.tolist() == [0, 1, 1]
     assert slots.full.tolist() == [0.2, 0.2, 0.1]
+
+
+@given(st.lists(st.tuples(st.floats(-500, 3_000), st.floats(50, 4_000)), min_size=1, max_size=20), st.integers(1, 9))
+@settings(deadline=None, max_examples=30)
+def test_pages_come_again_an_interval_after_each_visit(pages, count):
+    due, every = np.array(pages).T
+    turns = Turns(np.array([1.0]), np.array([1.0]))
+    slots = fill_slots(due, np.zeros(len(due), np.int64), turns, start=0.0, length=1_000.0, count=count, threads=9,
+                       interval=every)  # fmt: skip
+    assert not slots.moved.any()
+    for page, (first, interval) in enumerate(pages):
+        expected, at = [], max(first, 0.0)
+        while at < count * 1_000.0:
+            expected.append(int(at // 1_000.0))
+            at = max(at + interval, (expected[-1] + 1) * 1_000.0)
+        assert slots.slot[slots.page == page].tolist() == expected
+
+
+def test_a_page_that_had_to_wait_is_due_again_after_it_was_fetched():
+    turns = Turns(np.array([1.0]), np.array([10.0]))
+    slots = fill_slots(np.zeros(2), np.zeros(2, np.int64), turns, start=0.0, length=10.0, count=6, threads=1, fill=1.0,
+                       interval=25.0)  # fmt: skip
+    assert slots.page.tolist() == [0, 1, 0, 1, 0]
+    assert slots.slot.tolist() == [0, 1, 2, 3, 5]
+    assert slots.unplaced.tolist() == []
 
 
 def test_slots_without_pages_or_sense():

@@ -89,6 +89,21 @@ class Outlook:
         return self.hosts.rows(self.pages.host)
 
     @property
+    def interval(self) -> FloatArray:
+        """Seconds after a visit until each page is due again.
+
+        That is one over its rate at the price there is. A policy without prices is thought to keep to the interval it
+        has now, and to treat pages that nobody has seen as one like all.
+        """
+        allocation = self.policy.allocation if isinstance(self.policy, Valued) else None
+        if allocation is not None:
+            with np.errstate(divide="ignore"):
+                return 1.0 / allocation.rate
+        asked = self.due - self.patience - self.last_look
+        evenly = float(self.pages.cost.sum()) / self.budget if self.budget > 0 else math.inf
+        return np.where(asked > 0, asked, evenly)
+
+    @property
     def limits(self) -> Limits:
         """What politeness lets each host take."""
         return Limits(self.host, 1.0 / np.maximum(self.hosts.pause + self.hosts.times.mean(), 1e-9))

@@ -40,7 +40,7 @@ def tell_slots(  # noqa: PLR0913 - the question
         "seconds": [time.seconds for time in times],
         "high": [time.high for time in times],
     }
-    unplaced = int((slots.slot == -2).sum())  # noqa: PLR2004 - what fill_slots says of a page that fits nowhere
+    unplaced = len(slots.unplaced)
     if json_output:
         print_json({"slots": rows_of(columns), "unplaced": unplaced})
         return
@@ -60,11 +60,14 @@ def fitting(outlook: Outlook, rows: IntArray, count: int, threads: int) -> tuple
     mean = hosts.times.mean()
     turns = Turns(mean, mean + hosts.pause)
     host = outlook.host[rows]
+    interval = outlook.interval[rows]
     for fill in FILLS:
         slots = fill_slots(
-            outlook.due[rows], host, turns, start=outlook.now, length=HOUR, count=count, threads=threads, fill=fill
-        )
-        times = [_time(outlook, host[slots.slot == number], threads) for number in range(count)]
+            outlook.due[rows], host, turns, start=outlook.now, length=HOUR, count=count, threads=threads, fill=fill,
+            interval=interval,
+        )  # fmt: skip
+        parts = np.split(host[slots.page], np.cumsum(slots.pages)[:-1])
+        times = [_time(outlook, part, threads) for part in parts]
         if all(time.high <= HOUR for time in times):
             break
     return slots, times

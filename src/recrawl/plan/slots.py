@@ -2,6 +2,7 @@ r"""Slots: which pages go into which hour, so that each hour's crawl ends within
 
 Pages are taken as they fall due. In one slot a host takes as many requests as fit one after the other with their rests,
 and all threads together as much work as fits. What does not fit moves to the next slot, ahead of what falls due there.
+A page that was fetched falls due again one interval later, in the next slot at the earliest.
 Slots are filled up to ``fill`` of their length by expected times, which leaves room for slow days.
 """
 
@@ -27,12 +28,14 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Which page is fetched in which slot."""
+    """Which page is fetched in which slot, a row a visit."""
 
+    page: IntArray
+    """Row of the page."""
     slot: IntArray
-    """Of each page, from 0; -1 where it is not due in any, -2 where it is due and fits into none."""
-    wished: IntArray
-    """The slot in which it falls due, -1 if in none."""
+    """From 0, never falling."""
+    unplaced: IntArray
+    """Rows of the pages that are due and fit into none."""
     pages: IntArray
     """In each slot."""
     moved: IntArray
@@ -51,41 +54,78 @@ def fill_slots(  # noqa: PLR0913 - what is due where, and what fits
     count: int,
     threads: int,
     fill: float = 0.8,
+    interval: FloatArray | float = np.inf,
 ) -> Slots:
     """Fill ``count`` slots of ``length`` seconds from ``start`` on. ``host`` is a row of ``turns``.
 
-    O(n log n + count · pages on hand).
+    ``interval`` is how many seconds after a visit each page is due again; a visit is made when the page is due, or when
+    its slot begins if it had to wait. O((n + visits) log n + count · pages on hand).
 
     >>> turns = Turns(np.array([1.0]), np.array([10.0]))
     >>> hour = fill_slots(np.zeros(9), np.zeros(9, int), turns, start=0.0, length=50.0, count=2, threads=4, fill=1.0)
     >>> hour.slot.tolist(), hour.pages.tolist(), hour.moved.tolist()
     ([0, 0, 0, 0, 0, 1, 1, 1, 1], [5, 4], [0, 4])
+    >>> again = fill_slots(np.array([20.0, 70.0]), np.zeros(2, int), turns, start=0.0, length=50.0, count=4, threads=4,
+    ...     interval=np.array([60.0, 900.0]))
+    >>> again.page.tolist(), again.slot.tolist()
+    ([0, 1, 0, 0], [0, 1, 1, 2])
     """
     if length <= 0 or count < 1 or threads < 1 or not 0 < fill <= 1:
         raise ConfigError("Such slots cannot be filled.", "Give a length, a number of slots and threads above 0.")
-    wished = np.full(len(due), -1, dtype=np.int64)
-    soon = due < start + count * length
-    wished[soon] = np.maximum(((due[soon] - start) // length).astype(np.int64), 0)
-    slot = np.where(wished >= 0, -2, -1)
     with np.errstate(divide="ignore"):
         room = np.maximum(np.floor(np.where(turns.turn > 0, length * fill / turns.turn, np.inf)), 1.0)
-    order = np.lexsort((np.arange(len(due)), due, wished))
-    order = order[wished[order] >= 0]
-    starts = np.searchsorted(wished[order], np.arange(count + 1))
+    queue = _Queue(np.array(due, dtype=np.float64), start, length, count)
+    every = np.broadcast_to(np.asarray(interval, dtype=np.float64), (len(due),))
     pages, moved, full = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count)
+    placed: list[IntArray] = []
     waiting = np.empty(0, dtype=np.int64)
     for number in range(count):
-        hand = np.concatenate([waiting, order[starts[number] : starts[number + 1]]])
+        hand = np.concatenate([waiting, queue.falling_due(number)])
         fits = _place_within(host[hand]) < room[host[hand]]
         work = np.cumsum(np.where(fits, turns.seconds[host[hand]], 0.0))
         fits &= work <= max(threads * length * fill, work[0] if len(work) else 0.0)
         taken, waiting = hand[fits], hand[~fits]
-        slot[taken] = number
-        pages[number], moved[number] = len(taken), int((wished[taken] < number).sum())
+        placed.append(taken)
+        pages[number], moved[number] = len(taken), int((queue.wished[taken] < number).sum())
         asked = np.bincount(host[taken], minlength=len(room))
         busy = float((asked * turns.seconds).sum()) / threads
         full[number] = max(float((asked * turns.turn).max(initial=0.0)), busy) / length
-    return Slots(slot, wished, pages, moved, full)
+        queue.put_again(taken, every[taken], number)
+    return Slots(np.concatenate(placed), np.repeat(np.arange(count), pages), waiting, pages, moved, full)
+
+
+class _Queue:
+    """Pages by the slot in which they fall due."""
+
+    def __init__(self, due: FloatArray, start: float, length: float, count: int) -> None:
+        self._due, self._start, self._length = due, start, length
+        self._coming: list[list[IntArray]] = [[] for _ in range(count)]
+        self.wished = np.full(len(due), -1, dtype=np.int64)
+        """The slot in which each page falls due next."""
+        self._put(np.arange(len(due)), earliest=0)
+
+    def falling_due(self, number: int) -> IntArray:
+        """The pages of this slot as they fall due, once. O(pages of the slot)."""
+        rows = np.concatenate([np.empty(0, np.int64), *self._coming[number]])
+        self._coming[number] = []
+        return rows[np.lexsort((rows, self._due[rows]))]
+
+    def put_again(self, rows: IntArray, interval: FloatArray, number: int) -> None:
+        """These pages are visited in this slot, and fall due again."""
+        self._due[rows] = np.maximum(self._due[rows], self._start + number * self._length) + interval
+        self._put(rows, earliest=number + 1)
+
+    def _put(self, rows: IntArray, earliest: int) -> None:
+        count = len(self._coming)
+        soon = rows[self._due[rows] < self._start + count * self._length]
+        if not len(soon) or earliest >= count:
+            return
+        slot = np.clip(np.floor((self._due[soon] - self._start) / self._length), earliest, count - 1).astype(np.int64)
+        self.wished[soon] = slot
+        order = np.argsort(slot, kind="stable")
+        numbers, first = np.unique(slot[order], return_index=True)
+        for number, part in zip(numbers.tolist(), np.split(soon[order], first[1:]), strict=True):
+            self._coming[number].append(part)
 
 
 def _place_within(host: IntArray) -> IntArray:
