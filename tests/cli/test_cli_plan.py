@@ -1,6 +1,8 @@
 """``recrawl plan`` with all its options, on a small workspace whose pages change at known rates."""
 
 import json
+import math
+import re
 import shutil
 from datetime import UTC, datetime
 
@@ -165,11 +167,24 @@ def test_a_slow_host_makes_the_budget_buy_less(run, known, plan):
     assert "The rests that hosts are given allow only" in said
 
 
+@pytest.mark.parametrize(
+    ("objective", "unit"),
+    [("archive", " h"), ("changes", " changes"), ("age", " d² of age"), ("links", " of links missed"),
+     ("blur", " of changes missed")],
+)  # fmt: skip
+def test_the_price_has_a_unit(run, known, objective, unit):
+    chosen = ("--set", f"schedule.objective={objective}", "--set", "schedule.budget=12")
+    said = run("plan", "-w", known, *AT_END, "--limit", "1", *chosen).stdout
+    priced = next(line for line in said.splitlines() if "as it is" in line)
+    assert priced.rstrip().endswith(unit)
+
+
 def test_the_printed_plan(run, known):
     said = run("plan", "-w", known, *AT_END, "--limit", "3", "--set", "schedule.budget=12").stdout
     assert "3 of 28 shown; --limit shows more." in said
     assert "pages are late as of 2024-01-13 22:13" in said
     assert "10 % more" in said
+    assert "Due times are those of a fit to all that is known at 2024-01-13 22:13; recrawl explain tells" in said
     assert "never seen" in said
 
 
@@ -191,6 +206,15 @@ def test_slots_end_within_the_hour_and_what_does_not_fit_waits(plan):
     assert all(slot["high"] <= HOUR for slot in slots)
     assert all(slot["pages"] <= 12 for slot in slots)
     assert sum(slot["moved"] for slot in slots) > 0
+
+
+def test_pages_come_again_within_many_slots(plan):
+    def visits(*more):
+        return sum(slot["pages"] for slot in plan("--slots", "240", "--set", "schedule.budget=30", *more)["slots"])
+
+    assert visits() == pytest.approx(10 * 30, rel=0.25)
+    assert visits("--host", "hot.org") > 2 * HOT
+    assert visits("--set", "schedule.policy=uniform") == pytest.approx(10 * 30, rel=0.25)
 
 
 def test_printed_slots(run, known):
@@ -221,6 +245,13 @@ def test_crawl_time_of_a_list(run, known, plan, tmp_path):
     assert (found["urls"], found["hosts"], found["threads"]) == (3, 2, 1)
     said = run("plan", "-w", known, *AT_END, "--crawl-time", seeds).stdout
     assert "3 on 2 hosts, 1 of them never asked before" in said
+    said = run("plan", "-w", known, *AT_END, "--crawl-time", "all", "--host", "hot.org", "--threads", "1").stdout
+    assert "with 1 thread " in said
+    assert "about 1: with more the longest host decides" in said
+    assert "No URL of this list is on the host 'cold.org'" in refused(
+        run, known, "--crawl-time", seeds, "--host", "cold.org"
+    )
+    assert "There is no host 'hat.org'" in refused(run, known, "--crawl-time", "all", "--host", "hat.org")
     seeds.write_text("# nothing\n", encoding="utf-8")
     assert "There is no URL to crawl" in refused(run, known, "--crawl-time", seeds)
     assert "cannot be read" in refused(run, known, "--crawl-time", tmp_path / "missing.txt")
@@ -243,10 +274,25 @@ def test_capacity_answers_both_ways(plan):
 def test_capacity_in_words(run, known):
     said = run("plan", "-w", known, *AT_END, "--capacity", "--freshness", "0.9", "--set", "schedule.budget=12").stdout
     assert "90.0% of the pages current takes" in said
+    assert "28 pages need 1 machine like this one." in said
+    assert re.search(r"machine could make +[\d.]{1,3} million visits a day: 64 threads, [\d.]+ s a download", said)
     few = run("plan", "-w", known, *AT_END, "--capacity", "--pages", "1000000").stdout
     assert "One visit to each page in 180 d alone takes 5,555.6 visits a day: more than there are." in few
     never = run("plan", "-w", known, *AT_END, "--capacity", "--freshness", "1.0").stdout
     assert "cannot be reached: schedule.min_interval" in never
+
+
+def test_machines_are_counted_by_their_threads_and_not_by_the_budget(run, known, plan):
+    asked = ("--capacity", "--freshness", "0.9", "--pages", "1000000")
+    poor, rich = (plan(*asked, "--set", f"schedule.budget={budget}")["goal"] for budget in (12, 120))
+    assert poor["machines"] == rich["machines"]
+    assert poor["reached"]["needed"] == pytest.approx(10 * rich["reached"]["needed"])
+    alone, four = (plan(*asked, "--threads", threads)["goal"]["machines"]["needed"] for threads in ("1", "4"))
+    assert alone == pytest.approx(4 * four)
+    said = run("plan", "-w", known, *AT_END, *asked, "--threads", "1").stdout
+    assert f"1,000,000 pages need {math.ceil(alone)} machines like this one." in said
+    busy = run("plan", "-w", known, *AT_END, "--capacity", "--threads", "1", "--set", "schedule.budget=1000000").stdout
+    assert "fewer than the budget, so these are what is spent" in busy
 
 
 def test_pages_that_nobody_has_seen_can_be_planned_for(run, workspace):
@@ -268,6 +314,11 @@ def test_questions_that_make_no_sense(run, known, workspace):
     assert "Add --capacity" in refused(run, known, "--freshness", "0.9")
     assert "two goals" in refused(run, known, "--capacity", "--freshness", "0.9", "--recall", "0.5")
     assert "There is no host 'hat.org'" in refused(run, known, "--host", "hat.org")
+    assert "There is no host 'hat.org'" in refused(run, known, "--slots", "2", "--host", "hat.org")
+    assert "hosts share one budget" in refused(run, known, "--capacity", "--host", "hot.org")
+    assert "--threads changes nothing" in refused(run, known, "--threads", "64")
+    for question in (("--slots", "3"), ("--capacity",), ("--crawl-time", "all")):
+        assert "--limit is about the list of pages" in refused(run, known, *question, "--limit", "20")
     assert "keeps nothing" in refused(run, known, "--capacity", "--set", "schedule.budget=0")
     assert "is not a time" in run("plan", "-w", known, "--at", "someday").stderr
     assert "There is no page to plan for" in run("plan", "-w", workspace).stderr

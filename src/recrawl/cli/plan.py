@@ -30,9 +30,11 @@ recrawl plan --capacity --pages 1000000         what this budget does for a mill
 """
 DEFAULT_THREADS = 64
 """Requests at once, as the crawler has them."""
+STORED = "recrawl explain tells those that the crawler stored at its last fit"
 
 
 def plan(  # noqa: PLR0913 - one argument an option
+    context: typer.Context,
     host: HostOption = None,
     at: Annotated[
         str | None, typer.Option(metavar="TIME", help="As of this time, e.g. 2026-11-09: later visits do not count.")
@@ -48,7 +50,9 @@ def plan(  # noqa: PLR0913 - one argument an option
             metavar="URLS", help="Say how long a crawl takes: of a file of URLs (- for standard input), or all."
         ),
     ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Requests at once.")] = DEFAULT_THREADS,
+    threads: Annotated[
+        int, typer.Option(min=1, help="Requests at once, with --slots, --crawl-time or --capacity.")
+    ] = DEFAULT_THREADS,
     capacity: Annotated[bool, typer.Option("--capacity", help="Say what a machine can keep.")] = False,
     freshness: Annotated[
         float | None, typer.Option(min=0.0, max=1.0, help="With --capacity: share of pages to keep current.")
@@ -77,8 +81,15 @@ def plan(  # noqa: PLR0913 - one argument an option
     from recrawl.cli.rates_question import moment
     from recrawl.crawl.clock import RealClock
 
-    if sum((slots is not None, crawl_time is not None, capacity)) > 1:
+    questions = sum((slots is not None, crawl_time is not None, capacity))
+    if questions > 1:
         raise InputError("--slots, --crawl-time and --capacity are three questions.", "Ask one after the other.")
+    if questions and _was_given(context, "limit"):
+        raise InputError("--limit is about the list of pages that come next.", "Leave it out here.")
+    if not questions and _was_given(context, "threads"):
+        raise InputError("--threads changes nothing in what comes next.", "Add --slots, --crawl-time or --capacity.")
+    if capacity and host is not None:
+        raise InputError("--capacity is about all pages: hosts share one budget.", "Leave out --host.")
     if not capacity and (freshness, recall, pages) != (None, None, None):
         raise InputError("--freshness, --recall and --pages are about capacity.", "Add --capacity.")
     if freshness is not None and recall is not None:
@@ -106,12 +117,18 @@ def plan(  # noqa: PLR0913 - one argument an option
             _tell_next(store, outlook, host, limit, json_output=json_output)
 
 
+def _was_given(context: typer.Context, name: str) -> bool:
+    """Whether an option stands on the command line, whatever its value."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def _tell_next(store: Store, outlook: Outlook, host: str | None, limit: int, *, json_output: bool) -> None:
     import numpy as np
 
     from recrawl.cli.knowledge import host_id
     from recrawl.cli.plan_next import cannot_be_met, chosen, next_pages, what_if
-    from recrawl.cli.tables import print_json, rows_of
+    from recrawl.cli.tables import print_json, rows_of, shown_time
     from recrawl.time import DAY
 
     wanted = np.flatnonzero(chosen(outlook, host_id(store, host)))
@@ -136,6 +153,7 @@ def _tell_next(store: Store, outlook: Outlook, host: str | None, limit: int, *, 
     _print_next(columns)
     if len(wanted) > limit:
         typer.echo(f"{limit} of {len(wanted):,} shown; --limit shows more.")
+    typer.echo(f"Due times are those of a fit to all that is known at {shown_time(outlook.now)}; {STORED}.")
     _print_late(outlook, outlook.due[wanted])
     _print_budget(outlook, buys, unmet)
 

@@ -20,6 +20,8 @@ SAMPLE = 20_000
 
 NOTICED = 0.002
 """A goal missed by less is no news."""
+MANY = 10_000.0
+"""From so many on two digits are enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,10 @@ class Goal:
 
 
 def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, threads: int, *, json_output: bool) -> None:
-    """Print what this budget does for pages of this kind, and what a goal takes. One machine spends the budget."""
+    """Print what this budget does for pages of this kind, what a goal takes, and how many machines could do that.
+
+    A budget is what is wanted, a machine is what its threads can download: one says nothing of the other.
+    """
     from recrawl.cli.tables import print_json, print_table
 
     if outlook.budget <= 0:
@@ -46,21 +51,24 @@ def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, threads: int,
     kept = keep_many(demand, machine, asked, limits)
     share = goal.share if goal.share is not None else _round_up(kept.measure(goal.measure))
     reach = machines_for(demand, share, goal.measure, machine, asked)
+    able = machines_for(demand, share, goal.measure, busiest, asked)
     hosts = host_capacity(outlook, what_if(outlook).rate, threads)
     if json_output:
         facts = {"pages": asked, "budget_per_day": outlook.budget * DAY, "threads_visits_per_day": busiest * DAY}
         bounds = {"hosts_visits_per_day": hosts.largest_budget * DAY, "round_seconds": hosts.round_seconds}
-        wanted = {"measure": goal.measure, "share": share, "reached": None if reach is None else asdict(reach)}
+        wanted = {
+            "measure": goal.measure, "share": share,
+            "reached": None if reach is None else asdict(reach), "machines": None if able is None else asdict(able),
+        }  # fmt: skip
         print_json({**facts, **bounds, "kept": asdict(kept), "goal": wanted})
         return
     scaled = asked / len(outlook.pages)
+    short = "; fewer than the budget, so these are what is spent" if busiest < outlook.budget else ""
     rows = [
         ("pages", f"{asked:,}" + (f", as the {len(outlook.pages):,} here" if pages is not None else "")),
         ("budget", f"{outlook.budget * DAY:,.1f} visits a day"),
-        (
-            "threads could make",
-            f"{busiest * DAY:,.0f} visits a day, hosts could take {hosts.largest_budget * DAY:,.0f} here",
-        ),
+        ("hosts here could take", f"{about(hosts.largest_budget * DAY)} visits a day"),
+        ("machine could make", f"{about(busiest * DAY)} visits a day: {_busy(threads, busiest)}" + short),
         ("keeps current", f"{kept.freshness:.1%} of the pages"),
         ("finds", f"{kept.found * DAY:,.1f} of {kept.happening * DAY:,.1f} changes a day ({kept.recall:.1%})"),
         ("price of a visit", shown_price(kept.price, outlook.settings.schedule.objective)),
@@ -70,10 +78,13 @@ def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, threads: int,
     else:
         least = format_duration(outlook.settings.schedule.max_interval)
         needed = float((outlook.pages.cost / outlook.settings.schedule.max_interval).sum()) * scaled * DAY
-        print_table(("", ""), rows[:3])
-        typer.echo(f"One visit to each page in {least} alone takes {needed:,.1f} visits a day: more than there are.")
-    typer.echo(_sentence(goal.measure, share, asked, reach))
-    if reach is not None:
+        print_table(("", ""), rows[:4])
+        typer.echo(
+            f"One visit to each page in {least} alone takes {_figure(needed)} visits a day: more than there are."
+        )
+    typer.echo(_cost(goal.measure, share, asked, reach))
+    if reach is not None and able is not None:
+        typer.echo(_machines(asked, able))
         bound = keep_many(demand, reach.spending * 1.001, asked, limits).measure(goal.measure)
         if bound < share - NOTICED:
             typer.echo(
@@ -87,14 +98,45 @@ def busiest_visits(outlook: Outlook, threads: int) -> float:
     return threads / float(seconds.mean())
 
 
-def _sentence(measure: Measure, share: float, asked: int, reach: Machines | None) -> str:
+def about(number: float) -> str:
+    """A number of which nobody knows more than two digits.
+
+    >>> about(3_300_937_738.0), about(86_352.0), about(7.0)
+    ('3.3 billion', '86,000', '7')
+    """
+    for unit, name in ((1e9, "billion"), (1e6, "million")):
+        if number >= unit:
+            return f"{float(f'{number / unit:.2g}'):,g} {name}"
+    return f"{float(f'{number:.2g}'):,g}"
+
+
+def _figure(number: float, form: str = ",.1f") -> str:
+    return format(number, form) if number < MANY else about(number)
+
+
+def _busy(threads: int, visits: float) -> str:
+    """How many visits the threads can make comes about so."""
+    return f"{threads:,} thread{'s' * (threads > 1)}, {format_duration(threads / visits)} a download"
+
+
+def _cost(measure: Measure, share: float, asked: int, reach: Machines | None) -> str:
+    """What the goal takes of visits."""
     what = {"freshness": f"{share:.1%} of the pages current", "recall": f"{share:.1%} of the changes found"}[measure]
     if reach is None:
         return f"{what} cannot be reached: schedule.min_interval is too long for the pages that change most often."
-    machines = max(math.ceil(reach.needed - 1e-9), 1)
     return (
-        f"{what} takes {reach.spending * DAY:,.1f} visits a day for {asked:,} pages, {reach.needed:.3g} times this "
-        f"budget: {machines:,} machine{'s' * (machines > 1)} like this one. One keeps {reach.pages:,.0f} such pages so."
+        f"{what} takes {_figure(reach.spending * DAY)} visits a day for {asked:,} pages, "
+        f"{_figure(reach.needed, '.3g')} times what there are now. These would keep {reach.pages:,.0f} such pages so."
+    )
+
+
+def _machines(asked: int, able: Machines) -> str:
+    """How many machines can make these visits, by their threads."""
+    machines = max(math.ceil(able.needed - 1e-9), 1)
+    few = "1 machine" if machines == 1 else f"{about(machines)} machines"
+    return (
+        f"By its threads alone one machine could keep {about(able.pages)} such pages so, on more such hosts: "
+        f"{asked:,} pages need {few} like this one."
     )
 
 

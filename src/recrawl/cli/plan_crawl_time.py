@@ -61,7 +61,7 @@ def tell_crawl_time(  # noqa: PLR0913 - the question
         ),
         ("takes", f"{format_duration(found.seconds)}; {format_duration(found.low)} to {format_duration(found.high)}"),
         ("longest host", f"{slowest}: {format_duration(found.longest)}, however many threads there are"),
-        ("work", f"{format_duration(found.work)} with {threads} threads"),
+        ("work", f"{format_duration(found.work)} with {threads} thread{'s' * (threads > 1)}"),
         ("useful threads", _useful(found)),
         ("heuristic of paper 001", f"{format_duration(printed)} as printed, {format_duration(corrected)} corrected"),
     ]
@@ -84,6 +84,7 @@ def _wanted(store: Store, urls: str, host: str | None) -> Counter[str]:
     from pathlib import Path
 
     from recrawl.cli.add import text_of
+    from recrawl.cli.knowledge import host_id
     from recrawl.formats.seeds import read_seeds
     from recrawl.urls import host_of
 
@@ -94,7 +95,13 @@ def _wanted(store: Store, urls: str, host: str | None) -> Counter[str]:
     else:
         seeds = read_seeds(text_of(Path(urls)), urls)
         found = Counter(host_of(seed.url) or "" for seed in seeds.addresses)
-    return found if host is None else Counter({name: n for name, n in found.items() if name == host})
+    if host is None:
+        return found
+    if urls == ALL:
+        host_id(store, host)
+    elif host not in found:
+        raise InputError(f"No URL of this list is on the host {host!r}.", "Leave out --host to take all.", source=urls)
+    return Counter({name: n for name, n in found.items() if name == host})
 
 
 def _new(wanted: Mapping[str, int], hosts: HostTable) -> int:
@@ -103,6 +110,6 @@ def _new(wanted: Mapping[str, int], hosts: HostTable) -> int:
 
 def _useful(found: Forecast) -> str:
     useful = max(found.useful_threads, 1.0)
-    if found.threads > useful:
+    if found.threads >= useful:
         return f"about {math.ceil(useful)}: with more the longest host decides"
-    return f"more than {found.threads} would make it shorter"
+    return f"about {math.ceil(useful)}: more than {found.threads} would make it shorter"

@@ -23,8 +23,8 @@ Columns = dict[str, list[Any]]
 STEP = 0.1
 """How much more or less budget is tried."""
 NEARLY = 1.0 - 1e-6
-IN_SECONDS = ("archive", "freshness", "harmonic")
-"""Objectives whose value is time during which a copy is right."""
+IN_SECONDS = {"archive": "", "freshness": "", "harmonic": "", "blur": " of changes missed", "links": " of links missed"}
+"""Objectives whose value is a time: during which a copy is right, or changes and links are not missed."""
 UNNAMED = 5
 """Hosts that are named at most."""
 
@@ -187,14 +187,16 @@ def shown_price(price: float, objective: str) -> str:
 
     >>> shown_price(7200.0, "archive"), shown_price(0.25, "changes"), shown_price(math.nan, "archive")
     ('2 h', '0.25 changes', '–')
+    >>> shown_price(7200.0, "links"), shown_price(DAY * DAY / 4, "age")
+    ('2 h of links missed', '0.25 d² of age')
     """
     if math.isnan(price):
         return "–"
     if math.isinf(price):
         return "beyond all"
     if objective in IN_SECONDS:
-        return format_duration(price)
-    return f"{price:.3g} changes" if objective == "changes" else f"{price:.3g}"
+        return format_duration(price) + IN_SECONDS[objective]
+    return f"{price:.3g} changes" if objective == "changes" else f"{price / DAY**2:.3g} d² of age"
 
 
 def what_if_rows(buys: WhatIf, budget: float, objective: str) -> list[tuple[str, ...]]:
