@@ -73,9 +73,10 @@ def plan(  # noqa: PLR0913 - one argument an option
     change less as they grow older. Below the table: pages that are late, what a tenth more or less budget would do, and
     what cannot be had, with the reason.
 
-    --slots puts due pages into hourly slots, each filled so that its crawl ends within the hour. --crawl-time runs a
-    crawl through in advance, with download times, failures and rests as past visits taught them; nine crawls in ten
-    end in the interval it gives. --capacity answers what a budget keeps, and what a share of current pages costs.
+    --slots puts due pages into hourly slots, each filled so that its crawl ends within the hour; a page comes again
+    when it is worth the price again, at most once an hour. --crawl-time runs a crawl through in advance, with download
+    times, failures and rests as past visits taught them; nine crawls in ten end in the interval it gives. --capacity
+    answers what a budget keeps, what a share of current pages costs, and how many machines could make so many visits.
     """
     from recrawl.cli.plan_outlook import look_ahead
     from recrawl.cli.rates_question import moment
