@@ -243,6 +243,19 @@ def test_a_table_of_what_is_kept_has_dashes_for_the_rest(run, tmp_path):
     assert "stormcrawler" not in result.stdout
 
 
+def test_pages_of_which_nothing_is_scored_make_no_table(run, tmp_path):
+    kept = tmp_path / "kept"
+    asked = ("experiment", "policies", "--data", RECORDED, "--output", tmp_path / "out", "--keep", kept)
+    quickly = ("--pages", 60, "--tick", "28d", "--jobs", 1, "--budget", 0.1, "--policy", "uniform")
+    assert run(*asked, *quickly).returncode == 0
+    (file,) = kept.iterdir()
+    with np.load(file) as columns:
+        np.savez(file, **{name: np.zeros_like(columns[name]) for name in columns.files})
+    result = run(*asked, *quickly)
+    assert result.returncode == ExitCode.ERROR
+    assert "that is scored" in result.stderr
+
+
 def test_collections_and_policies_must_exist(run, tmp_path):
     result = run("experiment", "policies", "--data", RECORDED, "--only", "nowhere", "--output", tmp_path / "out")
     assert result.returncode == ExitCode.ERROR

@@ -3,7 +3,11 @@
 import csv
 from pathlib import Path
 
+import numpy as np
+
+from recrawl.cli.hacs_experiment import report
 from recrawl.estimate.estimators import ESTIMATORS
+from recrawl.simulate.hacs_trial import MODELS, RANKINGS, WINDOWS, Choices, Evaluation
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
 
@@ -31,3 +35,15 @@ def test_a_folder_without_a_data_set_is_refused(run, tmp_path):
     assert result.returncode == 1
     assert "there is no data set here" in result.stderr
     assert "events.parquet" in result.stderr
+
+
+def test_hacs_shows_f1_only_where_weeks_without_a_hit_count():
+    hits = np.array([[1, 3, 5, 2], [0, 3, 2, 0]])
+    choices = [Choices(weeks, 0.5, dict.fromkeys(MODELS, hits)) for weeks in WINDOWS]
+    evaluation = Evaluation(choices, {(name, weeks): 0.5 for name in RANKINGS for weeks in WINDOWS})
+    text = report({"home page": evaluation}, 7.0, {"home page": 54})
+    micro, macro = text.split("## Table I, ")[1:]
+    assert "| w | θ̂ | P | R | F1 | F1 random | F1 brute force |" in micro
+    assert "| 2 | 0.7 / 0.5 | 0.367 / 0.143 | 0.332 / 0.125 | 0.349 / 0.133 | 0.133 | 0.133 |" in micro
+    assert "| w | θ̂ | P | R |\n" in macro
+    assert "| 2 | 0.8 / 0.5 | 0.647 / 0.125 | 0.321 / 0.083 |\n" in macro

@@ -98,7 +98,7 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, median: float) -> 
             found[level] = [evaluate(truth, schedule, rng, progress=lambda: bar.advance(task)) for _ in range(repeats)]
     pooled = {level: _pool(parts) for level, parts in found.items()}
     write_csv(output / "hacs.csv", _columns(pooled))
-    text = _report(pooled, median, {level: len(truth) for level, truth in levels.items()})
+    text = report(pooled, median, {level: len(truth) for level, truth in levels.items()})
     (output / "hacs.md").write_text(text, encoding="utf-8")
     draw_panels(
         output / "hacs.png",
@@ -155,7 +155,8 @@ def _columns(found: dict[str, Evaluation]) -> dict[str, list[object]]:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def _report(found: dict[str, Evaluation], median: float, sites: dict[str, int]) -> str:
+def report(found: dict[str, Evaluation], median: float, sites: dict[str, int]) -> str:
+    """Table I and figure 11 of each level in Markdown. ``median`` is in days; ``sites`` are the rows of a level."""
     from recrawl.show.experiments import markdown_table
     from recrawl.simulate.hacs_trial import RANKINGS, WINDOWS
 
