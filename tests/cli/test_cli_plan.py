@@ -12,6 +12,7 @@ import pytest
 from recrawl.errors import ExitCode
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.store.open import open_store
+from recrawl.store.values import Claims
 from recrawl.time import DAY, HOUR
 
 START = 1_700_000_000.0
@@ -111,6 +112,32 @@ def test_a_page_is_ever_likelier_to_have_changed_while_nobody_looks(run, workspa
     assert newest == sorted(newest)
     assert newest[0] < newest[-1] < 1
     assert "changes, at the pace of now" in run("plan", "-w", workspace).stdout
+
+
+@pytest.mark.parametrize("policy", ["valued", "uniform"])
+def test_a_page_that_a_proven_sitemap_announces_has_probably_changed(run, workspace, policy):
+    with open_store(workspace / "recrawl.db") as store:
+        pages = store.discover([f"http://a.org/{n}" for n in range(30)], START)
+        day, page = np.tile(np.arange(40.0), 30), np.repeat(pages, 40)
+        changed = (day + page) % 8 == 0
+        verdict = np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED)
+        store.record(Visits.of(page, START + day * DAY, verdict=verdict))
+        said = START + np.append(day[changed] - 0.5, 39.5) * DAY
+        told = np.append(page[changed], pages[7])
+        store.add_claims(
+            Claims(
+                told, said, ["http://a.org/sitemap.xml"] * len(told), said, np.zeros(len(told), np.int64), said * 0 - 1
+            )
+        )
+    chances = []
+    for moment in (39.4, 39.6):
+        at = datetime.fromtimestamp(START + moment * DAY, UTC).isoformat()
+        asked = ("--at", at, "--limit", "100", "--set", f"schedule.policy={policy}")
+        rows = json.loads(run("plan", "-w", workspace, "--json", *asked).stdout)["next"]
+        chances.append({row["url"]: row["p_changed"] for row in rows})
+    before, after = (one.pop("http://a.org/7") for one in chances)
+    assert after > before + 0.3
+    assert max(chances[1].values()) < after
 
 
 def test_more_budget_buys_more_and_lowers_the_price(plan):

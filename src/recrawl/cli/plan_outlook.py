@@ -10,6 +10,7 @@ import numpy as np
 
 from recrawl.cli.settings import Settings
 from recrawl.cli.wiring import host_limits_of, policy_of, politeness_of
+from recrawl.crawl.site_claims import signals
 from recrawl.errors import InputError
 from recrawl.model import ANSWERED, FloatArray, IntArray, Pages
 from recrawl.plan.durations import Downloads, DownloadTimes, learn_downloads
@@ -110,7 +111,7 @@ class Outlook:
 
 
 def look_ahead(store: Store, settings: Settings, now: float) -> Outlook:
-    """Learn from all visits up to ``now`` as the crawler would, and fit its policy. O(visits + pages · steps)."""
+    """Learn from visits and signals up to ``now`` as the crawler would, and fit its policy. O(visits + pages · steps)."""
     everything = store.pages()
     pages = everything.take((everything.importance > 0) & (everything.discovered <= now))
     if not len(pages):
@@ -120,7 +121,10 @@ def look_ahead(store: Store, settings: Settings, now: float) -> Outlook:
     limits = host_limits_of(store, politeness_of(settings.politeness))
     policy = policy_of(settings.schedule, store.urls, limits)
     agenda = Agenda(policy, budget=settings.schedule.budget / DAY)
+    heard, when = signals(store.claims(pages.id))
+    heard, when = heard[when <= now], when[when <= now]
     agenda.add(pages)
+    agenda.hear(heard, when)
     agenda.tell(visits)
     agenda.fit(now)
     due = agenda.due(pages.id, now)
@@ -128,6 +132,7 @@ def look_ahead(store: Store, settings: Settings, now: float) -> Outlook:
     expert = policy if isinstance(policy, Valued) else Valued(OBJECTIVES[settings.schedule.objective])
     if expert is not policy:
         expert.add(pages)
+        expert.signal(heard, when)
         expert.tell(visits)
     looks = visits.take(visits.answered())
     last = np.full(len(pages), math.nan)
