@@ -111,7 +111,7 @@ class Outlook:
 
 
 def look_ahead(store: Store, settings: Settings, now: float) -> Outlook:
-    """Learn from visits and signals up to ``now`` as the crawler would, and fit its policy. O(visits + pages)."""
+    """Learn from visits and signals up to ``now`` as the crawler would; fit its policy. O(visits + pages · steps)."""
     everything = store.pages()
     pages = everything.take((everything.importance > 0) & (everything.discovered <= now))
     if not len(pages):
