@@ -86,6 +86,7 @@ def test_ours_with_other_objectives_count_among_all_but_not_among_those_of_other
     table = Table(**{"valued-archive": {"freshness": 0.9, "recall": 0.9, "age": 2.0}})
     assert "| 0.03 | 0.500 | 0.660 | none | 2 of 2 | 0 of 2, not til, tiny |" in in_short(table)
     assert "| valued-changes | recall | 2 | 0 | 0 | 0 | 0 | 2 |" in own_measures(table)
+    assert "Worse than ours with another objective" in own_measures(table)
 
 
 def test_nobody_is_measured_against_an_oracle():

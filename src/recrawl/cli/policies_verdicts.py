@@ -21,6 +21,9 @@ _SLACK = 1e-3
 """... by more than this share of its copies."""
 
 
+_WORSE_HEADS = ("policy", "collection", "visits a page a day", "ours", "best other", "difference")
+
+
 class Numbers(Protocol):
     """What is asked of a grand table."""
 
@@ -119,10 +122,15 @@ def own_measures(table: Numbers) -> str:
     parts = [_OWN_NOTE, markdown_table(["policy", "measure", *words, *(f"{word}, of all" for word in words)], rows)]
     worse = [_worse(table, case) for case in found if case.verdict == "worse"]
     if worse:
-        heads = ["policy", "collection", "visits a page a day", "ours", "best other", "difference"]
-        parts += ["Worse than one of others, with an interval that does not hold 0:", markdown_table(heads, worse)]
+        parts += [
+            "Worse than one of others, with an interval that does not hold 0:",
+            markdown_table(_WORSE_HEADS, worse),
+        ]
     else:
         parts.append("In no case is ours worse than one of others with an interval that does not hold 0.")
+    beaten = [_worse(table, case) for case in among_all if case.verdict == "worse" and case.rival in OWN_MEASURE]
+    if beaten:
+        parts += ["Worse than ours with another objective, likewise:", markdown_table(_WORSE_HEADS, beaten)]
     return "\n\n".join(parts)
 
 
