@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recrawl.crawl.exporting_files import ArchiveFiles, FreeNames, Whereabouts, packed_name, plain_name, whereabouts
@@ -105,6 +105,7 @@ def test_a_package_calls_a_file_by_what_is_in_it(name, data, packed, tmp_path):
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="/\0"), min_size=1), min_size=1))
+@example(["\ud800"])
 def test_names_are_plain_and_come_only_once(parts):
     names = FreeNames()
     paths = {Path("folder") / str(number) / part for number, part in enumerate(parts) if part not in {".", ".."}}

@@ -116,7 +116,7 @@ class FreeNames:
         ('a.warc.gz', 'A-6fce577f061f.warc.gz')
         """
         name, ending = wanted, _ending(wanted)
-        digest = str(path).encode("utf-8", "surrogateescape")
+        digest = str(path).encode("utf-8", "surrogatepass")
         while name.lower() in self._taken:
             digest = hashlib.sha256(digest).digest()
             name = f"{_stem(wanted)}-{digest.hex()[:_DIGITS]}{ending}"
