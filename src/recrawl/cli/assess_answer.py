@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
@@ -18,12 +18,15 @@ from recrawl.assess.shown_chance import chance_unchanged
 from recrawl.assess.statement import Found
 from recrawl.assess.subsites import SubSites, joined_sections, propose
 from recrawl.cli.assess_recorded import Recorded, recorded
-from recrawl.cli.knowledge import learn, section_labels
+from recrawl.cli.knowledge import Span, estimate_from, learn, lesson_of, section_labels
 from recrawl.cli.rates_question import estimator_named
 from recrawl.errors import InputError
+from recrawl.estimate.estimator import Evidence
+from recrawl.estimate.operational_posterior import OperationalPosterior
+from recrawl.estimate.posterior import Posterior
 from recrawl.model import Belief, FloatArray, IntArray
 from recrawl.store.base import Store
-from recrawl.time import WEEK
+from recrawl.time import MINUTE, WEEK
 
 ESTIMATOR = "gamma"
 """Blur counts changes, and counts have no bound. A page that changed at every look may change at any rate above that of
@@ -155,10 +158,29 @@ def _only(looks: Looks, urls: list[str], wanted: list[bool]) -> tuple[Looks, lis
 
 def _belief(store: Store, looks: Looks, estimator: str) -> Belief | None:
     """What is believed of each page; nothing, if no page was ever seen twice: then nobody knows."""
-    known = learn(store, estimator=estimator_named(estimator))
-    if not len(known.histories.gaps):
+    lesson, chosen = lesson_of(store, Span()), estimator_named(estimator)
+    if not len(lesson.histories.gaps):
         return None
-    return known.belief.take(np.searchsorted(known.histories.page, looks.page))
+    if isinstance(chosen, Posterior | OperationalPosterior):
+        belief = learn(store, estimator=chosen).belief
+    else:
+        belief = estimate_from(replace(lesson, evidence=without_quick_gaps(lesson.evidence)), chosen).belief
+    return belief.take(np.searchsorted(lesson.histories.page, looks.page))
+
+
+def without_quick_gaps(evidence: Evidence) -> Evidence:
+    """The same without gaps of less than a minute, if there are longer ones. O(gaps).
+
+    Two downloads of one moment that differ tell of a server, not of how often a page changes; taken for evidence they
+    would mean a change every few seconds for years.
+    """
+    histories = evidence.histories
+    kept = histories.gaps >= MINUTE
+    if not kept.any():
+        return evidence
+    ends = np.append(0, np.cumsum(kept))[histories.offsets]
+    slow = replace(histories, offsets=ends, gaps=histories.gaps[kept], changed=histories.changed[kept])
+    return replace(evidence, histories=slow)
 
 
 def _files(store: Store, looks: Looks) -> IntArray:
