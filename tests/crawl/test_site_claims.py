@@ -4,11 +4,16 @@ import asyncio
 
 import numpy as np
 
+from recrawl.crawl.archive import NoArchive
 from recrawl.crawl.live import CrawlSettings
+from recrawl.crawl.recorder import Recorder
+from recrawl.crawl.scope import HostScope
 from recrawl.crawl.site_claims import LAST_MODIFIED, news, signals, sitemap_claims
 from recrawl.crawl.trial import TrialSettings, run_trial
 from recrawl.formats.claims import Entry
+from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.uniform import Uniform
+from recrawl.schedule.valued import Valued
 from recrawl.simulate.sites import power_rates, tree_site
 from recrawl.store.open import open_store
 from recrawl.store.values import Claims
@@ -72,3 +77,16 @@ def test_a_crawl_hears_the_sitemaps_it_reads_again_and_remembers_after_a_restart
     assert first.heard
     assert first.heard <= set(zip(*(column.tolist() for column in kept), strict=True))
     assert first.heard <= second.heard, "what was announced is recalled from the store"
+
+
+def test_a_sitemap_may_announce_a_page_that_somebody_added_meanwhile(tmp_path):
+    """The scope does not cover it, and yet it is to be visited: nobody told this worker of it so far."""
+    url = "http://x.example/"
+    with open_store(str(tmp_path / "store.db"), create=True) as store:
+        [page] = store.discover([url], 1.0).tolist()
+        agenda = Agenda(Valued(), budget=1.0)
+        recorder = Recorder("worker", store, agenda, HostScope(frozenset()), NoArchive())
+        for now, lastmod in ((10.0, 5.0), (20.0, 15.0)):
+            recorder.hear([Entry(url, lastmod)], "http://x.example/sitemap.xml", now)
+        agenda.fit(30.0)
+        assert agenda.due(np.array([page]), 30.0).tolist() == [1.0], "known, and never seen"

@@ -107,14 +107,13 @@ class Recorder:
         self._announce(*signals(self._store.claims(pages)), now, due=False)
 
     def _announce(self, page: IntArray, time: FloatArray, now: float, *, due: bool = True) -> None:
-        wanted = np.isin(page, self._wanted(page))
-        page, time = page[wanted], time[wanted]
+        known = self._store.pages(np.unique(page))
+        wanted = known.take(known.importance > 0)
+        self._agenda.add(wanted)  # somebody else may have added them since we began
+        heard = np.isin(page, wanted.id)
+        page, time = page[heard], time[heard]
         if self._agenda.hear(page, time) and due and len(page):
             self._store.reschedule(page, self._agenda.due(page, now))
-
-    def _wanted(self, page: IntArray) -> IntArray:
-        known = self._store.pages(np.unique(page))
-        return known.id[known.importance > 0]
 
     def recall(self, leased: Leased) -> list[Known | None]:
         """What the judge must know of each leased page."""
