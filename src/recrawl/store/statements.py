@@ -131,10 +131,15 @@ def _rank(row: str) -> str:
 class Statements:
     """The statements in one dialect."""
 
-    def __init__(self, dialect: Dialect) -> None:  # noqa: PLR0915 - a list, not a procedure
-        among = dialect.among
+    def __init__(self, dialect: Dialect) -> None:
+        self._pages_and_hosts(dialect)
+        self._visits(dialect)
+        self._links_and_captures(dialect)
+        self._schedule(dialect)
+        self._policy_state_and_counts()
 
-        # -- pages and hosts
+    def _pages_and_hosts(self, dialect: Dialect) -> None:
+        among = dialect.among
         self.known_pages = f"SELECT key_hash, id FROM page WHERE key_hash {among(1, 'bytea')}"
         self.known_hosts = f"SELECT name, id FROM host WHERE name {among(1, 'text')}"
         self.add_hosts = dialect.insert(
@@ -187,7 +192,8 @@ class Statements:
         self.set_urls = dialect.update("page", "id", {"url": "text"})
         self.set_validators = dialect.update("page", "id", _VALIDATOR_TYPES)
 
-        # -- visits
+    def _visits(self, dialect: Dialect) -> None:
+        among = dialect.among
         self.open_segment = (
             f"SELECT id, visits FROM visit_segment WHERE pack IS NULL ORDER BY id LIMIT 1 {dialect.lock_free}"
         )
@@ -233,7 +239,8 @@ class Statements:
             f"SELECT {_VISIT} FROM visit WHERE segment {among(1)} AND page {among(2)} ORDER BY segment, page, time"
         )
 
-        # -- links and captures
+    def _links_and_captures(self, dialect: Dialect) -> None:
+        among = dialect.among
         self.add_links = dialect.insert(
             "link",
             {
@@ -290,7 +297,8 @@ class Statements:
 
         self.sites = SiteStatements(dialect)
 
-        # -- schedule
+    def _schedule(self, dialect: Dialect) -> None:
+        among = dialect.among
         self.set_due = dialect.update("schedule", "page", {"due": "float8"})
         self.wake_hosts = f"UPDATE host SET next_due = $1 WHERE next_due > $1 AND id {among(2)}"
         self.refresh_hosts = (
@@ -328,7 +336,7 @@ class Statements:
         self.set_delay = dialect.update("host", "id", {"delay": "float8"})
         self.raise_ready = dialect.update("host", "id", {"ready_at": "float8"}, only_up=True)
 
-        # -- policy state and counts
+    def _policy_state_and_counts(self) -> None:
         self.save_state = (
             "INSERT INTO policy_state (name, state, updated) VALUES ($1, $2, $3) "
             "ON CONFLICT (name) DO UPDATE SET state = excluded.state, updated = excluded.updated"
