@@ -18,7 +18,10 @@ from recrawl.time import parse_duration
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from recrawl.cli.workspace import Workspace
     from recrawl.crawl.capture_order import CaptureOrder
+    from recrawl.crawl.capture_quality import CaptureReport
+    from recrawl.store.base import Store
     from recrawl.store.values import SiteCapture
 
 DEFAULT_STRATEGY = "sharc-selective-online"
@@ -118,7 +121,6 @@ def capture(  # noqa: PLR0913 - one argument an option
             else:
                 print_stated(store, show, json_output)
         return
-    from recrawl.cli.capture_run import carry_out, shown
     from recrawl.crawl.capture_order import CaptureOrder
 
     rules = ScopeRules(
@@ -150,18 +152,26 @@ def capture(  # noqa: PLR0913 - one argument an option
             )
             _say_what_is_not_read(order, expect=expect, threshold=threshold)
             unfinished = None if anew else _same(open_ones, order)
-        try:
-            with shown() as tell:
-                report = asyncio.run(carry_out(place, store, order, unfinished, tell))
-        except asyncio.CancelledError:
-            typer.echo("Stopped at once. Go on with: recrawl capture --resume", err=True)
-            raise typer.Exit(ExitCode.FORCED) from None
-        if report is None:
-            typer.echo("Interrupted. Go on with: recrawl capture --resume", err=True)
-            raise typer.Exit(ExitCode.INTERRUPTED)
+        report = _carried_out(place, store, order, unfinished)
         print_report(store, report, json_output)
     if not report.quality.pages:
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _carried_out(place: Workspace, store: Store, order: CaptureOrder, unfinished: SiteCapture | None) -> CaptureReport:
+    """What came of the capture; if it is interrupted, this is said and the process ends."""
+    from recrawl.cli.capture_run import carry_out, shown
+
+    try:
+        with shown() as tell:
+            report = asyncio.run(carry_out(place, store, order, unfinished, tell))
+    except asyncio.CancelledError:
+        typer.echo("Stopped at once. Go on with: recrawl capture --resume", err=True)
+        raise typer.Exit(ExitCode.FORCED) from None
+    if report is None:
+        typer.echo("Interrupted. Go on with: recrawl capture --resume", err=True)
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    return report
 
 
 def _written(site: str | None) -> str:
