@@ -19,6 +19,7 @@ EXAMPLES = """
 recrawl demo                          see everything at work, in under a minute
 recrawl init my-archive               make a workspace
 recrawl add -w my-archive https://example.org/
+recrawl run -w my-archive --for 8h    visit them when it is worth a visit
 recrawl status -w my-archive          what there is and what is due
 recrawl add --help                    every command explains itself
 """
