@@ -91,6 +91,15 @@ class Model:
         pause = min(max(2.0 * duration, 1.0), 10.0) if delay is None else max(min(delay, 20.0), 1.0)
         self.free[host] = max(self.free[host], self.now + pause)
 
+    def give_back(self, rng):
+        if not self.running:
+            return
+        host = int(rng.choice(list(self.running)))
+        page, until, due = self.running.pop(host), self.now + float(rng.integers(0, 4)), self.now - 1.0
+        self.frontier.give_back(page, host, due, until)
+        self.offers[page] = due, host
+        self.free[host] = max(self.free[host], until)
+
 
 @pytest.mark.parametrize("large", LARGE)
 @given(seed=st.integers(0, 2**32), tidy=st.booleans())
@@ -99,7 +108,8 @@ def test_every_step_is_that_of_a_model_that_looks_at_everything(large, seed, tid
     rng = np.random.default_rng(seed)
     model = Model(tidy=tidy, large=large)
     steps = [model.offer, model.withdraw, model.block, model.crawl_delay, model.pass_time, model.ask, model.finish]
-    for step in rng.choice(len(steps), 250, p=[0.12, 0.06, 0.06, 0.04, 0.2, 0.32, 0.2]):
+    steps.append(model.give_back)
+    for step in rng.choice(len(steps), 250, p=[0.12, 0.06, 0.06, 0.04, 0.2, 0.32, 0.15, 0.05]):
         steps[step](rng)
         assert len(model.frontier) == len(model.offers)
     assert model.fetched > 5

@@ -18,7 +18,7 @@ from recrawl.crawl.errands import Errands
 from recrawl.crawl.hands import Hands
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
-from recrawl.crawl.target import Broken, ErrandDone, Result, RulesRead, Target, Visited
+from recrawl.crawl.target import Broken, ErrandDone, Result, RulesRead, Target, TurnedAway, Visited
 from recrawl.crawl.visitor import Visitor
 from recrawl.errors import InputError
 from recrawl.fetch.patience import asked_patience
@@ -219,6 +219,9 @@ class Driver:
         self._running = {task: target for task, target in self._running.items() if task not in done}
         visited: list[Visited] = []
         for result in results:
+            if isinstance(result, TurnedAway):
+                self._wait_in_line(result)
+                continue
             self._release(result, now)
             match result:
                 case Visited():
@@ -239,6 +242,12 @@ class Driver:
         wait = asked_patience(capture) if capture else None
         if wait is not None:
             self._politeness.block_until(target.host, now + wait)
+
+    def _wait_in_line(self, away: TurnedAway) -> None:
+        """Nothing was asked, so nothing pauses; the target waits for the turn of its address."""
+        target = away.target
+        (self._errands if target.is_errand else self._hands).put_back(target)
+        self._frontier.give_back(target.page, target.host, target.due, away.until)
 
     def _record(self, visited: Sequence[Visited], now: float) -> None:
         free_at = np.array([self._politeness.free_at(result.target.host) for result in visited])

@@ -58,6 +58,16 @@ class ErrandDone:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnedAway:
+    """Nothing was asked: the address that the target lies at serves others. The target still waits."""
+
+    target: Target
+    until: float
+    """When it is its turn, seconds since the epoch."""
+    capture: None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Broken:
     """Our own code failed on what came back: a bug, kept as a failed visit."""
 
@@ -74,5 +84,5 @@ class Broken:
         return Visited(self.target, visit, Judgement(outcome, validators=validators))
 
 
-Result: TypeAlias = Visited | RulesRead | ErrandDone | Broken
+Result: TypeAlias = Visited | RulesRead | ErrandDone | TurnedAway | Broken
 """What comes of going to a target."""

@@ -82,6 +82,14 @@ class Frontier:
         """Several fetches have ended; as ``done`` for each."""
         self._queues.done_many(page, host, now, duration)
 
+    def give_back(self, page: int, host: int, due: float, until: float) -> None:
+        """The fetch of ``page`` did not take place: it is on offer again, and its host is left alone until ``until``.
+
+        Nothing was sent, so there is no pause. O(log n).
+        """
+        self._queues.undone(page, host, until)
+        self.offer(np.array([page]), np.array([host]), np.array([due]))
+
 
 def _as_columns(heaps: HeapQueues, politeness: Politeness) -> Queues:
     from recrawl.schedule.frontier_columns import ColumnQueues  # numba is slow to import, and may be missing

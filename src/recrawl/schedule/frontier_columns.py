@@ -76,6 +76,16 @@ class ColumnQueues:
             self._politeness.done_many(rows, now, duration)
         kernels.take_back(rows, self._state)
 
+    def undone(self, page: int, host: int, until: float) -> None:
+        """This fetch did not take place; its host makes no pause, but is left alone until then. O(log n)."""
+        rows = self._politeness.rows(np.array([host]))
+        self._grow(0)
+        if self._asked[rows[0]] != page or not self._politeness.columns[1][rows[0]]:
+            raise ValueError(f"page {page} of host {host} is not being fetched")
+        self._politeness.undone(host)
+        self._politeness.block_until(host, until)
+        kernels.take_back(rows, self._state)
+
     def adopt(self, in_flight: Mapping[int, int]) -> None:
         """Take over fetches that other queues handed out: of each host, which page."""
         rows = self._politeness.rows(np.fromiter(in_flight, np.int64, len(in_flight)))

@@ -95,6 +95,15 @@ class HeapQueues:
             self._politeness.done(asked, now, seconds)
             self._settle(asked)
 
+    def undone(self, page: int, host: int, until: float) -> None:
+        """This fetch did not take place; its host makes no pause, but is left alone until then. O(log n)."""
+        if self.in_flight.get(host) != page:
+            raise ValueError(f"page {page} of host {host} is not being fetched")
+        del self.in_flight[host]
+        self._politeness.undone(host)
+        self._politeness.block_until(host, until)
+        self._settle(host)
+
     def offers(self) -> tuple[IntArray, IntArray, FloatArray]:
         """All pages on offer: page, host, due."""
         page = np.fromiter(self._offer, np.int64, len(self._offer))

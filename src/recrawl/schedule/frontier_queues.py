@@ -36,3 +36,7 @@ class Queues(Protocol):
     def done_many(self, page: IntArray, host: IntArray, now: float, duration: FloatArray) -> None:
         """Fetches have ended."""
         ...
+
+    def undone(self, page: int, host: int, until: float) -> None:
+        """A fetch did not take place; its host is left alone until then."""
+        ...

@@ -104,6 +104,14 @@ class Politeness:
         delay = float(self._crawl_delay[row])
         self.block_until(host, now + self.rules.pause(duration, None if math.isnan(delay) else delay))
 
+    def undone(self, host: int) -> None:
+        """The request that began did not take place, and nothing was sent: the host is as free as before it."""
+        row = self._row_of(host)
+        if not self._busy[row]:
+            msg = f"no request to host {host} is running"
+            raise ValueError(msg)
+        self._busy[row] = False
+
     # -- many at once, for the frontier ---------------------------------------------------------
 
     @property
