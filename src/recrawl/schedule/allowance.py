@@ -1,0 +1,94 @@
+"""The allowance: how many visits may begin now, so that a budget is never exceeded. A token bucket, pure state.
+
+The price makes the schedule ask for the budget on average; new pages, and what piled up during a pause, ask for more
+at once. The allowance is what is *given*: it grows with the budget, up to a bound, and every visit takes one from it.
+
+Rules of this file:
+ 1. Over any span of t seconds at most ``capacity + budget · t`` visits begin.
+ 2. The level is a fold over the visits made, so it survives restarts and counts the visits of others. A fold
+    begins empty at some time past: it is never above the truth.
+ 3. Visits of others may leave less than nothing; what is missing is not carried on.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from recrawl.model import FloatArray
+
+
+@dataclass(slots=True)
+class Allowance:
+    """Visits that may begin, at a moment.
+
+    >>> allowance = Allowance(budget=0.5, capacity=10.0, level=0.0, at=0.0)
+    >>> allowance.left(6.0), allowance.take(6.0), allowance.left(6.0), allowance.next_at(6.0, 4.0)
+    (3.0, True, 2.0, 10.0)
+    """
+
+    budget: float
+    """Visits per second."""
+    capacity: float
+    """Visits that can be saved up; at least one, else none could ever begin."""
+    level: float
+    at: float
+    """When the level was that, seconds since the epoch."""
+
+    def left(self, now: float) -> float:
+        """Visits that may begin now. A clock that went back earns nothing."""
+        return min(self.level + self.budget * max(now - self.at, 0.0), self.capacity)
+
+    def take(self, now: float) -> bool:
+        """Let a visit begin if one may; whether it may."""
+        left = self.left(now)
+        if left < _ONE:
+            return False
+        self.level, self.at = left - 1.0, now
+        return True
+
+    def give_back(self) -> None:
+        """A visit that was let begin needed no request."""
+        self.level = min(self.level + 1.0, self.capacity)
+
+    def next_at(self, now: float, visits: float = 1.0) -> float:
+        """When so many visits may begin, seconds since the epoch; infinity for never."""
+        missing = visits - self.left(now)
+        if missing <= 0:
+            return now
+        return now + missing / self.budget if self.budget > 0 and visits <= self.capacity else math.inf
+
+    def change(self, budget: float, capacity: float, now: float) -> None:
+        """Another budget from now on; what was saved up stays, as far as there is room."""
+        left = self.left(now)
+        self.budget, self.capacity = budget, max(capacity, 1.0)
+        self.level, self.at = min(left, self.capacity), now
+
+
+_ONE = 1.0 - 1e-9
+"""A visit, less what adding up many small times loses."""
+
+
+def replayed(budget: float, burst: float, visits: FloatArray, now: float) -> Allowance:
+    """The allowance after visits at these times, in any order; those before ``now - memory(…)`` need not be told.
+
+    ``burst`` is the time, in seconds, whose budget can be saved up. O(n log n).
+
+    >>> replayed(1.0, 10.0, np.array([]), 100.0).level, replayed(1.0, 10.0, np.full(7, 100.0), 100.0).level
+    (10.0, 3.0)
+    """
+    capacity = max(budget * burst, 1.0)
+    since = now - memory(budget, burst)
+    times = np.sort(visits[(visits > since) & (visits <= now)])
+    level, at = 0.0, since
+    for time in times.tolist():
+        level = max(min(level + budget * (time - at), capacity) - 1.0, 0.0)
+        at = time
+    return Allowance(budget, capacity, min(level + budget * (now - at), capacity), now)
+
+
+def memory(budget: float, burst: float) -> float:
+    """Seconds for which visits matter: twice as long as an empty allowance takes to fill."""
+    return 2.0 * (max(burst, 1.0 / budget) if budget > 0 else burst)
