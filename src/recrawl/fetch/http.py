@@ -149,6 +149,7 @@ class _Transfer:
 
     def _clear(self) -> None:
         self._sent = b""
+        self._posted = b""
         self._head: list[bytes] = []
         self._head_done = False
         self._body: list[bytes] = []
@@ -161,7 +162,14 @@ class _Transfer:
     def prepare(self, request: Request) -> None:
         """Make ready for a new exchange."""
         self._clear()
-        headers = [b"Accept: " + ACCEPT.encode(), b"Accept-Encoding: gzip"]
+        headers = [f"Accept: {request.accept or ACCEPT}".encode(), b"Accept-Encoding: gzip"]
+        self._posted = request.body
+        if request.body:
+            headers += [b"Content-Type: application/x-www-form-urlencoded", b"Expect:"]  # no asking before the body
+            self.curl.setopt(self._pycurl.POST, 1)
+            self.curl.setopt(self._pycurl.POSTFIELDS, request.body)
+        else:
+            self.curl.setopt(self._pycurl.HTTPGET, 1)
         validators = (("If-None-Match", request.etag), ("If-Modified-Since", request.last_modified))
         for name, value in (*validators, *request.headers):
             # A stored validator is the server's text: one that could break out of its line is not sent back.
@@ -219,7 +227,7 @@ class _Transfer:
             status=self._status() if answered else 0,
             raw_head=b"".join(self._head) if answered else b"",
             raw_body=b"".join(self._body) if answered else b"",
-            raw_request=self._sent,
+            raw_request=self._sent + self._posted if self._sent else b"",
             ip=self.curl.getinfo(self._pycurl.PRIMARY_IP) or "",
             duration=float(self.curl.getinfo(self._pycurl.TOTAL_TIME)),
             truncated=self._why_cut(code) if answered and code else "",

@@ -23,6 +23,10 @@ class Request:
     last_modified: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     """More headers, such as ``Accept-Datetime``."""
+    accept: str = ""
+    """Media types wanted; empty for what a page is asked for with."""
+    body: bytes = b""
+    """Sent by POST, as a form; empty for GET."""
 
 
 class Fetcher(Protocol):

@@ -30,6 +30,9 @@ class Capture:
     """Why the body is incomplete (WARC-Truncated: length, time, disconnect), empty if it is not."""
     error: str = ""
     """Why there is no answer, in words, empty if there is one."""
+    made: bool = False
+    """No server sent these bytes as one answer: they were read from a file, or put together from several answers. The
+    head then only names what is known of them, and archives keep the body as a ``resource``."""
 
     def header(self, name: str) -> str:
         r"""The first value of a header, by case-insensitive name; empty text if absent.
