@@ -6,10 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.cli.configuration import configure, parse_assignments, settings_text
-from recrawl.cli.settings import DURATION, FetchSettings, Settings, declared
+from recrawl.cli.setting_kinds import DURATION
+from recrawl.cli.settings import POLICY_NAMES, FetchSettings, Settings, declared
+from recrawl.cli.wiring import policy_of
 from recrawl.errors import ConfigError, ExitCode
 from recrawl.fetch.request import checked_user_agent
 from recrawl.schedule.objectives import OBJECTIVES
+from recrawl.schedule.policies import POLICIES
 
 KEYS = [setting.key for setting in declared()]
 BY_KEY = {setting.key: setting for setting in declared()}
@@ -54,7 +57,7 @@ def test_flag_beats_environment_beats_file_beats_default(file, key):
     name = setting.kind.name
     choices = name.split(" | ")
     few = [choices[-1], choices[0], choices[-1]]
-    written = {"duration": ["7s", "8s", "9s"], "text": ["a", "b", "c"]}.get(
+    written = {"duration": ["7s", "8s", "9s"], "text": ["a", "b", "c"], "share": ["0.7", "0.8", "0.9"]}.get(
         name, few if choices[1:] else ["7", "8", "9"]
     )
     if key == "schedule.max_interval":  # not below the shortest
@@ -194,3 +197,33 @@ def test_the_user_agent_names_a_contact():
     for contact in ("me@example.org", "mailto:me@example.org", "https://example.org/bot"):
         agent = FetchSettings(contact=contact).agent()
         assert checked_user_agent(agent) == agent
+
+
+def test_every_policy_that_needs_no_truth_can_be_chosen():
+    """The names are written out, since importing the registry takes a second."""
+    assert list(POLICY_NAMES) == list(POLICIES)
+    for name in ("valued", *POLICY_NAMES):
+        configuration = configure(None, {}, {"schedule.policy": name})
+        policy = policy_of(configuration.settings.schedule)
+        assert policy.name.startswith("valued" if name.startswith("valued") else name), (name, policy.name)
+
+
+@pytest.mark.parametrize(
+    ("text", "visits"), [("10000/day", 10_000), ("500/h", 12_000), ("2/s", 172_800), ("70 / week", 10), (250, 250)]
+)
+def test_a_budget_may_name_its_period(text, visits):
+    assert configure(None, {}, {"schedule.budget": text}).settings.schedule.budget == pytest.approx(visits)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "words"),
+    [
+        ("schedule.budget", "10/fortnight", "names no period"),
+        ("schedule.budget", "many/day", "not a number"),
+        ("schedule.new_share", "1.5", "more than everything"),
+        ("crawl.concurrency", "0", "nothing would be asked"),
+    ],
+)
+def test_what_is_no_budget_share_or_concurrency_is_said(key, text, words):
+    with pytest.raises(ConfigError, match=words):
+        configure(None, {}, {key: text})

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from recrawl.cli.settings import Setting, Settings, Value, declared, sections, stages
+from recrawl.cli.setting_kinds import Value
+from recrawl.cli.settings import Setting, Settings, declared, sections, stages
 from recrawl.errors import ConfigError
 
 FILE_NAME = "recrawl.yaml"

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from recrawl.crawl.trial import TrialResult
     from recrawl.model import Belief, FloatArray, IntArray
-    from recrawl.schedule.uniform import Uniform
-    from recrawl.schedule.valued import Valued
+    from recrawl.schedule.policy import Policy
     from recrawl.show.trial import TrialPicture
 
 MARKER = ".recrawl-demo"
@@ -142,7 +141,7 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
     )
     with Progress(*columns, console=console) as bar, TemporaryDirectory() as scratch:
 
-        def crawl(what: str, place: Workspace) -> tuple[TrialResult, Valued | Uniform]:
+        def crawl(what: str, place: Workspace) -> tuple[TrialResult, Policy]:
             task = bar.add_task(f"{what:<24}", total=days, requests=0)
             said = place.configuration.settings
             settings = TrialSettings(crawl_settings_of(said), quirks=Quirks.mild(), seed=seed)

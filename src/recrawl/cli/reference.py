@@ -24,7 +24,8 @@ _SETTINGS_INTRODUCTION = """# Settings
 The settings of a workspace are in its `recrawl.yaml`, by section. `recrawl init` writes the file with every setting at
 its default, commented out. For a single run, every setting is also a flag, `--set section.name=value`, and an
 environment variable. A flag wins over a variable, a variable over the file, the file over the default.
-`recrawl config show` prints each value and where it comes from.
+`recrawl config show` prints each value and where it comes from. Settings that may be changed while crawls run take
+what `recrawl limit` says over all of these, until the limit is taken back.
 
 A key that does not exist is an error, wherever it stands. Durations need a unit: `500ms`, `30s`, `15min`, `6h`, `2d`,
 `1w`, or several, as in `1d 12h`."""
@@ -43,7 +44,8 @@ def settings_page() -> str:
             if setting.section == section:
                 kind = setting.kind.name.replace("|", "\\|")
                 default = setting.kind.write(setting.default)
-                meaning = f"{setting.help} Variable: `{setting.variable}`."
+                live = " May be changed while crawls run." if setting.live else ""
+                meaning = f"{setting.help}{live} Variable: `{setting.variable}`."
                 lines.append(f"| `{setting.key}` | {kind} | `{default}` | {meaning} |")
     return "\n".join(lines) + "\n"
 

@@ -8,27 +8,14 @@ anything: :mod:`recrawl.cli.configuration` does.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from recrawl import __version__
+from recrawl.cli.setting_kinds import COUNT, DURATION, NUMBER, SHARE, TEXT, VISITS, Kind, Value, one_of, write_duration
 from recrawl.errors import ConfigError
-from recrawl.time import DAY, HOUR, MINUTE, parse_duration
-
-Value = str | float | int | bool
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """How a value of one type is written, read and shown."""
-
-    name: str
-    """As the reference page names it."""
-    read: Callable[[object], Value]
-    """From YAML or from the text of a flag or variable; raises :class:`ConfigError`."""
-    write: Callable[[Any], str]
-    """As YAML; what YAML makes of it reads back as the same value."""
+from recrawl.time import DAY, HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +27,8 @@ class Setting:
     kind: Kind
     default: Value
     help: str
+    live: bool = False
+    """Whether crawls that run take it over from ``recrawl limit``; all other keys hold from the next start on."""
 
     @property
     def key(self) -> str:
@@ -52,90 +41,28 @@ class Setting:
         return f"RECRAWL_{self.section}_{self.name}".upper()
 
 
-# -- kinds ---------------------------------------------------------------------------------------
-
-
-def _read_text(raw: object) -> Value:
-    if not isinstance(raw, str):
-        raise ConfigError(f"{raw!r} is not a text.", "Put it in quotes.")
-    return raw
-
-
-def _read_duration(raw: object) -> Value:
-    if isinstance(raw, bool) or not isinstance(raw, str | int | float):
-        raise ConfigError(f"{raw!r} is not a duration.", "Write a number and a unit, for example 6h.")
-    if raw in (0, "0"):
-        return 0.0
-    if not isinstance(raw, str):
-        raise ConfigError(f"The duration {raw!r} has no unit.", f"Write {raw}s if you mean seconds, or 6h, 2d, 1w.")
-    return parse_duration(raw)
-
-
-def _read_number(raw: object) -> Value:
-    try:
-        if isinstance(raw, bool):
-            raise TypeError  # noqa: TRY301 - YAML's yes is not the number 1
-        number = float(raw)  # type: ignore[arg-type] # a wrong type is the TypeError below
-    except (TypeError, ValueError):
-        raise ConfigError(f"{raw!r} is not a number.", "Write for example 2.5.") from None
-    if not 0 <= number < float("inf"):
-        raise ConfigError(f"{raw!r} is negative or not finite.", "Write a number from 0 up, for example 2.5.")
-    return number
-
-
-def _read_count(raw: object) -> Value:
-    number = _read_number(raw)
-    if number != int(number):
-        raise ConfigError(f"{raw!r} is not a whole number.", "Write for example 1000.")
-    return int(number)
-
-
-def _write_duration(seconds: float) -> str:
-    """The shortest exact way to write it.
-
-    >>> _write_duration(21_600.0), _write_duration(1.5), _write_duration(0.25)
-    ('6h', '1.5s', '250ms')
-    """
-    for unit, name in ((7 * DAY, "w"), (DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
-        if seconds >= unit and seconds % unit == 0:
-            return f"{seconds / unit:.0f}{name}"
-    return f"{seconds:.12g}s" if seconds >= 1 or seconds == 0 else f"{seconds * 1000:.12g}ms"
-
-
-def _write_text(text: str) -> str:
-    import yaml
-
-    return str(yaml.safe_dump(text, default_style='"', allow_unicode=True, width=1_000_000)).rstrip("\n")
-
-
-TEXT = Kind("text", _read_text, _write_text)
-DURATION = Kind("duration", _read_duration, _write_duration)
-NUMBER = Kind("number", _read_number, lambda value: f"{value:.12g}")
-COUNT = Kind("whole number", _read_count, str)
-
-
-def one_of(*choices: str) -> Kind:
-    """A text out of a few."""
-
-    def read(raw: object) -> Value:
-        if raw not in choices:
-            raise ConfigError(f"{raw!r} is not one of {', '.join(choices)}.", f"Write for example {choices[0]}.")
-        return str(raw)
-
-    return Kind(" | ".join(choices), read, str)
-
-
-def _setting(default: Value, kind: Kind, help: str) -> Any:  # noqa: A002, ANN401 - the field takes the type of its annotation
-    return field(default=default, metadata={"kind": kind, "help": help})
+def _setting(default: Value, kind: Kind, help: str, *, live: bool = False) -> Any:  # noqa: A002, ANN401 - the field takes the type of its annotation
+    return field(default=default, metadata={"kind": kind, "help": help, "live": live})
 
 
 def _check_span(low_key: str, low: float, high_key: str, high: float) -> None:
     """Two settings that bound the same thing must leave something between them."""
     if low > high:
         raise ConfigError(
-            f"{low_key} ({_write_duration(low)}) is longer than {high_key} ({_write_duration(high)}).",
+            f"{low_key} ({write_duration(low)}) is longer than {high_key} ({write_duration(high)}).",
             "Lower the first or raise the second: with --set, in the environment or in recrawl.yaml.",
         )
+
+
+POLICY_NAMES = (
+    "uniform", "proportional",
+    "hacs", "hacs-threshold", "hacs-since-look", "last-obs", "random", "brute-force", "fix", "dyn", "window",
+    "state-1", "state-2", "week", "historic-classes", "bayes-classes",
+    "nutch", "stormcrawler", "news-crawl", "heritrix", "aduana", "fixed-interval",
+    "valued-archive", "valued-freshness", "valued-changes", "valued-harmonic", "valued-age", "valued-blur",
+    "valued-links",
+)  # fmt: skip
+"""As :data:`recrawl.schedule.policies.POLICIES` names them, which takes a second to import."""
 
 
 # -- the keys ------------------------------------------------------------------------------------
@@ -197,10 +124,14 @@ class FetchSettings:
 class PolitenessSettings:
     """How long a host is left alone between two requests: factor × the last answer's duration, within bounds."""
 
-    min_delay: float = _setting(3.0, DURATION, "Shortest pause between two requests to one host.")
-    max_delay: float = _setting(30.0, DURATION, "Longest pause that a slow answer alone can cause.")
-    factor: float = _setting(5.0, NUMBER, "Pause after an answer, as a multiple of how long the answer took.")
-    crawl_delay_cap: float = _setting(300.0, DURATION, "Longest Crawl-delay of a robots.txt that is honoured in full.")
+    min_delay: float = _setting(3.0, DURATION, "Shortest pause between two requests to one host.", live=True)
+    max_delay: float = _setting(30.0, DURATION, "Longest pause that a slow answer alone can cause.", live=True)
+    factor: float = _setting(
+        5.0, NUMBER, "Pause after an answer, as a multiple of how long the answer took.", live=True
+    )
+    crawl_delay_cap: float = _setting(
+        300.0, DURATION, "Longest Crawl-delay of a robots.txt that is honoured in full.", live=True
+    )
 
     def __post_init__(self) -> None:
         _check_span("politeness.min_delay", self.min_delay, "politeness.max_delay", self.max_delay)
@@ -212,8 +143,9 @@ class ScheduleSettings:
 
     policy: str = _setting(
         "valued",
-        one_of("valued", "uniform"),
-        "How due times are found: from the value of a visit, or one interval for all pages.",
+        one_of("valued", *POLICY_NAMES),
+        "How due times are found: from the value of a visit (valued, with schedule.objective), one interval for all "
+        "pages (uniform), or by a rule of the papers or of another crawler.",
     )
     objective: str = _setting(
         "archive",
@@ -222,8 +154,22 @@ class ScheduleSettings:
     )
     budget: float = _setting(
         1_000.0,
-        NUMBER,
-        "Visits a day, on average, that the schedule is made for. New pages, and a long pause, make more due at once.",
+        VISITS,
+        "Visits a day: the schedule is made for so many, and no more are made, by all runs together. "
+        "10000/day, 500/h and 2/s say the same of other periods.",
+        live=True,
+    )
+    burst: float = _setting(
+        HOUR,
+        DURATION,
+        "Time whose budget can be saved up while nothing is due, and then be spent at once.",
+        live=True,
+    )
+    new_share: float = _setting(
+        0.5,
+        SHARE,
+        "Share of the budget that pages never seen may take: the rest is kept for coming back.",
+        live=True,
     )
     min_interval: float = _setting(HOUR, DURATION, "The policy valued never comes back sooner.")
     max_interval: float = _setting(180 * DAY, DURATION, "The policy valued never leaves a page alone longer.")
@@ -244,7 +190,24 @@ class CrawlSettings:
         "Which links are followed: none, those into the folders of the pages there are, into their hosts or domains.",
     )
     max_depth: int = _setting(20, COUNT, "Folders a URL may be deep; deeper ones are taken for a trap.")
-    concurrency: int = _setting(64, COUNT, "Requests at once, over all hosts.")
+    concurrency: int = _setting(64, COUNT, "Requests at once, over all hosts.", live=True)
+    metrics: str = _setting(
+        "",
+        TEXT,
+        "Address and port at which a run tells Prometheus how it goes, for example 127.0.0.1:9090. Empty for nowhere.",
+    )
+    log_level: str = _setting(
+        "info",
+        one_of("debug", "info", "warn", "error", "fatal"),
+        "Events of recrawl.log that matter less than this are not written.",
+    )
+    log_size: int = _setting(
+        100_000_000, COUNT, "Bytes after which recrawl.log and crawl.log are put aside and begun anew. 0 for never."
+    )
+
+    def __post_init__(self) -> None:
+        if self.concurrency == 0:
+            raise ConfigError("crawl.concurrency is 0: nothing would be asked for.", "Write at least 1.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +245,8 @@ def declared() -> Iterator[Setting]:
     for section, stage in stages().items():
         for entry in fields(stage):
             default: Value = getattr(stage(), entry.name)
-            yield Setting(section, entry.name, entry.metadata["kind"], default, entry.metadata["help"])
+            said = entry.metadata
+            yield Setting(section, entry.name, said["kind"], default, said["help"], said["live"])
 
 
 def without_password(text: str) -> str:

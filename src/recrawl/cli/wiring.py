@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from recrawl.model import FloatArray, IntArray
     from recrawl.schedule.clocks import Clusters
     from recrawl.schedule.page_prices import HostLimits
+    from recrawl.schedule.policy import Policy
     from recrawl.schedule.politeness import PolitenessRules
-    from recrawl.schedule.uniform import Uniform
-    from recrawl.schedule.valued import Valued
     from recrawl.store.base import Store
 
 
@@ -25,21 +24,22 @@ def policy_of(
     settings: ScheduleSettings,
     urls: Callable[[IntArray], Sequence[str]] | None = None,
     host_limits: HostLimits | None = None,
-) -> Valued | Uniform:
-    """The policy that decides when to come back.
+) -> Policy:
+    """The policy that decides when to come back: ours with the settings of the schedule, others with their defaults.
 
     ``urls`` gives the URLs of pages: with them pages of one directory are known to be edited together. With
     ``host_limits`` no host is planned to be visited more often than it allows.
     """
     from recrawl.schedule.clocks import by_host
     from recrawl.schedule.objectives import OBJECTIVES
-    from recrawl.schedule.uniform import Uniform
+    from recrawl.schedule.policies import POLICIES
     from recrawl.schedule.valued import Valued
 
-    if settings.policy == "uniform":
-        return Uniform()
+    name, _, objective = settings.policy.partition("-")
+    if name != "valued":
+        return POLICIES[settings.policy]()
     return Valued(
-        OBJECTIVES[settings.objective],
+        OBJECTIVES[objective or settings.objective],
         clusters=by_host if urls is None else _by_directory(urls),
         shortest_interval=settings.min_interval,
         longest_interval=settings.max_interval,
