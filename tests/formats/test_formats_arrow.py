@@ -29,7 +29,7 @@ from recrawl.formats.arrow import (
     write_histories,
     write_visits,
 )
-from recrawl.model import VISIT_COLUMNS, ChangeKind, Histories, Outcome, Verdict, Visits
+from recrawl.model import UNMEASURED, VISIT_COLUMNS, ChangeKind, Histories, Outcome, Verdict, Visits
 
 small = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 RANGES = {
@@ -37,6 +37,7 @@ RANGES = {
     "outcome": st.integers(0, max(Outcome)),
     "verdict": st.integers(0, max(Verdict)),
     "kinds": st.integers(0, sum(ChangeKind)),
+    "magnitude": st.just(-1.0) | st.floats(0, 1, width=32),
 }
 
 
@@ -109,6 +110,11 @@ def test_a_large_file_in_several_row_groups_comes_back(tmp_path):
     many = Visits.of(np.arange(300_000), np.linspace(0.0, 1e9, 300_000))
     pq.write_table(visits_to_table(many), tmp_path / "v.parquet", row_group_size=70_000)
     assert_same(many, read_visits(tmp_path / "v.parquet"))
+
+
+def test_a_table_of_before_has_no_magnitudes():
+    table = visits_to_table(Visits.of([1, 2], [0.0, 1.0], magnitude=0.5)).drop_columns(["magnitude"])
+    assert visits_from_table(table).magnitude.tolist() == [UNMEASURED, UNMEASURED]
 
 
 def test_columns_in_another_order_or_narrower_are_taken():

@@ -34,6 +34,7 @@ def some_visits(rng, pages, count, start=0.0):
         new_external=rng.integers(-1, 9, count),
         added_internal=rng.integers(-1, 9, count),
         added_external=rng.integers(-1, 2**31 - 1, count),
+        magnitude=rng.random(count),
     )
 
 

@@ -19,7 +19,17 @@ import numpy as np
 
 from recrawl.errors import InputError, require
 from recrawl.formats.disk import complete_file
-from recrawl.model import VISIT_COLUMNS, AnyArray, ChangeKind, Histories, IntArray, Outcome, Verdict, Visits
+from recrawl.model import (
+    UNMEASURED,
+    VISIT_COLUMNS,
+    AnyArray,
+    ChangeKind,
+    Histories,
+    IntArray,
+    Outcome,
+    Verdict,
+    Visits,
+)
 
 VERSION = 1
 _ALL_KINDS = sum(ChangeKind)
@@ -34,15 +44,22 @@ def visits_to_table(visits: Visits) -> Any:  # noqa: ANN401 - a pyarrow.Table, i
 def visits_from_table(table: Any, source: str = "") -> Visits:  # noqa: ANN401 - a pyarrow.Table
     """The visits of a table, over the same memory where its columns are in one piece.
 
+    A table without magnitudes is one of the time before they were measured.
+
     Raises:
         InputError: a column is missing, of another type or out of range; ``source`` names the place.
     """
+    if "magnitude" not in table.column_names:
+        unmeasured = np.full(table.num_rows, UNMEASURED, VISIT_COLUMNS["magnitude"])
+        table = table.append_column("magnitude", [require("pyarrow", "columns").array(unmeasured)])
     table = _conform(table, _visit_schema(require("pyarrow", "columns")), source)
     visits = Visits(*(_values(table, name, source) for name in VISIT_COLUMNS))
     for name, top in (("outcome", max(Outcome)), ("verdict", max(Verdict)), ("kinds", _ALL_KINDS)):
         column = getattr(visits, name)
         _refuse(column > top, f"column {name!r} has a value above {int(top)}", source)
     _refuse(~np.isfinite(visits.time), "a visit has no finite time", source)
+    measured = (visits.magnitude >= 0) & (visits.magnitude <= 1)
+    _refuse(~(measured | (visits.magnitude == UNMEASURED)), "a magnitude is not between 0 and 1", source)
     return visits
 
 

@@ -7,11 +7,22 @@ from recrawl.model.grid_belief import GridBelief
 from recrawl.model.histories import Histories
 from recrawl.model.pages import Page, Pages, Validators
 from recrawl.model.plans import CapturePlan
-from recrawl.model.visits import ANSWERED, UNCOUNTED, VISIT_COLUMNS, ChangeKind, Outcome, Verdict, Visit, Visits
+from recrawl.model.visits import (
+    ANSWERED,
+    UNCOUNTED,
+    UNMEASURED,
+    VISIT_COLUMNS,
+    ChangeKind,
+    Outcome,
+    Verdict,
+    Visit,
+    Visits,
+)
 
 __all__ = [
     "ANSWERED",
     "UNCOUNTED",
+    "UNMEASURED",
     "VISIT_COLUMNS",
     "AnyArray",
     "Belief",

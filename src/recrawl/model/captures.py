@@ -30,6 +30,10 @@ class Capture:
     """Why the body is incomplete (WARC-Truncated: length, time, disconnect), empty if it is not."""
     error: str = ""
     """Why there is no answer, in words, empty if there is one."""
+    failure: int = 0
+    """The same as Heritrix numbers it (conventions L3), below zero; 0 if there is an answer, or nobody knows."""
+    protocol: str = ""
+    """``h2`` for HTTP/2, whose head is written as if it were HTTP/1.1; empty for HTTP/1 itself."""
     made: bool = False
     """No server sent these bytes as one answer: they were read from a file, or put together from several answers. The
     head then only names what is known of them, and archives keep the body as a ``resource``."""

@@ -73,6 +73,8 @@ class ChangeKind(enum.IntFlag):
 
 UNCOUNTED = -1
 """A link count that nobody made."""
+UNMEASURED = -1.0
+"""A magnitude that nobody measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +99,13 @@ class Visit:
     added_internal: int = UNCOUNTED
     """Links to the same host that the previous version did not have (LBLA)."""
     added_external: int = UNCOUNTED
+    magnitude: float = UNMEASURED
+    """How much of the page changed since the visit before: 0 nothing, 1 everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """Visits as columns of equal length, in any order, duplicates allowed. 50 bytes a visit."""
+    """Visits as columns of equal length, in any order, duplicates allowed. 54 bytes a visit."""
 
     page: IntArray
     time: FloatArray
@@ -115,6 +119,7 @@ class Visits:
     new_external: npt.NDArray[np.int32]
     added_internal: npt.NDArray[np.int32]
     added_external: npt.NDArray[np.int32]
+    magnitude: npt.NDArray[np.float32]
 
     def __post_init__(self) -> None:
         for column in fields(self):
@@ -141,6 +146,7 @@ class Visits:
         new_external: npt.ArrayLike = UNCOUNTED,
         added_internal: npt.ArrayLike = UNCOUNTED,
         added_external: npt.ArrayLike = UNCOUNTED,
+        magnitude: npt.ArrayLike = UNMEASURED,
     ) -> Visits:
         """Columns from anything array-like; a single value fills its column.
 
@@ -160,6 +166,7 @@ class Visits:
             new_external,
             added_internal,
             added_external,
+            magnitude,
         )
         length = len(np.atleast_1d(np.asarray(page)))
         columns: list[AnyArray] = []
@@ -222,5 +229,6 @@ VISIT_COLUMNS: dict[str, type[np.generic]] = {
     "new_external": np.int32,
     "added_internal": np.int32,
     "added_external": np.int32,
+    "magnitude": np.float32,
 }
 """The schema of a visit, everywhere: in memory, in Arrow and in the store."""

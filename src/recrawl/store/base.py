@@ -11,11 +11,14 @@ from recrawl.store.values import (
     CaptureRecord,
     Captures,
     Claims,
+    Failing,
     FoundPages,
     Hosts,
     ImportMark,
     Leased,
+    Lessons,
     Links,
+    NoiseCounts,
     SiteCapture,
     SiteLog,
     SiteProgress,
@@ -32,7 +35,8 @@ class Store(Protocol):
 
     After a lost connection the next call connects again. Calls that only read are repeated by themselves. A call
     that writes raises if it cannot tell whether its commit arrived; calling it again is safe, since every
-    writing call says what should be so, and doing it twice changes nothing more.
+    writing call says what should be so, and doing it twice changes nothing more. (Noise and conduct alone are counted:
+    they may then count twice.)
     """
 
     # -- pages --------------------------------------------------------------------------------
@@ -84,6 +88,14 @@ class Store(Protocol):
         """Set before which time nobody asks these hosts, or how long they rest between two requests."""
         ...
 
+    def pause(self, hosts: IntArray) -> None:
+        """Let nobody lease a page of these hosts until ``resume``. Leases that there are go on."""
+        ...
+
+    def resume(self, hosts: IntArray) -> None:
+        """Let pages of these hosts be leased again."""
+        ...
+
     # -- visits -------------------------------------------------------------------------------
 
     def record(  # noqa: PLR0913 - the parts of one transaction
@@ -96,6 +108,7 @@ class Store(Protocol):
         worker: str | None = None,
         host_ready: FloatArray | None = None,
         site: SiteProgress | None = None,
+        lessons: Lessons | None = None,
     ) -> None:
         """Append visits with all that follows from them. When it returns, the batch is acknowledged.
 
@@ -104,6 +117,9 @@ class Store(Protocol):
         stands). Of several visits to a page the latest decides. With a ``worker``, its leases on these pages end,
         and its hold on hosts where it has no other lease. ``site`` is the step of a site capture that the visit was; it
         is refused if another process made that step.
+
+        ``lessons`` is what else they taught: what pages look like now, and counts about noise and about hosts that are
+        added to those of the store.
 
         A visit recorded twice (same page, same time) is read back once, as it was last recorded: so a capture can be
         judged again. A capture recorded twice stays as it was first recorded. A visit by somebody whose lease has
@@ -126,7 +142,10 @@ class Store(Protocol):
         ...
 
     def looks(self, pages: IntArray) -> Visits:
-        """Visits of these pages by page and time, quickly: page, time, outcome, verdict and kinds; all else is 0."""
+        """Visits of these pages by page and time, quickly: page, time, outcome, verdict and kinds.
+
+        The rest says nothing: 0, and no magnitude.
+        """
         ...
 
     def latest_visits(self, limit: int, *, host: int | None = None) -> Visits:
@@ -150,6 +169,18 @@ class Store(Protocol):
 
         The first look inside the span opens a history. With a ``kind``, only changes of that kind count.
         """
+        ...
+
+    def failing(self, limit: int, *, host: int | None = None) -> Failing:
+        """Pages (of a host) whose last visit recorded by a worker failed, latest first, at most ``limit``."""
+        ...
+
+    def fingerprints(self, pages: IntArray) -> list[bytes]:
+        """What each page looked like when its text was last new, in order; empty where nothing is kept."""
+        ...
+
+    def noise(self, hosts: IntArray | None = None) -> NoiseCounts:
+        """How often parts of pages were compared and differed, by host and part: of all hosts, or of these."""
         ...
 
     def captures(self, pages: IntArray) -> list[CaptureRecord]:
@@ -287,6 +318,28 @@ class Store(Protocol):
 
     def finish_site_capture(self, capture: int, statement: str, now: float) -> None:
         """Note that a capture is complete, and how good it is, as JSON."""
+        ...
+
+    # -- what people tell a crawl ---------------------------------------------------------------
+
+    def set_source(self, pages: IntArray, method: str, options: str = "{}") -> None:
+        """Ask for these pages by this access method from now on, with options as JSON; without one, by plain HTTP."""
+        ...
+
+    def sources(self, pages: IntArray) -> dict[int, tuple[str, str]]:
+        """Method and options of each of these pages that has a method of its own. Cheap where no page has."""
+        ...
+
+    def set_control(self, name: str, value: str | None, now: float) -> None:
+        """Tell whoever runs the crawl something while it runs; ``None`` takes it back."""
+        ...
+
+    def controls(self) -> dict[str, str]:
+        """What was told and not taken back, by name."""
+        ...
+
+    def controls_changed(self) -> float:
+        """When a control was last set or taken back; -inf if never. Cheap enough to ask every second."""
         ...
 
     # -- policies and totals --------------------------------------------------------------------

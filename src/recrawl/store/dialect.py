@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 Types: TypeAlias = Mapping[str, str]
 """Columns and their types, as PostgreSQL calls them."""
+How: TypeAlias = Literal["set", "raise", "add"]
+"""What an update makes of the value before and the new one."""
 
 
 class Dialect(Protocol):
@@ -29,9 +31,9 @@ class Dialect(Protocol):
         """Insert rows, given as columns of these types in this order."""
         ...
 
-    def update(self, table: str, key: str, columns: Types, *, only_up: bool = False) -> str:
+    def update(self, table: str, key: str, columns: Types, *, how: How = "set") -> str:
         """Set columns of the rows with that bigint key, given as the key and columns of these types in this order.
 
-        With ``only_up`` a value stays as it is where the new one is not larger.
+        With ``raise`` a value stays as it is where the new one is not larger, with ``add`` the new one is added to it.
         """
         ...

@@ -146,6 +146,17 @@ def hosts(session: Session, ids: IntArray | None) -> Hosts:
         rows = session.rows(session.statements.hosts_all)
     else:
         rows = session.rows(session.statements.hosts_some, ids) if len(ids) else []
-    number, name, ready_at, delay, next_due = zip(*rows, strict=True) if rows else ((),) * 5
-    times: list[FloatArray] = [np.array(column, np.float64) for column in (ready_at, delay, next_due)]
-    return Hosts(np.array(number, np.int64), list(name), *times)
+    number, name, ready_at, delay, next_due, paused, checks, lies, restless = (
+        zip(*rows, strict=True) if rows else ((),) * 9
+    )
+    return Hosts(
+        np.array(number, np.int64),
+        list(name),
+        np.array(ready_at, np.float64),
+        np.array(delay, np.float64),
+        np.array(next_due, np.float64),
+        np.array(paused, np.bool_),
+        np.array(checks, np.int64),
+        np.array(lies, np.int64),
+        np.array(restless, np.int64),
+    )

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.model import VISIT_COLUMNS, AnyArray, BoolArray, ChangeKind, FloatArray, Histories, IntArray, Visits
+from recrawl.model import (
+    UNMEASURED,
+    VISIT_COLUMNS,
+    AnyArray,
+    BoolArray,
+    ChangeKind,
+    FloatArray,
+    Histories,
+    IntArray,
+    Visits,
+)
 from recrawl.model.arrays import ends_of_runs, order_by
 from recrawl.store.database import Session
 from recrawl.store.segments import LOOK, LOOK_NAMES, WITHDRAWN, unpack
@@ -54,12 +64,16 @@ def load_histories(session: Session, selection: Selection, kind: ChangeKind | No
 
 
 def load_looks(session: Session, selection: Selection) -> Visits:
-    """The selected visits, by page and time, each once; columns that histories do not need may be 0."""
+    """The selected visits, by page and time, each once; columns that histories do not need may say nothing."""
     if _worth_seeking(session, selection):
         return standing(_seek(session, selection))
     looks = standing_looks(session, selection)
-    unused = {name: np.broadcast_to(np.zeros(1, dtype), len(looks["page"])) for name, dtype in VISIT_COLUMNS.items()}
+    unused = {name: np.broadcast_to(_nothing(name), len(looks["page"])) for name in VISIT_COLUMNS}
     return Visits(**(unused | looks))
+
+
+def _nothing(column: str) -> AnyArray:
+    return np.full(1, UNMEASURED if column == "magnitude" else 0, VISIT_COLUMNS[column])
 
 
 def standing_looks(session: Session, selection: Selection) -> dict[str, AnyArray]:

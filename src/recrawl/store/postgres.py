@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from recrawl.errors import DiskFullError, StoreError
 from recrawl.model import AnyArray
 from recrawl.store.database import Column, Parameter, Session
-from recrawl.store.dialect import Types
+from recrawl.store.dialect import How, Types
 from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_postgres
 from recrawl.store.postgres_arrays import register_arrays
 from recrawl.store.statements import Statements
@@ -53,9 +53,13 @@ class PostgresDialect:
         """Insert the rows of several arrays."""
         return f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM {_unnest(columns)} {conflict}"  # noqa: S608 - names of our own
 
-    def update(self, table: str, key: str, columns: Types, *, only_up: bool = False) -> str:
+    def update(self, table: str, key: str, columns: Types, *, how: How = "set") -> str:
         """Set columns of the rows whose keys are in the first array."""
-        value = "{0} = greatest({1}.{0}, new.{0})" if only_up else "{0} = new.{0}"
+        value = {
+            "set": "{0} = new.{0}",
+            "raise": "{0} = greatest({1}.{0}, new.{0})",
+            "add": "{0} = {1}.{0} + new.{0}",
+        }[how]
         values = ", ".join(value.format(name, table) for name in columns)
         new = f"{_unnest({key: 'bigint', **columns})} AS new({', '.join((key, *columns))})"
         return f"UPDATE {table} SET {values} FROM {new} WHERE {table}.{key} = new.{key}"  # noqa: S608 - names of our own

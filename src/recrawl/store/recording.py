@@ -8,11 +8,11 @@ import numpy as np
 
 from recrawl.model import FloatArray, IntArray, Validators, Visits
 from recrawl.model.arrays import AnyArray, order_by
-from recrawl.store import frontier, site_captures
+from recrawl.store import frontier, learned, site_captures
 from recrawl.store.database import Session
 from recrawl.store.segments import append
 from recrawl.store.validators import to_columns
-from recrawl.store.values import CaptureRecord, Links, SiteProgress
+from recrawl.store.values import CaptureRecord, Lessons, Links, SiteProgress
 
 _LINKS = np.dtype([("source", np.int64), ("target", np.int64), ("first_seen", np.float64), ("last_seen", np.float64)])
 _CAPTURE_COLUMNS = ("page", "time", "status", "mime", "digest", "size", "warc_file", "warc_offset", "warc_length")
@@ -36,6 +36,7 @@ def record(  # noqa: PLR0913 - the parts of one transaction
     worker: str | None,
     host_ready: FloatArray | None,
     site: SiteProgress | None,
+    lessons: Lessons | None,
 ) -> None:
     """Append visits and everything that follows from them."""
     for name, column in (("due", due), ("validators", validators), ("host_ready", host_ready)):
@@ -57,6 +58,8 @@ def record(  # noqa: PLR0913 - the parts of one transaction
         site_captures.advance(session, site)
     if due is not None or worker is not None or host_ready is not None:
         _schedule(session, visits, latest, due, worker, host_ready)
+    if lessons is not None:
+        learned.add(session, visits.page, lessons)
 
 
 def _schedule(  # noqa: PLR0913, PLR0917 - what visits mean for the schedule
@@ -72,6 +75,7 @@ def _schedule(  # noqa: PLR0913, PLR0917 - what visits mean for the schedule
     hosts = frontier.claim_hosts(session, page)
     if worker is not None:
         frontier.give_back(session, worker, page, hosts)
+        learned.note_failures(session, visits.take(latest))
     if due is not None:
         frontier.set_due(session, page, due[latest], hosts)
     if host_ready is not None:

@@ -5,7 +5,8 @@ Rules of this schema:
     (see ``segments.py``), and the key begins with the segment: so an append touches the few blocks of the newest
     segment, however many visits there are, and the visits of a page are found with one look into each segment.
  2. ``host.next_due`` is the smallest ``due`` of the host's pages. ``host.wake`` is the earliest time at which a
-    page of the host may be leased; the engine computes it.
+    page of the host may be leased; the engine computes it. Paused hosts are in none of the indexes by which pages
+    to lease are found.
  3. A lease exists only on a page of a host that is held, by the same worker, for at least as long.
  4. Hot tables have no foreign keys: a check per visit would cost more than the visit. Pages are never deleted.
 """
@@ -22,6 +23,9 @@ WAKE = (
 
 metadata = sa.MetaData()
 
+_running = sa.text("paused = 0")
+"""Of which hosts pages may be leased."""
+
 _identity = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """SQLite numbers rows by itself only in a column declared INTEGER."""
 
@@ -36,9 +40,13 @@ host = sa.Table(
     sa.Column("held_until", sa.Double, nullable=False),
     sa.Column("next_due", sa.Double, nullable=False),
     sa.Column("wake", sa.Double, sa.Computed(WAKE, persisted=True)),
+    sa.Column("paused", sa.SmallInteger, nullable=False, server_default=sa.text("0")),
+    sa.Column("checks", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("lies", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("restless", sa.Integer, nullable=False, server_default=sa.text("0")),
     sa.UniqueConstraint("name", name="host_by_name"),
-    sa.Index("host_by_due", "next_due", "id", "wake"),
-    sa.Index("host_by_wake", "wake"),
+    sa.Index("host_by_due", "next_due", "id", "wake", sqlite_where=_running, postgresql_where=_running),
+    sa.Index("host_by_wake", "wake", sqlite_where=_running, postgresql_where=_running),
     sa.Index(
         "host_by_hold",
         "held_until",
@@ -101,6 +109,7 @@ visit = sa.Table(
     sa.Column("outcome", sa.SmallInteger, nullable=False),
     sa.Column("verdict", sa.SmallInteger, nullable=False),
     sa.Column("status", sa.SmallInteger, nullable=False),
+    sa.Column("magnitude", sa.REAL, nullable=False, server_default=sa.text("-1")),
     sa.PrimaryKeyConstraint("segment", "page", "time"),
     sqlite_with_rowid=False,
 )
@@ -151,6 +160,54 @@ lease = sa.Table(
     sa.Column("until", sa.Double, nullable=False),
     sa.Index("lease_by_host", "host"),
     sa.Index("lease_by_until", "until"),
+)
+
+fingerprint = sa.Table(
+    "fingerprint",
+    metadata,
+    sa.Column("page", _identity, primary_key=True, autoincrement=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+noise = sa.Table(
+    "noise",
+    metadata,
+    sa.Column("host", sa.BigInteger, nullable=False),
+    sa.Column("part", sa.BigInteger, nullable=False),
+    sa.Column("near", sa.BigInteger, nullable=False),
+    sa.Column("near_differed", sa.BigInteger, nullable=False),
+    sa.Column("far", sa.BigInteger, nullable=False),
+    sa.Column("far_differed", sa.BigInteger, nullable=False),
+    sa.Column("pages", sa.BigInteger, nullable=False),
+    sa.PrimaryKeyConstraint("host", "part"),
+    sqlite_with_rowid=False,
+)
+
+source = sa.Table(
+    "source",
+    metadata,
+    sa.Column("page", _identity, primary_key=True, autoincrement=False),
+    sa.Column("method", sa.Text, nullable=False),
+    sa.Column("options", sa.Text, nullable=False),
+)
+
+failing = sa.Table(
+    "failing",
+    metadata,
+    sa.Column("page", _identity, primary_key=True, autoincrement=False),
+    sa.Column("since", sa.Double, nullable=False),
+    sa.Column("time", sa.Double, nullable=False),
+    sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("outcome", sa.SmallInteger, nullable=False),
+    sa.Column("status", sa.SmallInteger, nullable=False),
+)
+
+control = sa.Table(
+    "control",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text),
+    sa.Column("changed", sa.Double, nullable=False),
 )
 
 policy_state = sa.Table(

@@ -9,17 +9,32 @@ from typing import Self
 import numpy as np
 
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, Page, Pages, Validators, Visits
-from recrawl.store import archives, discovery, frontier, history, latest, recording, segments, site_captures, totals
+from recrawl.store import (
+    archives,
+    discovery,
+    frontier,
+    history,
+    latest,
+    learned,
+    recording,
+    segments,
+    site_captures,
+    told,
+    totals,
+)
 from recrawl.store.database import Database, Session
 from recrawl.store.values import (
     CaptureRecord,
     Captures,
     Claims,
+    Failing,
     FoundPages,
     Hosts,
     ImportMark,
     Leased,
+    Lessons,
     Links,
+    NoiseCounts,
     SiteCapture,
     SiteLog,
     SiteProgress,
@@ -81,6 +96,18 @@ class SqlStore:
 
         self._database.write(work)
 
+    def pause(self, hosts: IntArray) -> None:
+        """Lease no page of these hosts."""
+        self._set_paused(hosts, 1)
+
+    def resume(self, hosts: IntArray) -> None:
+        """Lease pages of these hosts again."""
+        self._set_paused(hosts, 0)
+
+    def _set_paused(self, hosts: IntArray, paused: int) -> None:
+        if len(hosts):
+            self._database.write(lambda session: session.run(session.statements.pause_hosts, paused, hosts))
+
     def record(  # noqa: PLR0913 - the parts of one transaction
         self,
         visits: Visits,
@@ -91,6 +118,7 @@ class SqlStore:
         worker: str | None = None,
         host_ready: FloatArray | None = None,
         site: SiteProgress | None = None,
+        lessons: Lessons | None = None,
     ) -> None:
         """Append visits with all that follows from them; when it returns, the batch is acknowledged."""
         self._database.write(
@@ -103,6 +131,7 @@ class SqlStore:
                 worker=worker,
                 host_ready=host_ready,
                 site=site,
+                lessons=lessons,
             )
         )
 
@@ -147,6 +176,38 @@ class SqlStore:
         return self._database.read(
             lambda session: history.load_histories(session, history.select(session, host, pages, since, until), kind)
         )
+
+    def failing(self, limit: int, *, host: int | None = None) -> Failing:
+        """Pages whose last visit of our own failed."""
+        return self._database.read(lambda session: learned.failing(session, limit, host))
+
+    def fingerprints(self, pages: IntArray) -> list[bytes]:
+        """What each page looked like."""
+        return self._database.read(lambda session: learned.fingerprints(session, pages))
+
+    def noise(self, hosts: IntArray | None = None) -> NoiseCounts:
+        """How often parts of pages differed."""
+        return self._database.read(lambda session: learned.noise(session, hosts))
+
+    def set_source(self, pages: IntArray, method: str, options: str = "{}") -> None:
+        """Set how pages are asked for."""
+        self._database.write(lambda session: told.set_source(session, pages, method, options))
+
+    def sources(self, pages: IntArray) -> dict[int, tuple[str, str]]:
+        """How those of the pages are asked for that have a way of their own."""
+        return self._database.read(lambda session: told.sources(session, pages))
+
+    def set_control(self, name: str, value: str | None, now: float) -> None:
+        """Tell whoever runs something."""
+        self._database.write(lambda session: told.set_control(session, name, value, now))
+
+    def controls(self) -> dict[str, str]:
+        """What was told."""
+        return self._database.read(told.controls)
+
+    def controls_changed(self) -> float:
+        """When something was last told."""
+        return self._database.read(told.controls_changed)
 
     def captures(self, pages: IntArray) -> list[CaptureRecord]:
         """Where the captures of these pages lie."""

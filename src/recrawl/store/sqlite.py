@@ -17,7 +17,7 @@ import numpy as np
 from recrawl.errors import DiskFullError, StoreError
 from recrawl.model import AnyArray
 from recrawl.store.database import Column, Parameter, Session, as_list
-from recrawl.store.dialect import Types
+from recrawl.store.dialect import How, Types
 from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_sqlite
 from recrawl.store.statements import Statements
 
@@ -54,9 +54,9 @@ class SqliteDialect:
         values = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
         return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values}) {conflict}"  # noqa: S608 - names of our own
 
-    def update(self, table: str, key: str, columns: Types, *, only_up: bool = False) -> str:
+    def update(self, table: str, key: str, columns: Types, *, how: How = "set") -> str:
         """Set columns of one row. The key comes first but is used last, hence numbers that SQLite takes as such."""
-        value = "{0} = max({0}, ?{1})" if only_up else "{0} = ?{1}"
+        value = {"set": "{0} = ?{1}", "raise": "{0} = max({0}, ?{1})", "add": "{0} = {0} + ?{1}"}[how]
         values = ", ".join(value.format(name, number) for number, name in enumerate(columns, start=2))
         return f"UPDATE {table} SET {values} WHERE {key} = ?1"  # noqa: S608 - names of our own
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from recrawl.model import VISIT_COLUMNS
 from recrawl.store.dialect import Dialect
+from recrawl.store.live_statements import LiveStatements
 from recrawl.store.site_statements import SiteStatements
 from recrawl.store.values import REVISIT
 
@@ -28,8 +29,10 @@ _VISIT_TYPES = {
     "new_external": "integer",
     "added_internal": "integer",
     "added_external": "integer",
+    "magnitude": "real",
 }
 _VISIT = ", ".join(VISIT_COLUMNS)
+_HOST = "id, name, ready_at, delay, next_due, paused, checks, lies, restless"
 _LOOK = "page, time, outcome, verdict, kinds"
 _VALIDATOR_TYPES = {
     "etag": "text",
@@ -182,8 +185,8 @@ class Statements:
         self.last_page = "SELECT coalesce(max(id), 0) FROM page"
         self.hosts_of_pages = f"SELECT page, host FROM schedule WHERE page {among(1)} ORDER BY page"
         self.lock_hosts = f"SELECT id FROM host WHERE id {among(1)} ORDER BY id {dialect.lock}"
-        self.hosts_all = "SELECT id, name, ready_at, delay, next_due FROM host ORDER BY id"
-        self.hosts_some = f"SELECT id, name, ready_at, delay, next_due FROM host WHERE id {among(1)} ORDER BY id"
+        self.hosts_all = f"SELECT {_HOST} FROM host ORDER BY id"
+        self.hosts_some = f"SELECT {_HOST} FROM host WHERE id {among(1)} ORDER BY id"
         self.never_due = (
             "SELECT page.id, discovered FROM page JOIN schedule ON schedule.page = page.id "
             f"WHERE page.id {among(1)} AND due = $2 ORDER BY page.id"
@@ -296,6 +299,7 @@ class Statements:
         self.mark = f"SELECT {', '.join(_MARK_TYPES)} FROM imported WHERE source = $1"
 
         self.sites = SiteStatements(dialect)
+        self.live = LiveStatements(dialect)
 
     def _schedule(self, dialect: Dialect) -> None:
         among = dialect.among
@@ -306,9 +310,9 @@ class Statements:
             f"WHERE id {among(1)}"
         )
         self.due_of_pages = f"SELECT page, due FROM schedule WHERE page {among(1)}"
-        self.next_wake = "SELECT min(wake) FROM host"
+        self.next_wake = "SELECT min(wake) FROM host WHERE paused = 0"
         self.ready_hosts = (
-            "SELECT id FROM host WHERE next_due <= $1 AND wake <= $1 "
+            "SELECT id FROM host WHERE paused = 0 AND next_due <= $1 AND wake <= $1 "
             f"ORDER BY next_due, id LIMIT $2 {dialect.lock_free}"
         )
         self.first_due = dialect.first_due
@@ -334,7 +338,8 @@ class Statements:
         )
         self.set_ready = dialect.update("host", "id", {"ready_at": "float8"})
         self.set_delay = dialect.update("host", "id", {"delay": "float8"})
-        self.raise_ready = dialect.update("host", "id", {"ready_at": "float8"}, only_up=True)
+        self.raise_ready = dialect.update("host", "id", {"ready_at": "float8"}, how="raise")
+        self.pause_hosts = f"UPDATE host SET paused = $1 WHERE id {among(2)}"
 
     def _policy_state_and_counts(self) -> None:
         self.save_state = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -169,9 +170,83 @@ class Hosts:
     """Seconds between two requests."""
     next_due: FloatArray
     """When the earliest page of the host is due."""
+    paused: BoolArray
+    """True where nobody leases a page until somebody lets it go on."""
+    checks: IntArray
+    """How often a body came though we could have asked whether anything had changed."""
+    lies: IntArray
+    """How often it had changed, and the host would have said that it had not."""
+    restless: IntArray
+    """How often it had not changed, though the host says it was modified just now."""
 
     def __len__(self) -> int:
         return len(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseCounts:
+    """How often parts of pages were compared and differed, by host and part: what noise is learned from."""
+
+    host: IntArray
+    part: IntArray
+    """Number of the part, by its place on the page (see ``detect``)."""
+    near: IntArray
+    """How often it was compared between two looks moments apart."""
+    near_differed: IntArray
+    far: IntArray
+    """How often it was compared otherwise."""
+    far_differed: IntArray
+    pages: IntArray
+    """On which pages: a set of bits, page ``p`` sets bit ``p % 62``. At least as many pages as there are bits."""
+
+    def __len__(self) -> int:
+        return len(self.host)
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """What visits showed about how far hosts can be believed, as columns. A host may occur several times."""
+
+    host: IntArray
+    checks: IntArray
+    """As in :class:`Hosts`, and so what follows."""
+    lies: IntArray
+    restless: IntArray
+
+    def __len__(self) -> int:
+        return len(self.host)
+
+
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """What visits taught beside themselves."""
+
+    fingerprints: Sequence[bytes] = ()
+    """What the page of each visit looks like now, empty where that is as known; or none at all."""
+    noise: NoiseCounts | None = None
+    """Added to what was counted before."""
+    conduct: Conduct | None = None
+    """Likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """Pages whose last visit of our own told nothing, as columns."""
+
+    page: IntArray
+    since: FloatArray
+    """When the first of the failures in a row was."""
+    time: FloatArray
+    """When the last one was."""
+    failures: IntArray
+    """How many in a row."""
+    outcome: IntArray
+    """Of the last (:class:`recrawl.model.Outcome`)."""
+    status: IntArray
+    """Of the last: HTTP status, or a negative number of Heritrix's."""
+
+    def __len__(self) -> int:
+        return len(self.page)
 
 
 @dataclass(frozen=True, slots=True)

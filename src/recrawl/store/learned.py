@@ -1,0 +1,104 @@
+"""What a running crawl learns beside its visits: fingerprints, noise, the conduct of hosts, pages that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from recrawl.model import ANSWERED, AnyArray, IntArray, Visits
+from recrawl.model.arrays import starts_of_runs
+from recrawl.store.database import Session
+from recrawl.store.values import Conduct, Failing, Lessons, NoiseCounts
+
+_NOISE = np.dtype([(name, np.int64) for name in NoiseCounts.__slots__])
+_FAILING = np.dtype(
+    [
+        ("page", np.int64),
+        ("since", np.float64),
+        ("time", np.float64),
+        ("failures", np.int64),
+        ("outcome", np.uint8),
+        ("status", np.int16),
+    ]
+)
+
+
+def add(session: Session, pages: IntArray, lessons: Lessons) -> None:
+    """Add to what is known. After the hosts were claimed: then two workers wait for each other instead of crossing."""
+    if lessons.fingerprints:
+        _set_fingerprints(session, pages, lessons.fingerprints)
+    if lessons.noise is not None:
+        _add_noise(session, lessons.noise)
+    if lessons.conduct is not None:
+        _add_conduct(session, lessons.conduct)
+
+
+def _set_fingerprints(session: Session, pages: IntArray, fingerprints: Sequence[bytes]) -> None:
+    """Keep what pages look like now, by the last that is told of each; an empty one tells nothing."""
+    last = {page: data for page, data in zip(pages.tolist(), fingerprints, strict=True) if data}
+    if last:
+        session.apply(session.statements.live.set_fingerprints, np.fromiter(last, np.int64), list(last.values()))
+
+
+def fingerprints(session: Session, pages: IntArray) -> list[bytes]:
+    """What each of these pages looked like, in order; empty where nothing is kept."""
+    found = dict(session.rows(session.statements.live.fingerprints, np.unique(pages))) if len(pages) else {}
+    return [bytes(found.get(page, b"")) for page in pages.tolist()]
+
+
+def _add_noise(session: Session, counts: NoiseCounts) -> None:
+    """Add to what is known of the parts of pages; a batch may tell of a part several times."""
+    if not len(counts):
+        return
+    order = np.lexsort((counts.part, counts.host))
+    host, part = counts.host[order], counts.part[order]
+    first = np.flatnonzero(starts_of_runs(host, part))
+    sums = [np.add.reduceat(getattr(counts, name)[order], first) for name in NoiseCounts.__slots__[2:-1]]
+    pages = np.bitwise_or.reduceat(counts.pages[order], first)
+    session.apply(session.statements.live.add_noise, host[first], part[first], *sums, pages)
+
+
+def noise(session: Session, hosts: IntArray | None) -> NoiseCounts:
+    """What is known of the parts of pages of all hosts, or of these."""
+    if hosts is None:
+        table = session.table(_NOISE, session.statements.live.noise)
+    else:
+        table = session.table(_NOISE, session.statements.live.noise_of, hosts) if len(hosts) else np.empty(0, _NOISE)
+    return NoiseCounts(*_columns(table))
+
+
+def _add_conduct(session: Session, conduct: Conduct) -> None:
+    """Add to what is known of how far hosts can be believed; a batch may tell of a host several times."""
+    hosts, place = np.unique(conduct.host, return_inverse=True)
+    if not len(hosts):
+        return
+    sums = [np.zeros(len(hosts), np.int64) for _ in range(3)]
+    for total, told in zip(sums, (conduct.checks, conduct.lies, conduct.restless), strict=True):
+        np.add.at(total, place, told)
+    session.apply(session.statements.live.add_conduct, hosts, *sums)
+
+
+def note_failures(session: Session, visits: Visits) -> None:
+    """Keep the list of pages that fail: visits of distinct pages, each the last of its page."""
+    failed = visits.outcome > ANSWERED
+    answered = visits.page[~failed]
+    if len(answered):
+        session.run(session.statements.live.drop_failures, answered)
+    bad = visits.take(failed)
+    if len(bad):
+        once = np.ones(len(bad), np.int64)
+        session.apply(session.statements.live.add_failures, bad.page, bad.time, bad.time, once, bad.outcome, bad.status)
+
+
+def failing(session: Session, limit: int, host: int | None) -> Failing:
+    """Pages whose last visit of our own failed, latest first."""
+    if host is None:
+        table = session.table(_FAILING, session.statements.live.failing, limit)
+    else:
+        table = session.table(_FAILING, session.statements.live.failing_of_host, host, limit)
+    return Failing(*_columns(table))
+
+
+def _columns(table: AnyArray) -> list[AnyArray]:
+    return [np.ascontiguousarray(table[name]) for name in table.dtype.names or ()]

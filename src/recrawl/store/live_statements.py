@@ -1,0 +1,73 @@
+"""The statements about what a running crawl learns and is told, in one dialect."""
+
+# ruff: noqa: S608 - the words that are filled in are our own, values are always parameters
+
+from __future__ import annotations
+
+from recrawl.store.dialect import Dialect
+
+_NOISE_TYPES = dict.fromkeys(("host", "part", "near", "near_differed", "far", "far_differed", "pages"), "bigint")
+_COUNTED = ("near", "near_differed", "far", "far_differed")
+_FAILING_TYPES = {
+    "page": "bigint",
+    "since": "float8",
+    "time": "float8",
+    "failures": "integer",
+    "outcome": "smallint",
+    "status": "smallint",
+}
+
+
+class LiveStatements:
+    """Part of :class:`recrawl.store.statements.Statements`, and under its rules."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        among = dialect.among
+        self.set_fingerprints = dialect.insert(
+            "fingerprint", {"page": "bigint", "data": "bytea"}, "ON CONFLICT (page) DO UPDATE SET data = excluded.data"
+        )
+        self.fingerprints = f"SELECT page, data FROM fingerprint WHERE page {among(1)}"
+        sums = ", ".join(f"{name} = noise.{name} + excluded.{name}" for name in _COUNTED)
+        self.add_noise = dialect.insert(
+            "noise",
+            _NOISE_TYPES,
+            f"ON CONFLICT (host, part) DO UPDATE SET {sums}, pages = noise.pages | excluded.pages",
+        )
+        self.noise = f"SELECT {', '.join(_NOISE_TYPES)} FROM noise ORDER BY host, part"
+        self.noise_of = f"SELECT {', '.join(_NOISE_TYPES)} FROM noise WHERE host {among(1)} ORDER BY host, part"
+        self.add_conduct = dialect.update(
+            "host", "id", {"checks": "integer", "lies": "integer", "restless": "integer"}, how="add"
+        )
+        self._failures(dialect)
+        self._settings(dialect)
+
+    def _failures(self, dialect: Dialect) -> None:
+        self.add_failures = dialect.insert(
+            "failing",
+            _FAILING_TYPES,
+            "ON CONFLICT (page) DO UPDATE SET time = excluded.time, failures = failing.failures + 1, "
+            "outcome = excluded.outcome, status = excluded.status WHERE excluded.time > failing.time",
+        )
+        self.drop_failures = f"DELETE FROM failing WHERE page {dialect.among(1)}"
+        columns = ", ".join(f"failing.{name}" for name in _FAILING_TYPES)
+        self.failing = f"SELECT {columns} FROM failing ORDER BY time DESC, page LIMIT $1"
+        self.failing_of_host = (
+            f"SELECT {columns} FROM failing JOIN schedule ON schedule.page = failing.page "
+            "WHERE schedule.host = $1 ORDER BY time DESC, failing.page LIMIT $2"
+        )
+
+    def _settings(self, dialect: Dialect) -> None:
+        self.set_sources = dialect.insert(
+            "source",
+            {"page": "bigint", "method": "text", "options": "text"},
+            "ON CONFLICT (page) DO UPDATE SET method = excluded.method, options = excluded.options",
+        )
+        self.drop_sources = f"DELETE FROM source WHERE page {dialect.among(1)}"
+        self.sources = f"SELECT page, method, options FROM source WHERE page {dialect.among(1)}"
+        self.any_source = "SELECT 1 FROM source LIMIT 1"
+        self.set_control = (
+            "INSERT INTO control (name, value, changed) VALUES ($1, $2, $3) "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value, changed = excluded.changed"
+        )
+        self.controls = "SELECT name, value FROM control WHERE value IS NOT NULL ORDER BY name"
+        self.controls_changed = "SELECT max(changed) FROM control"
