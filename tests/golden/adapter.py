@@ -24,7 +24,9 @@ from recrawl.estimate import bias_reduced, change_classes, exact_kmeans, mle, or
 from recrawl.estimate.interpolated import interpolate, update_model
 from recrawl.model import Histories, Pages, Verdict, Visits
 from recrawl.plan import crawl_time
-from recrawl.predict import online_features, rate_bins, url_features
+from recrawl.predict import link_periods, online_features, rate_bins, url_features
+from recrawl.predict.lbla import look_back_look_around
+from recrawl.predict.related_pages import RelatedPages
 from recrawl.schedule import datamonitor_steps, fixdyn, hacs, state_change
 from recrawl.schedule.change_classes import historic_classes
 from recrawl.schedule.policies import POLICIES
@@ -444,3 +446,26 @@ def precision_area(truth, pred):
 @golden("lbla.spearman")
 def spearman(a, b):
     return rankings.spearman(floats(a), floats(b))
+
+
+@golden("lbla.targets")
+def lbla_targets(counts):
+    found = link_periods.link_targets(floats([counts]))
+    return {"NNL": found.number[0], "NL": found.presence[0], "LCR": found.change_rate[0]}
+
+
+@golden("lbla.features")
+def lbla_features(counts, similarity, page, k, history):
+    whole, near = floats(counts), floats(similarity)
+    np.fill_diagonal(near, -np.inf)
+    row = np.argsort(-near, axis=1, kind="stable")[:, :k]
+    related = RelatedPages(row, np.take_along_axis(near, row, axis=1), recall=1.0, sampled=0)
+    found = look_back_look_around(whole[:, :-1], related, history=history, literal=whole)
+    return {
+        "back": found.back[page],
+        "back_mean": found.back_mean[page],
+        "around": found.around[page],
+        "around_mean": found.around_mean[page],
+        "around_lcr": found.around_change_rate[page],
+        "neighbours": row[page],
+    }
