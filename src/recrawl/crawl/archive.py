@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -23,10 +24,21 @@ _FULL = range(200, 300)
 
 
 class Archive(Protocol):
-    """Keeps every answer. What it returns is written to the store with the visit."""
+    """Keeps every answer. What it returns is written to the store with the visit.
+
+    For each batch: ``keep`` every visit, ``settle``, have the store acknowledge it, and say so with ``acknowledged``.
+    """
 
     def keep(self, visited: Visited) -> list[CaptureRecord]:
         """Keep the answer of a visit; nothing if there was none."""
+        ...
+
+    def settle(self) -> None:
+        """Return once all that was kept will survive as long as what the store acknowledges."""
+        ...
+
+    def acknowledged(self, captures: Sequence[CaptureRecord]) -> None:
+        """The store knows of these captures now. Until then what was kept does not count."""
         ...
 
     def keep_aside(self, capture: Capture) -> None:
@@ -45,6 +57,12 @@ class NoArchive:
         """Nothing."""
         return []
 
+    def settle(self) -> None:
+        """Nothing."""
+
+    def acknowledged(self, captures: Sequence[CaptureRecord]) -> None:
+        """Nothing."""
+
     def keep_aside(self, capture: Capture) -> None:
         """Nothing."""
 
@@ -59,6 +77,8 @@ class WarcArchive:
         self._writer = writer
         self._store = store
         self._last: OrderedDict[int, CaptureRef | None] = OrderedDict()
+        self._outstanding = 0
+        """Captures that the store does not know of yet."""
 
     def keep(self, visited: Visited) -> list[CaptureRecord]:
         """Write the answer. A 304 to a page we have no copy of repeats nothing and is not kept."""
@@ -68,7 +88,9 @@ class WarcArchive:
         original = self._original(page, capture.url) if visited.target.known else None
         if capture.status == NOT_MODIFIED and original is None:
             return []
+        self._writer.hold()
         place = self._writer.write(capture, revisit_of=original)
+        self._outstanding += 1
         repeats = place.ref == original
         if not repeats and capture.status in _FULL:
             self._remember(page, place.ref)
@@ -80,6 +102,16 @@ class WarcArchive:
                 page, capture.time, capture.status, mime, digest, size, place.file, place.offset, place.length
             )
         ]
+
+    def settle(self) -> None:
+        """Wait for the disk, if the writer is durable."""
+        self._writer.sync()
+
+    def acknowledged(self, captures: Sequence[CaptureRecord]) -> None:
+        """Let full files have their final names once nothing is outstanding."""
+        self._outstanding -= len(captures)
+        if not self._outstanding:
+            self._writer.release()
 
     def keep_aside(self, capture: Capture) -> None:
         """Write the answer, if there is one."""

@@ -1,8 +1,9 @@
 """Keep what one step of a capture brought: links and pages found, bytes archived, the visit with its step.
 
 Order matters for a kill at any moment. Links and new pages come first: those of a visit that was never acknowledged are
-passed over. The bytes come next: an archive record without a visit is only unused. Last, in one transaction, comes the
-visit with the step that it was and the pages that it found; once that is written, the step was made.
+passed over. The bytes come next: an archive record without a visit is cut off at the next start. Last, in one
+transaction, comes the visit with the step that it was and the pages that it found; once that is written, the step was
+made.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class StepRecorder:
         ids = self._store.discover(links, visit.time, importance=0.0)
         self._note(visited, ids)
         captures = self._archive.keep(visited)
+        self._archive.settle()
         found = self._found(stage.site, stop, links, ids, visit.outcome)
         step = SiteStep(
             stage.course.steps, stop.number, stop.revisit, visit.time, outcome=visit.outcome, verdict=visit.verdict
@@ -72,6 +74,7 @@ class StepRecorder:
             host_ready=np.array([host_ready]),
             site=SiteProgress(capture.id, step, found, known=stage.course.pages),
         )
+        self._archive.acknowledged(captures)
         return found
 
     def rated(self, page: IntArray, via: IntArray) -> FoundPages:

@@ -11,7 +11,9 @@ from recrawl.crawl.archive import WarcArchive
 from recrawl.crawl.driver import Driver, Pace
 from recrawl.crawl.heritrix_log import HeritrixLog
 from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.presence import departed, present
 from recrawl.crawl.recorder import Recorder
+from recrawl.crawl.recovery import acknowledged_by
 from recrawl.crawl.scope import Scope
 from recrawl.crawl.target import Visited
 from recrawl.crawl.visitor import Visitor
@@ -42,6 +44,8 @@ class CrawlSettings:
     archive: WarcInfo = field(default_factory=WarcInfo)
     roll_size: int = ROLL_SIZE
     """Bytes after which an archive file is closed and a new one begun."""
+    durable: bool = True
+    """Whether archive files wait for the disk before a visit is acknowledged, so that both outlive a power cut."""
     pace: Pace = field(default_factory=Pace)
     reach: Reach | None = None
     """Addresses that may be connected to; without it all may."""
@@ -64,7 +68,14 @@ class Tools:
 async def tools(clock: Clock, store: Store, folder: Path, settings: CrawlSettings) -> AsyncIterator[Tools]:
     """Tools for a workspace, closed in the end: ``folder`` takes the archive files (``warc/``) and both logs."""
     with (
-        WarcWriter(folder / "warc", clock, settings.archive, roll_size=settings.roll_size) as writer,
+        WarcWriter(
+            folder / "warc",
+            clock,
+            settings.archive,
+            roll_size=settings.roll_size,
+            durable=settings.durable,
+            keeper=acknowledged_by(store),
+        ) as writer,
         (folder / LOG).open("a", encoding="utf-8") as events,
         (folder / CRAWL_LOG).open("a", encoding="utf-8") as attempts,
     ):
@@ -98,23 +109,27 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     """A driver that is ready to run; ``folder`` as for :func:`tools`.
 
     ``on_visits`` is told of visits once they are acknowledged. Everything is closed in the end, also after an error.
+    What workers that died in this folder had leased is given back first.
     """
     agenda = Agenda(policy, budget=settings.budget)
-    async with tools(clock, store, folder, settings) as at_hand:
+    for dead in departed(folder):
+        store.acknowledge(dead)
+    with present(folder, worker):
+        async with tools(clock, store, folder, settings) as at_hand:
 
-        def acknowledged(visited: Sequence[Visited]) -> None:
-            at_hand.attempts.write(visited)
-            on_visits(visited)
+            def acknowledged(visited: Sequence[Visited]) -> None:
+                at_hand.attempts.write(visited)
+                on_visits(visited)
 
-        yield Driver(
-            worker,
-            clock=clock,
-            store=store,
-            agenda=agenda,
-            politeness=Politeness(settings.politeness),
-            visitor=Visitor(at_hand.fetcher, at_hand.robots, clock),
-            recorder=Recorder(worker, store, agenda, scope, at_hand.archive),
-            pace=settings.pace,
-            log=at_hand.events,
-            on_visits=acknowledged,
-        )
+            yield Driver(
+                worker,
+                clock=clock,
+                store=store,
+                agenda=agenda,
+                politeness=Politeness(settings.politeness),
+                visitor=Visitor(at_hand.fetcher, at_hand.robots, clock),
+                recorder=Recorder(worker, store, agenda, scope, at_hand.archive),
+                pace=settings.pace,
+                log=at_hand.events,
+                on_visits=acknowledged,
+            )

@@ -1,9 +1,12 @@
 """Keep what visits brought: links and pages found, bytes archived, visits and due times in one transaction.
 
 Order matters for a kill at any moment. Links and new pages come first: those of a visit that was never
-acknowledged are passed over when the page is judged again. The bytes come next: an archive record without a visit is
-only unused. The visit comes last, together with its due time and the end of its lease; once that is written, the
-visit is acknowledged.
+acknowledged are passed over when the page is judged again. The bytes come next, and wait for the disk: an archive
+record without a visit is cut off at the next start (``recovery.py``). The visit comes last, together with its due time
+and the end of its lease; once that is written, the visit is acknowledged.
+
+If the store or the disk fails on the way, the same batch can be recorded again: each step says what should be so, and
+bytes that were kept are not written twice.
 """
 
 from __future__ import annotations
@@ -42,6 +45,8 @@ class Recorder:
         self._scope = scope
         self._archive = archive
         self._page_of: dict[str, int] = {}
+        self._kept: dict[tuple[int, float], list[CaptureRecord]] = {}
+        """What was archived of visits that are not acknowledged yet, by page and time."""
 
     def record(self, batch: Sequence[Visited], now: float, host_ready: FloatArray) -> None:
         """Acknowledge a batch of visits; ``host_ready`` says, per visit, when its host may be asked again."""
@@ -49,11 +54,10 @@ class Recorder:
             return
         self._links(batch, now)
         self._dates(batch)
-        captures: list[CaptureRecord] = []
         for visited in batch:
             if visited.judgement.redirect_to:
                 self.discover([visited.judgement.redirect_to], now)
-            captures += self._archive.keep(visited)
+        captures = self._keep(batch)
         visits = Visits.from_rows(visited.visit for visited in batch)
         self._agenda.tell(visits)
         due = self._agenda.due(visits.page, now)
@@ -66,6 +70,8 @@ class Recorder:
             worker=self._worker,
             host_ready=host_ready,
         )
+        self._archive.acknowledged(captures)
+        self._kept = {}
 
     def keep_aside(self, capture: Capture) -> None:
         """Archive an answer that belongs to no page."""
@@ -120,6 +126,15 @@ class Recorder:
         return recall(self._store, leased.page, leased.validators)
 
     # -- inside -------------------------------------------------------------------------------
+
+    def _keep(self, batch: Sequence[Visited]) -> list[CaptureRecord]:
+        """Archive what was not archived when this batch was tried before, and wait until all of it is safe."""
+        for visited in batch:
+            key = visited.visit.page, visited.visit.time
+            if key not in self._kept:
+                self._kept[key] = self._archive.keep(visited)
+        self._archive.settle()
+        return [record for kept in self._kept.values() for record in kept]
 
     def _links(self, batch: Sequence[Visited], now: float) -> None:
         read = [visited for visited in batch if visited.judgement.links_read and visited.judgement.links]

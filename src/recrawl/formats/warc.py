@@ -1,6 +1,10 @@
 """Writing WARC files: whole captures only, a new file every gigabyte, ``.open`` behind the name until it is closed.
 
 Follows conventions W1 and W2. What a killed process left open is finished when the next writer starts.
+
+A writer that is told to ``hold`` gives no file its final name before it is told to ``release``: what is held is not
+acknowledged yet. If it is closed or killed in between, the file stays open, and the next start decides what of it
+counts.
 """
 
 from __future__ import annotations
@@ -16,10 +20,10 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import BinaryIO, Self
 
-from recrawl.errors import DiskFullError, InputError
+from recrawl.errors import DiskFullError, InputError, RecrawlError
 from recrawl.formats.disk import FULL
 from recrawl.formats.warc_records import CaptureRef, Record, document, records_of, warcinfo
-from recrawl.formats.warc_repair import OPEN, is_at, lock, repair
+from recrawl.formats.warc_repair import OPEN, Keeper, is_at, lock, repair, sync_folder
 from recrawl.model import Capture
 from recrawl.time import Clock
 
@@ -73,15 +77,29 @@ class WarcWriter:
     """Appends captures to new WARC files in ``folder``. A context manager, for one task at a time.
 
     The first file is begun at once, each further one with the first capture after ``roll_size`` bytes. Files that a
-    killed process left open in the folder are finished first.
+    killed process left open in the folder are finished first; ``keeper`` says how much of them counts.
     """
 
-    def __init__(self, folder: Path, clock: Clock, info: WarcInfo | None = None, *, roll_size: int = ROLL_SIZE) -> None:
+    def __init__(  # noqa: PLR0913 - where, when, who; the rest is optional
+        self,
+        folder: Path,
+        clock: Clock,
+        info: WarcInfo | None = None,
+        *,
+        roll_size: int = ROLL_SIZE,
+        durable: bool = True,
+        keeper: Keeper | None = None,
+    ) -> None:
+        """If ``durable``, :meth:`sync` waits for the disk; else what is written only survives the process."""
         self._folder, self._clock, self._info, self._roll_size = folder, clock, info or WarcInfo(), roll_size
+        self._durable = durable
         self._serial = 0
+        self._held = False
+        self._waiting: list[tuple[BinaryIO, Path]] = []
+        """Full files with records that are held."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            repair(folder)
+            repair(folder, keeper)
         except OSError as error:
             raise _cannot_be_made(folder, error) from error
         self._begin()
@@ -116,6 +134,8 @@ class WarcWriter:
                 lock(file, wait=True)
                 if is_at(file, _open_name(path)):  # a repair may have seen the empty file before it was locked
                     self._serial = serial + 1
+                    if self._durable:
+                        sync_folder(self._folder)
                     return file, path
                 file.close()
         raise AssertionError  # names do not run out
@@ -129,11 +149,41 @@ class WarcWriter:
         self.close()
 
     def close(self) -> None:
-        """Make the file durable and give it its final name."""
-        if not self._file.closed:
-            os.fsync(self._file.fileno())
-            _open_name(self.path).rename(self.path)
-            self._file.close()
+        """Make the file durable and give it its final name; without that name if something is held."""
+        for file, path in self._open_files():
+            if self._held:
+                file.close()
+            else:
+                self._seal(file, path)
+        self._waiting = []
+
+    def hold(self) -> None:
+        """What is written from now on is not acknowledged: until :meth:`release` no file gets its final name."""
+        self._held = True
+
+    def release(self) -> None:
+        """All that was written is acknowledged; full files get their final names."""
+        self._held = False
+        for file, path in self._waiting:
+            self._seal(file, path)
+        self._waiting = []
+
+    def sync(self) -> None:
+        """Return once all that was written is on the disk, if the writer is durable."""
+        if self._durable:
+            for file, _ in self._open_files():
+                _fdatasync(file.fileno())
+
+    def _open_files(self) -> list[tuple[BinaryIO, Path]]:
+        """Full files that wait, and the one that is written, unless the disk was full when it was to be begun."""
+        return [*self._waiting, *([] if self._file.closed else [(self._file, self.path)])]
+
+    def _seal(self, file: BinaryIO, path: Path) -> None:
+        os.fsync(file.fileno())
+        _open_name(path).rename(path)
+        file.close()
+        if self._durable:
+            sync_folder(self._folder)
 
     def write(
         self, capture: Capture, *, revisit_of: CaptureRef | None = None, about: Mapping[str, str] = _NOTHING
@@ -162,12 +212,19 @@ class WarcWriter:
     def _write(self, records: Sequence[Record]) -> tuple[int, int]:
         """Append records to the file, or to a new one if it is full; where the first begins, and its length."""
         if self._full:
-            self.close()
-            self._begin()
+            self._roll()
         members = [record.member(("WARC-Warcinfo-ID", self._warcinfo_id)) for record in records]
         offset = self._append(b"".join(members))
         self._full = self._size >= self._roll_size
         return offset, len(members[0])
+
+    def _roll(self) -> None:
+        """Begin the next file; the full one gets its final name, at once or when what is held is released."""
+        if not self._held:
+            self.close()
+        elif not self._file.closed:
+            self._waiting.append((self._file, self.path))
+        self._begin()
 
     def _append(self, data: bytes) -> int:
         """Write all of it or nothing; where it begins."""
@@ -188,7 +245,13 @@ class WarcWriter:
         return offset
 
 
-def _cannot_be_made(folder: Path, error: OSError) -> InputError:
+_fdatasync = getattr(os, "fdatasync", os.fsync)
+"""Where the system has it: the time of the last write need not be on the disk."""
+
+
+def _cannot_be_made(folder: Path, error: OSError) -> RecrawlError:
+    if error.errno in FULL:
+        return DiskFullError(f"{folder}: the disk is full.", "Free some space; what was written before is kept.")
     what = f"no WARC file can be made ({error.strerror})"
     return InputError(what, "Check the folder and its permissions.", source=str(folder))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Iterator
 from typing import BinaryIO
 
 GZIP = b"\x1f\x8b\x08"
@@ -11,20 +12,19 @@ GZIP = b"\x1f\x8b\x08"
 _BLOCK = 1 << 20
 
 
-def whole_end(file: BinaryIO) -> int:
-    """Where the last whole gzip member ends, 0 if there is none.
+def members(file: BinaryIO) -> Iterator[tuple[int, int]]:
+    """Where each whole gzip member begins and ends.
 
-    What is damaged in the middle is passed over: only the tail can be the fault of a kill. Linear in the file
-    unless it is damaged, and in constant memory.
+    What is damaged is passed over. Linear in the file unless it is damaged; memory does not depend on the members.
     """
-    end = position = 0
+    position = 0
     while (start := _next_member(file, position)) is not None:
         after = member_end(file.fileno(), start)
         if after is None:
             position = start + 1
         else:
-            end = position = after
-    return end
+            yield start, after
+            position = after
 
 
 def _next_member(file: BinaryIO, position: int) -> int | None:
