@@ -1,0 +1,111 @@
+"""What the crawl benchmark compares with: Scrapy's engine alone, and a crawler put together of the usual parts.
+
+Each function fetches the URLs in the process that calls it, and returns how many pages it got.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+AT_ONCE = 50
+"""Requests at once, over all hosts."""
+
+
+def scrapy_engine(urls: Sequence[str], _folder: Path) -> int:
+    """Scrapy with a spider that does nothing: no links, no items, no robots.txt, no retries, no log."""
+    import scrapy
+    from scrapy.crawler import CrawlerProcess
+
+    got = 0
+
+    class Bare(scrapy.Spider):
+        name = "bare"
+
+        async def start(self) -> Any:  # noqa: ANN401 - an iterator of requests, as Scrapy wants it
+            for url in urls:
+                yield scrapy.Request(url, dont_filter=True)
+
+        def parse(self, response: Any) -> None:  # noqa: ANN401 - Scrapy's response
+            nonlocal got
+            got += bool(response.body)
+
+    process = CrawlerProcess(
+        {
+            "CONCURRENT_REQUESTS": AT_ONCE,
+            "DOWNLOAD_DELAY": 0,
+            "ROBOTSTXT_OBEY": False,
+            "RETRY_ENABLED": False,
+            "COOKIES_ENABLED": False,
+            "TELNETCONSOLE_ENABLED": False,
+            "LOG_ENABLED": False,
+        }
+    )
+    process.crawl(Bare)
+    process.start()
+    return got
+
+
+def usual_parts(urls: Sequence[str], folder: Path) -> int:
+    """aiohttp, lxml, warcio and sqlite3: links, digest of the text, shingles, WARC with gzip, a row a page."""
+    import uvloop
+    from warcio.warcwriter import WARCWriter
+
+    database = sqlite3.connect(folder / "pages.db")
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("CREATE TABLE page (url TEXT PRIMARY KEY, time REAL, status INTEGER, text_digest BLOB)")
+    database.execute("CREATE TABLE link (source TEXT, target TEXT, PRIMARY KEY (source, target)) WITHOUT ROWID")
+    with (folder / "pages.warc.gz").open("wb") as file:
+        got = uvloop.run(_fetch_all(urls, WARCWriter(file, gzip=True), database))
+    database.commit()
+    database.close()
+    return int(got)
+
+
+async def _fetch_all(urls: Sequence[str], warc: Any, database: sqlite3.Connection) -> int:  # noqa: ANN401 - warcio's
+    import aiohttp
+
+    queue, got = iter(urls), 0
+
+    async def work(session: aiohttp.ClientSession) -> None:
+        nonlocal got
+        for url in queue:
+            async with session.get(url) as response:
+                body = await response.read()
+                _keep(url, response, body, warc, database)
+            got += 1
+            if got % 100 == 0:
+                database.commit()
+
+    connector = aiohttp.TCPConnector(limit=AT_ONCE)
+    async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as session:
+        await asyncio.gather(*(work(session) for _ in range(AT_ONCE)))
+    return got
+
+
+def _keep(url: str, response: Any, body: bytes, warc: Any, database: sqlite3.Connection) -> None:  # noqa: ANN401 - libraries' own
+    """What a crawler has to do with a page, in the plainest way."""
+    import lxml.html
+    from warcio.statusandheaders import StatusAndHeaders
+
+    tree = lxml.html.fromstring(body)
+    links = {urljoin(url, href) for href in tree.xpath("//a/@href")}
+    for node in tree.xpath("//script | //style"):
+        node.drop_tree()
+    words = tree.text_content().split()
+    text_digest = hashlib.sha1(" ".join(words).encode(), usedforsecurity=False).digest()
+    headers = [(name.decode(), value.decode()) for name, value in response.raw_headers]
+    head = StatusAndHeaders(f"{response.status} {response.reason}", headers, protocol="HTTP/1.1")
+    warc.write_record(warc.create_warc_record(url, "response", payload=BytesIO(body), http_headers=head))
+    database.execute("INSERT OR REPLACE INTO page VALUES (?, 0, ?, ?)", (url, response.status, text_digest))
+    database.executemany("INSERT OR IGNORE INTO link VALUES (?, ?)", ((url, link) for link in _sorted(links)))
+
+
+def _sorted(links: set[str]) -> Iterator[str]:
+    yield from sorted(links)
