@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recrawl.model import ANSWERED, BoolArray, FloatArray, IntArray, Pages, Visits
+from recrawl.schedule.newcomers import Newcomers
 from recrawl.schedule.policy import HearsSignals, Policy
 from recrawl.schedule.retry import Retry
 from recrawl.time import DAY
@@ -25,9 +26,21 @@ _GROWTH = 1.25
 class Agenda:
     """A policy, its budget, and the patience with pages that fail. State is a fold over pages and visits."""
 
-    def __init__(self, policy: Policy, *, budget: float, fit_every: float = DAY, retry: Retry | None = None) -> None:
-        """``budget`` is in visits per second, ``fit_every`` in seconds."""
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        budget: float,
+        fit_every: float = DAY,
+        retry: Retry | None = None,
+        newcomers: Newcomers | None = None,
+    ) -> None:
+        """``budget`` is in visits per second, ``fit_every`` in seconds.
+
+        With ``newcomers`` pages that nobody has seen wait in line; without, they are due when they are found.
+        """
         self.policy = policy
+        self._newcomers = newcomers
         self._budget = budget
         self._fit_every = fit_every
         self._retry = retry or Retry()
@@ -73,7 +86,29 @@ class Agenda:
         if len(rows):
             times, attempt, outcome = np.array([self._failing[int(page[row])] for row in rows]).T
             due[rows] = np.maximum(due[rows], self._retry.at(times.astype(np.int64), attempt, outcome))
+        if self._newcomers:
+            turn = self._newcomers.turn(page)
+            waits = np.flatnonzero(turn > due)
+            new = waits[self._is_new(page[waits], now)]
+            due[new] = turn[new]
         return due
+
+    def line_up(self, page: IntArray, now: float) -> None:
+        """Make the line of newcomers anew from all pages, in the order in which they are given. O(n log n)."""
+        if self._newcomers is not None:
+            self._newcomers.begin(page[self._is_new(page, now)], self._budget, now)
+
+    def welcome(self, page: IntArray, now: float) -> IntArray:
+        """These pages were found: whoever of them is new joins the line. Returns those that must wait there."""
+        if self._newcomers is None or not len(page):
+            return page[:0]
+        new = page[self._is_new(page, now)]
+        self._newcomers.join(new, now)
+        return new[self._newcomers.turn(new) > now]
+
+    def _is_new(self, page: IntArray, now: float) -> BoolArray:
+        """Which of these pages nobody has seen: they are wanted without limit."""
+        return np.isinf(self.policy.urgency(page, now)) if len(page) else np.zeros(0, np.bool_)
 
     def _is_failing(self, page: IntArray) -> BoolArray:
         """Which of these pages failed last. O(m), or O(m log f) where there are more questions than failing pages."""
@@ -87,11 +122,22 @@ class Agenda:
         return self._fitted_at if len(self.policy) >= self._fit_when_pages else self._fit_at
 
     def fit(self, now: float) -> None:
-        """Fit the policy to the budget and to all that is known. Every due time may change."""
-        self.policy.fit(self._budget, now)
+        """Fit the policy to the budget and to all that is known. Every due time may change.
+
+        What newcomers will take of the budget until the next fit is left to them.
+        """
+        taken = self._newcomers.taken(self._budget, self._fit_every) if self._newcomers else 0.0
+        self.policy.fit(self._budget - taken, now)
         self._fitted_at = now
         self._fit_at = now + self._fit_every
         self._fit_when_pages = max(len(self.policy) * _GROWTH, len(self.policy) + 1.0)
+
+    def change_budget(self, budget: float, *, new_share: float, burst: float) -> None:
+        """Another budget (visits per second), and other terms for newcomers; a fit is due at once."""
+        self._budget = budget
+        self._fit_when_pages = 0.0
+        if self._newcomers is not None:
+            self._newcomers.change(new_share, burst)
 
 
 class _Failing(NamedTuple):
