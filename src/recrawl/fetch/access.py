@@ -1,0 +1,172 @@
+"""Access methods: how a page is asked for where one plain request is not the way.
+
+Rules of this file:
+ 1. A method does no I/O. A visit is a conversation: the method says what to ask, is told what came, and in the end says
+    which capture is the version of the page. Whoever carries it out keeps robots.txt and the pauses of the host before
+    each request, so a method cannot be impolite.
+ 2. Nothing that comes from the remote side makes a method raise. A conversation that failed ends in a capture that says
+    so, and says nothing about change.
+ 3. Options are text. A method checks them when a page is added, and returns what is to be kept.
+
+Others can bring methods: see ``access_methods.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from recrawl.errors import ConfigError
+from recrawl.fetch.request import Request
+from recrawl.model import Capture, Validators
+
+Options: TypeAlias = Mapping[str, str]
+"""What a source needs beside its URL, by name."""
+Conversation: TypeAlias = Generator[Request, Capture, Capture]
+"""Yields what to ask, is sent what came, returns the version of the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A page and how it is asked for, as it is to be kept."""
+
+    url: str
+    """Names the page: an http(s) URL, another one for each source."""
+    options: Options = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    """Sentences that whoever adds the source should read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What one visit is to find out."""
+
+    url: str
+    """Of the page."""
+    options: Options
+    validators: Validators
+    """What the page last said of its version; empty ones ask without condition."""
+    body_of: Callable[[Capture], bytes]
+    """The decoded body of a capture; raises an ``InputError`` if it is broken."""
+
+
+@runtime_checkable
+class AccessMethod(Protocol):
+    """How one kind of source is asked for. An instance serves all sources of its kind and keeps no state."""
+
+    @property
+    def name(self) -> str:
+        """As ``recrawl add --access`` takes it."""
+        ...
+
+    @property
+    def summary(self) -> str:
+        """What it is for, in a sentence."""
+        ...
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The options that can be given, each with words that explain it."""
+        ...
+
+    def source(self, url: str, options: Options) -> Source:
+        """The source that somebody describes by a URL and options.
+
+        Raises:
+            ConfigError: an option is missing or wrong.
+        """
+        ...
+
+    def talk(self, question: Question) -> Conversation:
+        """Begin a visit. At least one request is made."""
+        ...
+
+
+class Talk:
+    """A visit under way: what to ask now, then what came, until there is a version."""
+
+    def __init__(self, method: AccessMethod, question: Question) -> None:
+        self._conversation = method.talk(question)
+        self.request = next(self._conversation)
+        """What to ask now."""
+
+    def hear(self, capture: Capture) -> Capture | None:
+        """Take in the answer: the version of the page, or ``None`` if there is another request to make."""
+        try:
+            self.request = self._conversation.send(capture)
+        except StopIteration as end:
+            version: Capture = end.value
+            return version
+        return None
+
+
+def failed(question: Question, last: Capture, why: str, began: float | None = None) -> Capture:
+    """A version that is none, since the answer ``last`` cannot be used.
+
+    >>> one = Question("http://x/", {}, Validators(), lambda capture: capture.raw_body)
+    >>> failed(one, Capture("http://x/?page=2", 9.0, 200), "The answer ends too early.", began=5.0).error
+    'The answer ends too early.'
+    """
+    time = last.time if began is None else began
+    return Capture(question.url, time, 0, ip=last.ip, duration=last.time + last.duration - time, error=why)
+
+
+def made(question: Question, first: Capture, last: Capture, body: bytes, media_type: str) -> Capture:
+    """A version that was put together from answers, the first and the last of which are given."""
+    return Capture(
+        question.url,
+        first.time,
+        200,
+        made_head(200, "OK", {"Content-Type": media_type}),
+        body,
+        ip=last.ip,
+        duration=last.time + last.duration - first.time,
+        made=True,
+    )
+
+
+def made_head(status: int, words: str, headers: Mapping[str, str]) -> bytes:
+    r"""The head of a capture that no server sent.
+
+    >>> made_head(200, "OK", {"Content-Type": "text/csv"})
+    b'HTTP/1.1 200 OK\r\nContent-Type: text/csv\r\n\r\n'
+    """
+    lines = [f"HTTP/1.1 {status} {words}", *(f"{name}: {value}" for name, value in headers.items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def checked_options(method: AccessMethod, options: Options, required: tuple[str, ...] = ()) -> dict[str, str]:
+    """The options, if the method knows them all and none that it needs is missing.
+
+    Raises:
+        ConfigError: it does not, or one is.
+    """
+    known = ", ".join(method.options) or "none"
+    for name in options:
+        if name not in method.options:
+            raise ConfigError(f"The access method {method.name} has no option {name!r}.", f"It has: {known}.")
+    for name in required:
+        if not options.get(name, "").strip():
+            raise ConfigError(
+                f"The access method {method.name} needs the option {name}: {method.options[name]}",
+                f"Add --option {name}=… to the command.",
+            )
+    return dict(options)
+
+
+def whole_number(method: AccessMethod, options: Options, name: str, default: int) -> int:
+    """An option that is a number from 1 up; the default if it is not given.
+
+    Raises:
+        ConfigError: it is no such number.
+    """
+    text = options.get(name)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise ConfigError(
+            f"The option {name} of the access method {method.name} is {text!r}, not a whole number.",
+            f"Write for example {name}={default or 1000}.",
+        )
+    return int(text)

@@ -1,0 +1,108 @@
+"""Local files as pages, for data that is on this machine and for tests.
+
+A file has a page under ``http://file.invalid/``: names below ``.invalid`` never resolve (RFC 2606), so no server can
+answer in its place. Only files in folders that were allowed are read; where a symbolic link leads elsewhere, the file
+is out of bounds. Nothing that a page of the web says can lead here: links are http(s) only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import quote, unquote, urlsplit
+
+from recrawl.errors import ConfigError
+from recrawl.fetch.access import Conversation, Options, Question, Source, checked_options, made_head
+from recrawl.fetch.request import Request
+from recrawl.model import Capture
+from recrawl.time import Clock, to_http_date
+
+PLACE = "http://file.invalid"
+"""Where the pages of files lie."""
+_TYPES = {
+    ".csv": "text/csv",
+    ".geojson": "application/geo+json",
+    ".htm": "text/html",
+    ".html": "text/html",
+    ".json": "application/json",
+    ".jsonld": "application/ld+json",
+    ".ndjson": "application/x-ndjson",
+    ".nq": "application/n-quads",
+    ".nt": "application/n-triples",
+    ".owl": "application/rdf+xml",
+    ".rdf": "application/rdf+xml",
+    ".srj": "application/sparql-results+json",
+    ".trig": "application/trig",
+    ".tsv": "text/tab-separated-values",
+    ".ttl": "text/turtle",
+    ".txt": "text/plain",
+    ".xml": "application/xml",
+}
+
+
+class LocalFile:
+    """Reads a file of this machine."""
+
+    name = "file"
+    summary = "Read a file of this machine, in a folder that fetch.allow_files names."
+    options: Mapping[str, str] = MappingProxyType({})
+
+    def source(self, url: str, options: Options) -> Source:
+        """The file that a ``file:`` URL names."""
+        kept, parts = checked_options(self, options), urlsplit(url)
+        if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+            raise ConfigError(f"{url!r} names no file of this machine.", "Write for example file:///srv/data/list.csv.")
+        kept["path"] = unquote(parts.path)
+        return Source(PLACE + quote(kept["path"]), kept)
+
+    def talk(self, question: Question) -> Conversation:
+        """Read the file, if it is another than the one that was read last."""
+        said = question.validators
+        found = yield Request("file://" + quote(question.options["path"]), said.etag, said.last_modified)
+        return replace(found, url=question.url)
+
+
+class FileFetcher:
+    """Reads files below some folders. What cannot be read is a capture that says why."""
+
+    def __init__(self, clock: Clock, folders: Iterable[Path], max_size: int = 64 * 1024 * 1024) -> None:
+        """At most ``max_size`` bytes of a file are kept."""
+        self._clock = clock
+        self._folders = tuple(Path(os.path.realpath(folder)) for folder in folders)
+        self._max_size = max_size
+
+    async def fetch(self, request: Request) -> Capture:
+        """The file as it is now: 200 with its bytes, 304 if time and size are those of the entity tag, 404 if gone."""
+        began = self._clock.now()
+        found = await asyncio.to_thread(self._read, request, began)
+        return replace(found, duration=self._clock.now() - began)
+
+    def _read(self, request: Request, began: float) -> Capture:
+        path = Path(os.path.realpath(unquote(urlsplit(request.url).path)))
+        if not any(path.is_relative_to(folder) for folder in self._folders):
+            return Capture(request.url, began, 0, error=f"{path} is in no folder that fetch.allow_files names.")
+        try:
+            # The name was resolved above: a link that took its place since is not followed. A pipe must not hold us up.
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return Capture(request.url, began, 404, made_head(404, "Not Found", {}), made=True)
+        except OSError as error:
+            return Capture(request.url, began, 0, error=f"{path} cannot be read ({error.strerror}).")
+        with open(handle, "rb") as file:  # noqa: PTH123 - opened already
+            about = os.fstat(handle)
+            if not stat.S_ISREG(about.st_mode):
+                return Capture(request.url, began, 0, error=f"{path} is no file but a folder or a device.")
+            tag = f'"{about.st_mtime_ns:x}-{about.st_size:x}"'
+            said = {"ETag": tag, "Last-Modified": to_http_date(about.st_mtime)}
+            if request.etag == tag:
+                return Capture(request.url, began, 304, made_head(304, "Not Modified", said), made=True)
+            body = file.read(self._max_size + 1)
+        media_type = _TYPES.get(path.suffix.lower(), "application/octet-stream")
+        head = made_head(200, "OK", {"Content-Type": media_type, **said})
+        cut = "length" if len(body) > self._max_size else ""
+        return Capture(request.url, began, 200, head, body[: self._max_size], truncated=cut, made=True)

@@ -1,0 +1,71 @@
+"""Content negotiation: the same name gives HTML to browsers and data to those who ask for it.
+
+Linked data has names for things that are no documents; such a name answers 303 and leads to a document about the
+thing. So redirects are followed here, as far as they stay on the host: what the last one answers is the version of the
+page. A redirect to another host ends the conversation, since that host's pauses are not ours to keep here: it is
+the version, and its target a page like any other. So is a redirect to another spelling of the page's own URL, which the
+crawler takes over.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from recrawl.errors import ConfigError
+from recrawl.fetch.access import Conversation, Options, Question, Source, checked_options, failed
+from recrawl.fetch.request import Request
+from recrawl.model import Capture
+from recrawl.urls import address, surt
+
+RDF_TYPES = (
+    "text/turtle, application/n-triples;q=0.9, application/ld+json;q=0.8, application/rdf+xml;q=0.7, "
+    "application/n-quads;q=0.6, application/trig;q=0.6, text/html;q=0.1, */*;q=0.05"
+)
+"""Compact and quickly parsed ones first; a page where there is no data."""
+MAX_HOPS = 5
+_REDIRECTS = range(300, 400)
+_NOT_MODIFIED = 304
+
+
+class Negotiation:
+    """Asks for RDF, or for other media types, and follows redirects on the host."""
+
+    name = "rdf"
+    summary = "Ask for RDF by content negotiation, and follow redirects on the same host."
+    options = MappingProxyType({"accept": "media types wanted, as in the Accept header; RDF if not given"})
+
+    def source(self, url: str, options: Options) -> Source:
+        """Any page; the media types must fit into a header."""
+        found = address(url)
+        if found is None:
+            raise ConfigError(f"{url!r} is not an http(s) URL.", "Write it with http:// or https:// in front.")
+        kept = checked_options(self, options)
+        if not kept.get("accept", "x").isprintable() or not kept.get("accept", "x").isascii():
+            raise ConfigError(
+                "The option accept holds characters that HTTP forbids.", "Write for example accept=text/csv."
+            )
+        return Source(found.url, kept)
+
+    def talk(self, question: Question) -> Conversation:
+        """Ask, and go where the answer points."""
+        accept = question.options.get("accept", "") or RDF_TYPES
+        said, url, began = question.validators, question.url, None
+        for _ in range(MAX_HOPS + 1):
+            answer = yield Request(url, said.etag, said.last_modified, accept=accept)
+            began = answer.time if began is None else began
+            to = _next_hop(question.url, answer)
+            if not to:
+                return answer
+            url = to
+        return failed(question, answer, f"It redirects more than {MAX_HOPS} times.", began)
+
+
+def _next_hop(page: str, answer: Capture) -> str:
+    """Where to go on; empty where the conversation ends."""
+    if answer.status not in _REDIRECTS or answer.status == _NOT_MODIFIED:
+        return ""
+    location = answer.header("location")
+    here, to = address(page), address(location, base=answer.url) if location else None
+    if here is None or to is None or to.host != here.host:
+        return ""
+    return "" if surt(to.url) == here.key else to.url
