@@ -25,7 +25,7 @@ from recrawl.fetch.patience import asked_patience
 from recrawl.formats.sitemap import read_sitemap
 from recrawl.model import ANSWERED, Outcome
 from recrawl.schedule.agenda import Agenda
-from recrawl.schedule.frontier import Fetch, Frontier, Wait
+from recrawl.schedule.frontier import Frontier
 from recrawl.schedule.politeness import Politeness
 from recrawl.store.base import Store
 from recrawl.time import DAY, MINUTE, Clock
@@ -50,6 +50,10 @@ class Pace:
     """Pages of one host in hand at once."""
     lease_time: float = 15 * MINUTE
     """Seconds until a page goes back if we die."""
+    batch: int = 64
+    """Visits acknowledged in one transaction at most."""
+    linger: float = 0.025
+    """Seconds that a visit waits for others to be acknowledged with, while requests are under way."""
     poll: float = 60.0
     """Seconds after which an idle worker asks for new pages; infinity if nobody else adds any."""
 
@@ -85,6 +89,11 @@ class Driver:
         self._errands = Errands()
         self._told_until = -math.inf
         self._running: dict[asyncio.Task[Result], Target] = {}
+        self._unrecorded: list[Visited] = []
+        """Visits made that are not acknowledged yet."""
+        self._host_ready: list[float] = []
+        """When the host of each of them may be asked again."""
+        self._record_at = math.inf
         self._stopping = False
         self._waiting: asyncio.Future[set[asyncio.Task[Result]]] | None = None
 
@@ -103,25 +112,25 @@ class Driver:
         try:
             while (now := self._clock.now()) < until and not self._stopping:
                 self._take(now)
-                match self._next(now):
-                    case Fetch(page):
-                        target = self._errands.take(page) if page < 0 else self._hands.take(page)
-                        self._running[asyncio.create_task(self._go(target))] = target
-                    case Wait() if not self._running and now >= self._agenda.fit_at:
-                        self._fit(now)
-                    case Wait() if until_idle and self._is_idle(now):
-                        break
-                    case Wait(when):
-                        self._settle(await self._wait(min(when, until)))
-                        progress(self._clock.now())
+                when = self._set_out(now)
+                if not self._running and now >= self._agenda.fit_at:
+                    self._fit(now)
+                    continue
+                if until_idle and self._is_idle(now):
+                    break
+                self._settle(await self._wait(min(when, until)))
+                progress(self._clock.now())
             if self._running:
                 await asyncio.wait(self._running)
-                self._settle(set(self._running))
+            self._settle(set(self._running))
+        except asyncio.CancelledError:
+            self._record(self._clock.now())
+            raise
         finally:
             for task in self._running:
                 task.cancel()
             await asyncio.gather(*self._running, return_exceptions=True)
-            self._running = {}
+            self._running, self._unrecorded, self._host_ready, self._record_at = {}, [], [], math.inf
             self._frontier.withdraw(self._hands.empty())
 
     def stop(self) -> None:
@@ -136,15 +145,21 @@ class Driver:
         """Whether nothing is under way, in hand, or due in the store."""
         return not (self._running or self._hands) and self._store.next_due() > now
 
-    def _next(self, now: float) -> Fetch | Wait:
+    def _set_out(self, now: float) -> float:
+        """Start all requests that there is room for; when the next page may be asked for if nothing is done before."""
         overdue = bool(self._running) and now >= self._agenda.fit_at + _FIT_PATIENCE
-        if overdue or len(self._running) >= self._pace.concurrency:
-            return Wait(math.inf)
-        return self._frontier.next(now)
+        room = 0 if overdue else self._pace.concurrency - len(self._running)
+        if room <= 0:
+            return math.inf
+        found = self._frontier.next_many(now, room)
+        for page in found.page.tolist():
+            target = self._errands.take(page) if page < 0 else self._hands.take(page)
+            self._running[asyncio.create_task(self._go(target))] = target
+        return found.until if len(found.page) < room else math.inf
 
     async def _wait(self, when: float) -> set[asyncio.Task[Result]]:
         """Sleep until there is something to do: a request is done, a page due, a fit or a lease wanted."""
-        wake = min(when, self._hands.renew_at)
+        wake = min(when, self._hands.renew_at, self._record_at)
         if not self._running:
             wake = min(wake, self._hands.lease_at, self._agenda.fit_at)
         self._waiting = asyncio.ensure_future(self._clock.wait(self._running, wake))
@@ -179,8 +194,10 @@ class Driver:
 
     def _take(self, now: float) -> None:
         """Keep the leases we have, and fill our hands with due pages."""
-        lost = self._hands.renew(now, [target.page for target in self._running.values() if not target.is_errand])
-        self._frontier.withdraw(lost)
+        if now >= self._hands.renew_at:
+            on_the_road = [*self._running.values(), *(visited.target for visited in self._unrecorded)]
+            lost = self._hands.renew(now, [target.page for target in on_the_road if not target.is_errand])
+            self._frontier.withdraw(lost)
         leased = self._hands.lease(now)
         if leased is None:
             return
@@ -211,29 +228,29 @@ class Driver:
     # -- settling -----------------------------------------------------------------------------
 
     def _settle(self, done: set[asyncio.Task[Result]]) -> None:
-        """Take in finished requests: pauses begin, visits are acknowledged, what was found is put on the agenda."""
-        if not done:
-            return
+        """Take in finished requests: pauses begin, visits wait to be recorded, what was found is put on the agenda."""
         now = self._clock.now()
-        results = [task.result() for task in self._running if task in done]
-        self._running = {task: target for task, target in self._running.items() if task not in done}
-        visited: list[Visited] = []
-        for result in results:
+        finished = [task for task in self._running if task in done] if done else []
+        for task in finished:
+            del self._running[task]
+            result = task.result()
             if isinstance(result, TurnedAway):
                 self._wait_in_line(result)
                 continue
             self._release(result, now)
             match result:
                 case Visited():
-                    visited.append(result)
+                    self._visited(result, now)
                 case RulesRead():
                     self._apply(result, now)
                 case ErrandDone():
                     self._read_sitemap(result, now)
                 case Broken():
-                    visited += self._broken(result, now)
-        self._record(visited, now)
-        self._hands.look_again()
+                    self._broken(result, now)
+        if not self._running or len(self._unrecorded) >= self._pace.batch or now >= self._record_at:
+            self._record(now)
+        elif finished and not self._unrecorded:
+            self._hands.look_again()
 
     def _release(self, result: Result, now: float) -> None:
         """The request is over: the pause of its host begins, a longer one if it asks for that."""
@@ -249,9 +266,21 @@ class Driver:
         (self._errands if target.is_errand else self._hands).put_back(target)
         self._frontier.give_back(target.page, target.host, target.due, away.until)
 
-    def _record(self, visited: Sequence[Visited], now: float) -> None:
-        free_at = np.array([self._politeness.free_at(result.target.host) for result in visited])
-        self._recorder.record(visited, now, free_at)
+    def _visited(self, visited: Visited, now: float) -> None:
+        """Let a visit wait to be recorded together with others."""
+        if not self._unrecorded:
+            self._record_at = now + self._pace.linger
+        self._unrecorded.append(visited)
+        self._host_ready.append(self._politeness.free_at(visited.target.host))
+
+    def _record(self, now: float) -> None:
+        """Acknowledge the visits that wait for it, in one batch; their leases end, so there may be pages for us."""
+        visited, ready = self._unrecorded, np.array(self._host_ready)
+        self._recorder.record(visited, now, ready)
+        self._unrecorded, self._host_ready, self._record_at = [], [], math.inf
+        self._hands.look_again()
+        if not visited:
+            return
         self._on_visits(visited)
         for result in visited:
             visit = result.visit
@@ -289,16 +318,16 @@ class Driver:
         self._errands.put_back(done.target)
         self._offer(done.target, now + self._pace.sitemaps_every)
 
-    def _broken(self, broken: Broken, now: float) -> list[Visited]:
+    def _broken(self, broken: Broken, now: float) -> None:
         """Keep what our own code could not handle in the log, as a failed visit, and try again later."""
         target = broken.target
         details = {"url": target.url, "error": broken.error, "traceback": broken.trace}
         self._log.event("fetch", "visit broken", level="error", details=details)
         if not target.is_errand:
-            return [broken.as_visit(Outcome.UNREACHABLE)]
+            self._visited(broken.as_visit(Outcome.UNREACHABLE), now)
+            return
         self._errands.put_back(target)
         self._offer(target, now + self._pace.sitemaps_every)
-        return []
 
     def _send_for(self, sitemaps: Sequence[str], sender: Target, now: float) -> None:
         for errand in self._errands.new(sitemaps, sender, now):

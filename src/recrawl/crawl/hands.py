@@ -59,11 +59,12 @@ class Hands:
             return None
         room = self._size - len(self._targets)
         leased = self._store.lease(self._worker, now, room, per_host=self._per_host, ttl=self._lease_time)
-        if len(leased):
-            self.renew_at = min(self.renew_at, now + self._lease_time / 2)
-            return leased
-        self._ask_at = min(max(self._store.next_due(), now + _POLL), now + self._poll)
-        return None
+        if len(leased) < room:  # that is all there is for now
+            self._ask_at = min(max(self._store.next_due(), now + _POLL), now + self._poll)
+        if not len(leased):
+            return None
+        self.renew_at = min(self.renew_at, now + self._lease_time / 2)
+        return leased
 
     def hold(self, leased: Leased, known: Sequence[Known | None]) -> None:
         """Keep what was leased, with what is known of it."""
