@@ -173,9 +173,9 @@ class Hosts:
     paused: BoolArray
     """True where nobody leases a page until somebody lets it go on."""
     checks: IntArray
-    """How often a body came though we could have asked whether anything had changed."""
+    """How often a page was asked for without its validators and had changed: chances to catch the host lying."""
     lies: IntArray
-    """How often it had changed, and the host would have said that it had not."""
+    """How often the validators had not, so that the host would have said that nothing had."""
     restless: IntArray
     """How often it had not changed, though the host says it was modified just now."""
 
