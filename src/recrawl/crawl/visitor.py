@@ -1,9 +1,11 @@
-"""One visit: read the host's rules if they are not known, ask conditionally, judge the answer."""
+"""One visit: wait for the turn of the address, read the host's rules if they are not known, ask, judge the answer."""
 
 from __future__ import annotations
 
-from recrawl.crawl.target import ErrandDone, Result, RulesRead, Target, Visited
+from recrawl.crawl.target import ErrandDone, Result, RulesRead, Target, TurnedAway, Visited
 from recrawl.detect import Judgement, judge
+from recrawl.fetch.doors import Door, Doors
+from recrawl.fetch.failures import NOT_ALLOWED
 from recrawl.fetch.request import Fetcher, Request
 from recrawl.fetch.robots import RobotsCache, Rules
 from recrawl.model import Capture, Outcome, Validators, Visit
@@ -12,29 +14,67 @@ from recrawl.time import Clock
 REFUSED_BY_ROBOTS, NO_ROBOTS = -9998, -61
 """Heritrix's statuses: the rules forbid it; the rules cannot be had (conventions L3)."""
 
+_NOWHERE = Door("", 0, float("-inf"))
+
 
 class Visitor:
     """Goes to one target at a time, with one request: so the frontier's pauses hold for rules, too.
 
-    Only a robots.txt that redirects takes more: its redirects are followed at once, as RFC 9309 asks.
+    Only a robots.txt that redirects takes more: its redirects are followed at once, as RFC 9309 asks, but for the pause
+    of ``RobotsCache`` and the turns of addresses.
     """
 
-    def __init__(self, fetcher: Fetcher, robots: RobotsCache, clock: Clock) -> None:
+    def __init__(self, fetcher: Fetcher, robots: RobotsCache, clock: Clock, doors: Doors | None = None) -> None:
+        """``doors`` keeps hosts at one address out of each other's way; without it they do not mind."""
         self._fetcher = fetcher
         self._robots = robots
         self._clock = clock
+        self._doors = doors
 
     async def go(self, target: Target) -> Result:
-        """Visit the target, or read the rules that say whether we may. Never raises for the remote side."""
+        """Visit the target, or read the rules that say whether we may. Never raises for the remote side.
+
+        While others are served at its address the target is turned away at once.
+        """
         rules = self._robots.known(target.url)
+        if rules is not None and not rules.allowed(target.url):
+            return self._refused(target, rules)
+        if self._doors is None:
+            return await self._ask(target, rules)
+        door = await self._doors.enter(target.url, target.host)
+        if not door.is_open:
+            return TurnedAway(target, door.until)
+        if rules is None:
+            return await self._read_rules(target, self._doors, door)
+        try:
+            return await self._ask(target, rules)
+        finally:
+            self._doors.leave(door)
+
+    async def _read_rules(self, target: Target, doors: Doors, door: Door) -> RulesRead:
+        """Read the rules behind this door, and behind those that they redirect to."""
+
+        async def redirected(url: str) -> None:
+            nonlocal door
+            doors.leave(door)
+            door = _NOWHERE  # the wait may be cancelled
+            door = await doors.wait(url, target.host)
+
+        try:
+            return RulesRead(target, await self._robots.rules(target.url, redirected))
+        finally:
+            doors.leave(door)
+
+    async def _ask(self, target: Target, rules: Rules | None) -> Result:
         if rules is None:
             return RulesRead(target, await self._robots.rules(target.url))
-        if not rules.allowed(target.url):
-            return self._refused(target, rules)
         validators = _validators(target)
         capture = await self._fetcher.fetch(Request(target.url, validators.etag, validators.last_modified))
         if target.is_errand:
             return ErrandDone(target, capture)
+        if capture.failure == NOT_ALLOWED:
+            visit = Visit(target.page, capture.time, Outcome.REFUSED, status=NOT_ALLOWED)
+            return Visited(target, visit, Judgement(Outcome.REFUSED, validators=validators), capture)
         judgement = judge(capture, target.known)
         return Visited(target, _visit(target.page, capture, judgement), judgement, capture)
 
@@ -58,7 +98,7 @@ def _visit(page: int, capture: Capture, judgement: Judgement) -> Visit:
         judgement.outcome,
         judgement.verdict,
         judgement.kinds,
-        capture.status,
+        capture.status or capture.failure,
         judgement.size,
         capture.duration,
         judgement.new_internal,

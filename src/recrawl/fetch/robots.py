@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -77,7 +77,12 @@ class RobotsCache:
         max_age: float = DAY,
         retry: float = HOUR,
         max_delay: float = 300.0,
+        pause: float = 0.0,
     ) -> None:
+        """Seconds: rules serve for ``max_age``, those that cannot be had are asked for again after ``retry``.
+
+        A crawl-delay is honoured up to ``max_delay``; ``pause`` lies between two redirects on the way to the rules.
+        """
         found = _PRODUCT.match(checked_user_agent(user_agent))
         self._protego: Any = require("protego", "crawl").Protego
         self._fetcher = fetcher
@@ -88,6 +93,7 @@ class RobotsCache:
         self._max_age = min(max_age, DAY)
         self._retry = min(retry, self._max_age)
         self._max_delay = max_delay
+        self._pause = pause
         self._entries: dict[str, _Entry] = {}
 
     def known(self, host_url: str) -> Rules | None:
@@ -96,17 +102,24 @@ class RobotsCache:
         fresh = entry is not None and entry.rules is not None and self._clock.now() < entry.rules.expires
         return entry.rules if entry is not None and fresh else None
 
-    async def rules(self, host_url: str) -> Rules:
-        """The rules for ``scheme://host:port`` (or any URL there), asked for if they are not known."""
+    async def rules(self, host_url: str, redirected: Callable[[str], Awaitable[None]] | None = None) -> Rules:
+        """The rules for ``scheme://host:port`` (or any URL there), asked for if they are not known.
+
+        ``redirected`` is told each further URL before it is asked for, and may take its time.
+        """
         entry = self._entries.setdefault(_origin(host_url), _Entry())
         async with entry.lock:
             known = self.known(host_url)
             if known is None:
-                known = entry.rules = await self._ask(f"{_origin(host_url)}/robots.txt")
+                known = entry.rules = await self._ask(f"{_origin(host_url)}/robots.txt", redirected)
             return known
 
-    async def _ask(self, url: str) -> Rules:
-        for _ in range(MAX_REDIRECTS + 1):
+    async def _ask(self, url: str, redirected: Callable[[str], Awaitable[None]] | None) -> Rules:
+        for hops in range(MAX_REDIRECTS + 1):
+            if hops and self._pause > 0:
+                await self._clock.sleep_until(self._clock.now() + self._pause)
+            if hops and redirected is not None:
+                await redirected(url)
             capture = await self._fetcher.fetch(Request(url))
             self._on_capture(capture)
             if not 300 <= capture.status < 400:  # noqa: PLR2004 - a redirect
