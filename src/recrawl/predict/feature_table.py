@@ -45,6 +45,10 @@ class Feature:
     """Its numbers are names: neither order nor distance means anything."""
 
 
+Column: TypeAlias = tuple[Feature, npt.ArrayLike]
+"""A feature with its values, one a page."""
+
+
 @dataclass(frozen=True, slots=True)
 class FeatureTable:
     """Features of n pages as they were known just before ``as_of``. NaN where unknown."""
@@ -139,7 +143,7 @@ def beside(tables: Sequence[FeatureTable]) -> FeatureTable:
     return FeatureTable(first.page, columns, np.concatenate([table.values for table in tables], axis=1), first.as_of)
 
 
-def table_of(page: IntArray, as_of: float, columns: Sequence[tuple[Feature, npt.ArrayLike]]) -> FeatureTable:
+def table_of(page: IntArray, as_of: float, columns: Sequence[Column]) -> FeatureTable:
     """A table from columns, each given with what it holds.
 
     >>> found = table_of(np.array([4, 9]), 0.0, [(Feature("images", Group.SP), [3, 1])])

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from recrawl.model import FloatArray
-from recrawl.predict.link_periods import around, change_rate, lags, mean_known
+from recrawl.predict.link_periods import change_rate, lags, mean_known
 from recrawl.predict.related_pages import RelatedPages
 
 HISTORY = 8
@@ -46,6 +48,7 @@ def look_back_look_around(
             has it. It looks into the future: never for deployment.
     """
     back = lags(past, history)
-    near = around(back, related)
     rates = change_rate(past if literal is None else literal)
-    return LookBackLookAround(back, mean_known(back), near, mean_known(near), around(rates[:, None], related)[:, 0])
+    near = related.mean_of(np.column_stack([back, rates]))
+    around, around_rate = near[:, :-1], near[:, -1]
+    return LookBackLookAround(back, mean_known(back), around, mean_known(around), around_rate)

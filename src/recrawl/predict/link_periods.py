@@ -13,7 +13,6 @@ import numpy as np
 
 from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray
 from recrawl.predict.page_versions import PageVersions, picked
-from recrawl.predict.related_pages import RelatedPages
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,19 +132,3 @@ def lags(counts: FloatArray, history: int) -> FloatArray:
     held = min(history, counts.shape[1])
     found[:, :held] = counts[:, ::-1][:, :held]
     return found
-
-
-def around(values: FloatArray, related: RelatedPages) -> FloatArray:
-    """The weighted mean of each column over the related pages of each page that have a value. O(n k columns).
-
-    Shape (n, columns); NaN where no related page has one, or only such with weight 0.
-    """
-    weight = related.weights()
-    mean = np.full(values.shape, np.nan)
-    for column in range(values.shape[1]):
-        near = np.where(related.row >= 0, values[related.row, column], np.nan)
-        known = ~np.isnan(near)
-        whole = np.where(known, weight, 0.0).sum(axis=1)
-        total = np.where(known, weight * near, 0.0).sum(axis=1)
-        np.divide(total, whole, out=mean[:, column], where=whole > 0)
-    return mean

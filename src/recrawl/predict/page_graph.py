@@ -6,6 +6,7 @@ not in its graph: neither links seen later nor that a link was to go.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,16 +39,16 @@ class TimedLinks:
             self.source[known], self.target[known], self.added[known], removed[known], self.internal[known]
         )
 
-    def graph_at(self, time: float, page: IntArray) -> PageGraph:
-        """The graph of these ascending page ids just before a time. Links from or to other pages are left out.
+    def graphs_at(self, times: Iterable[float], page: IntArray) -> Iterator[PageGraph]:
+        """The graphs of these ascending page ids just before each time. Links from or to other pages are left out.
 
-        O(links · log pages).
+        O(links · log pages), and O(links) a time.
         """
-        there = (self.added < time) & ~(self.removed < time)
-        source, known_source = _rows(self.source[there], page)
-        target, known_target = _rows(self.target[there], page)
-        both = known_source & known_target & (source != target)
-        return PageGraph(len(page), source[both], target[both], self.internal[there][both])
+        (source, known_source), (target, known_target) = _rows(self.source, page), _rows(self.target, page)
+        among = known_source & known_target & (source != target)
+        for time in times:
+            there = among & (self.added < time) & ~(self.removed < time)
+            yield PageGraph(len(page), source[there], target[there], self.internal[there])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from recrawl.errors import require
 from recrawl.model import AnyArray, FloatArray, IntArray
@@ -56,6 +57,19 @@ class RelatedPages:
         weight[none] = there[none]
         whole = weight.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(weight, whole, out=np.zeros_like(weight), where=whole > 0))
+
+    def mean_of(self, values: FloatArray) -> FloatArray:
+        """The weighted mean of each column of ``values`` over the related pages of each page that have a value.
+
+        Shape (n, columns); NaN where no related page has one, or only such of weight 0. O(n k columns), as a product of
+        a sparse matrix.
+        """
+        n, k = self.row.shape
+        ends = np.arange(0, n * k + 1, k)
+        near = sparse.csr_array((self.weights().ravel(), np.maximum(self.row, 0).ravel(), ends), shape=(n, n))
+        known = ~np.isnan(values)
+        total, whole = near @ np.where(known, values, 0.0), near @ known.astype(np.float64)
+        return np.asarray(np.divide(total, whole, out=np.full(values.shape, np.nan), where=whole > 0))
 
 
 def related_pages(vectors: AnyArray, rng: np.random.Generator, *, k: int = NEIGHBOURS) -> RelatedPages:

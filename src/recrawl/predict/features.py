@@ -1,0 +1,140 @@
+"""All features of pages as they were known at a moment: static and dynamic, of the page and of its network.
+
+The first step of :func:`page_features` cuts everything that happened at or after the moment off the evidence; what
+follows sees nothing else. (Only the printed form of one feature of paper 004 looks one period further, and only if
+asked to; reading 004.2.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from recrawl.model import BoolArray, IntArray
+from recrawl.predict import dynamic_network, dynamic_page, static_page
+from recrawl.predict.feature_table import Column, Feature, FeatureTable, Group, table_of
+from recrawl.predict.link_periods import Periods, period_counts
+from recrawl.predict.page_graph import TimedLinks
+from recrawl.predict.page_texts import PageTexts
+from recrawl.predict.page_versions import PageVersions
+from recrawl.predict.related_pages import NEIGHBOURS, RelatedPages, SingleArray, related_pages
+from recrawl.predict.static_network import NETWORK, NetworkState, network_state
+from recrawl.predict.text_space import Semantics, reduced
+from recrawl.time import DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of n pages, in time. Parts that are missing leave their features out."""
+
+    page: IntArray
+    """Page ids, ascending, unique."""
+    urls: tuple[str, ...]
+    versions: PageVersions
+    """Of these pages only."""
+    links: TimedLinks | None = None
+    """Between any pages."""
+    texts: PageTexts | None = None
+    trusted: BoolArray | None = None
+    """Pages that TrustRank starts from; the home pages of their hosts if not given."""
+
+    def __post_init__(self) -> None:
+        if len(self.page) != len(self.urls) or bool((np.diff(self.page) <= 0).any()):
+            msg = "there must be one URL a page, and page ids must ascend"
+            raise ValueError(msg)
+        if not bool(np.isin(self.versions.page, self.page).all()):
+            msg = "there are versions of pages that are not given"
+            raise ValueError(msg)
+
+    def before(self, time: float) -> Evidence:
+        """Only what was known before this time."""
+        return replace(
+            self,
+            versions=self.versions.before(time),
+            links=None if self.links is None else self.links.before(time),
+            texts=None if self.texts is None else self.texts.before(time),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureOptions:
+    """What decides which features there are, and what they mean."""
+
+    period: float = 7 * DAY
+    """Seconds of a period."""
+    history: int = 8
+    """Periods looked back; 0 leaves out all dynamic features but the rates of related pages."""
+    rate_periods: int = 8
+    """Periods that the change rates of related pages are taken over, whatever the history."""
+    neighbours: int = NEIGHBOURS
+    literal: bool = False
+    """Take the change rate of related pages as printed, with a look into the next period. For reproduction only."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageFeatures:
+    """The features of pages, and what they were computed with."""
+
+    table: FeatureTable
+    related: RelatedPages | None
+    """With the recall of the search; ``None`` without texts."""
+
+
+def page_features(
+    evidence: Evidence,
+    as_of: float,
+    rng: np.random.Generator,
+    *,
+    options: FeatureOptions | None = None,
+    semantics: Semantics | None = None,
+) -> PageFeatures:
+    """The features of all pages of the evidence as of a time.
+
+    Columns depend only on the options and on which parts of the evidence there are, so tables of other pages and
+    times have the same schema. Semantic features and those of related pages need texts and ``semantics``, which
+    belong to the model: learn them from texts of the training time.
+    """
+    how = options or FeatureOptions()
+    known = evidence.before(as_of)
+    own = static_page.url_columns(known.urls)
+    own += static_page.version_columns(known.versions, known.versions.valid_at(known.page, as_of))
+    past = period_counts(known.versions, known.page, Periods(as_of, how.period, max(how.history, how.rate_periods)))
+    columns = list(own)
+    if known.links is not None:
+        columns += _network(known, known.links, as_of, how)
+    if how.history:
+        columns += dynamic_page.state_columns(known.versions, known.page, as_of, how.period, how.history)
+        columns += dynamic_page.count_columns(past, how.history)
+        columns += dynamic_page.life_columns(known.versions, known.page, as_of)
+    related = None
+    if known.texts is not None and semantics is not None:
+        vectors: SingleArray = semantics.space.vectors(known.texts.last_of(known.page))
+        columns += static_page.semantic_columns(reduced(vectors, semantics.axes))
+        related = related_pages(vectors, rng, k=how.neighbours)
+        columns += _averages(own, related)
+        periods = Periods(as_of + how.period, how.period, how.rate_periods + 1)
+        literal = period_counts(evidence.versions, known.page, periods) if how.literal else None
+        columns += dynamic_network.related_columns(past, related, how.history, literal)
+    return PageFeatures(table_of(known.page, as_of, columns), related)
+
+
+def _network(known: Evidence, links: TimedLinks, as_of: float, how: FeatureOptions) -> list[Column]:
+    """Where the pages stand in the graph now, and where they stood; each state is found from the one before it."""
+    trusted = known.trusted
+    if trusted is None:
+        trusted = np.fromiter((url.partition("://")[2].strip("/").count("/") == 0 for url in known.urls), np.bool_)
+    times = as_of - how.period * np.arange(how.history, -1, -1.0)
+    states: list[NetworkState] = []
+    for graph in links.graphs_at(times.tolist(), known.page):
+        states.append(network_state(graph, trusted, states[-1] if states else None))
+    now, *earlier = reversed(states)
+    static: list[Column] = [(Feature(name, Group.SN), getattr(now, name)) for name in NETWORK]
+    return static + dynamic_network.network_columns(earlier)
+
+
+def _averages(own: list[Column], related: RelatedPages) -> list[Column]:
+    """The features of the page that are quantities, averaged over related pages."""
+    numbers = [(feature.name, column) for feature, column in own if not feature.categorical]
+    mean = related.mean_of(np.column_stack([np.asarray(column, np.float64) for _, column in numbers]))
+    return [(Feature(f"near_{name}", Group.SN), mean[:, place]) for place, (name, _) in enumerate(numbers)]
