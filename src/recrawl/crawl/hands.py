@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from recrawl.model import IntArray
 from recrawl.store.base import Store
 from recrawl.store.values import Leased
 
+_NONE: Mapping[int, tuple[str, str]] = MappingProxyType({})
 _POLL = 1.0
 """Seconds until the store is asked again at the earliest, although it had nothing."""
 
@@ -66,11 +68,13 @@ class Hands:
         self.renew_at = min(self.renew_at, now + self._lease_time / 2)
         return leased
 
-    def hold(self, leased: Leased, known: Sequence[Known | None]) -> None:
-        """Keep what was leased, with what is known of it."""
+    def hold(
+        self, leased: Leased, known: Sequence[Known | None], sources: Mapping[int, tuple[str, str]] = _NONE
+    ) -> None:
+        """Keep what was leased, with what is known of it and how it is asked for."""
         columns = zip(leased.page.tolist(), leased.host.tolist(), leased.url, leased.due.tolist(), known, strict=True)
         for row in columns:
-            self._targets[row[0]] = Target(*row)
+            self._targets[row[0]] = Target(*row, source=sources.get(row[0]))
 
     def take(self, page: int) -> Target:
         """Go and visit this page; its lease stays until the visit is recorded."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from recrawl.detect import Judgement, Known
+from recrawl.fetch.access import Talk
 from recrawl.fetch.robots import Rules
 from recrawl.model import Capture, Outcome, Validators, Visit
 
@@ -22,6 +23,15 @@ class Target:
     url: str
     due: float
     known: Known | None = None
+    source: tuple[str, str] | None = None
+    """Its access method and the options of it, as JSON; ``None`` for plain HTTP."""
+    talk: Talk | None = None
+    """What was said so far, if it takes more than one request and some were made."""
+
+    @property
+    def asks(self) -> str:
+        """The URL of the next request."""
+        return self.url if self.talk is None else self.talk.request.url
 
     @property
     def is_errand(self) -> bool:
@@ -37,6 +47,16 @@ class Visited:
     visit: Visit
     judgement: Judgement
     capture: Capture | None = None
+    aside: tuple[Capture, ...] = ()
+    """Answers to keep that are not the version of the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Underway:
+    """One request of several was made; the target waits for the next turn of its host."""
+
+    target: Target
+    capture: Capture
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,5 +104,5 @@ class Broken:
         return Visited(self.target, visit, Judgement(outcome, validators=validators))
 
 
-Result: TypeAlias = Visited | RulesRead | ErrandDone | TurnedAway | Broken
+Result: TypeAlias = Visited | Underway | RulesRead | ErrandDone | TurnedAway | Broken
 """What comes of going to a target."""
