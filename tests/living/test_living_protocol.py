@@ -161,6 +161,35 @@ def test_pages_in_every_charset_decode_to_their_words(run, small):
     assert {place for _, place in met} == {True, False}
 
 
+def test_odd_noise_differs_each_time_and_leaves_the_version_and_its_links(run, small):
+    running = run(small, Quirks(odd_noise=1.0))
+    marks = {Noise.RELATED: b"You may also like", Noise.COUNTER: b"people so far", Noise.QUOTE: b'class="wisdom"'}
+    met = Counter()
+    for page in range(len(small)):
+        if small.born[page] != small.start or small.kind[page] != PageKind.HTML:
+            continue
+        first, again = running.get(page), running.get(page)
+        noise = running.living.quirks_of(page).noise
+        for kind, mark in marks.items():
+            if kind in noise and (kind != Noise.RELATED or mark in first.body):
+                met[kind] += 1
+            assert (mark in first.body) <= (kind in noise)
+        if Noise.COUNTER in noise:
+            assert first.body != again.body
+        assert b"\x00" not in first.body
+        assert first.headers["etag"] == again.headers["etag"]
+        hrefs = [set(re.findall(rb'href="([^"]+)"', seen.body)) for seen in (first, again)]
+        assert hrefs[0] == hrefs[1]
+        without = [
+            re.sub(
+                rb'(?s)<div class="more">.*?</div>|<blockquote.*?</blockquote>|<p class="readers">.*?</p>', b"", body
+            )
+            for body in (first.body, again.body)
+        ]
+        assert without[0] == without[1]
+    assert set(met) == set(marks)
+
+
 def test_noise_changes_bytes_and_nothing_else(run, small):
     running = run(small, Quirks(noise=1.0))
     kinds = Counter()

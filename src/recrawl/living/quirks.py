@@ -7,7 +7,7 @@ the request to that page). Both can be asked for afterwards, so a test can say w
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -54,6 +54,12 @@ class Noise(enum.IntFlag):
     CLOCK = 1
     NONCE = 2
     BANNER = 4
+    RELATED = 8
+    """A box with a few of the page's links, others each time."""
+    COUNTER = 16
+    """How many have read it."""
+    QUOTE = 32
+    """Another wise word each time."""
 
 
 class Failure(enum.IntEnum):
@@ -102,6 +108,8 @@ class Quirks:
     restless_validators: float = 0.0
     noise: float = 0.0
     """Share of pages with a clock, a nonce or a rotating banner, or several of them."""
+    odd_noise: float = 0.0
+    """Share of pages with noise that looks like content: a related box, a counter or a rotating quote, or several."""
     charsets: float = 0.0
     """Share of pages in another charset than UTF-8."""
     meta_charset: float = 0.0
@@ -215,7 +223,7 @@ class DealtQuirks:
         offer = np.where(some(quirks.no_validators), Offer.NONE, one)
         restless = np.where(some(quirks.restless_validators), Lie.RESTLESS, Lie.NONE)
         lie = np.where(some(quirks.stuck_validators), Lie.STUCK, restless)
-        return cls(
+        dealt = cls(
             offer=offer.astype(np.uint8),
             # A page that sends no validators has nothing to lie with.
             lie=np.where(offer == Offer.NONE, Lie.NONE, lie).astype(np.uint8),
@@ -227,6 +235,8 @@ class DealtQuirks:
             redirect=np.where(some(quirks.redirects), np.array(REDIRECTS)[one_of(0, len(REDIRECTS))], 0),
             map_lie=np.where(some(quirks.lying_maps), one_of(1, 3), 0).astype(np.uint8),
         )
+        odd = np.where(some(quirks.odd_noise), Noise.RELATED * one_of(1, 8), 0).astype(np.uint8)
+        return replace(dealt, noise=dealt.noise | odd)
 
     def of(self, page: int) -> PageQuirks:
         """The traits of one page."""

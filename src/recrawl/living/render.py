@@ -25,6 +25,25 @@ _BANNERS = (
     "Umbrellas, repaired while you wait.",
     "This space could be yours.",
 )
+_RELATED, _COUNTER, _QUOTE = "\x00related\x00", "\x00counter\x00", "\x00quote\x00"
+_RELATED_LINKS = 3
+_QUOTED = (
+    "The tide",
+    "A closed door",
+    "Good bread",
+    "The second bell",
+    "An honest ladder",
+    "Slow rain",
+    "A borrowed coat",
+)
+_SAYS = (
+    "waits for nobody",
+    "teaches patience",
+    "is half the work",
+    "asks no questions",
+    "has two ends",
+    "knows the way",
+)
 _ROWS = 12
 """Rows of a CSV page and readings of a JSON page."""
 
@@ -68,6 +87,7 @@ def html(subject: Subject) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{meta}<title>{title}</title>\n'
         f"{_hidden_nonce(quirks)}</head>\n<body>\n{banner}<nav>\n<ul>\n{links}</ul>\n</nav>\n<main>\n<h1>{title}</h1>\n{_said(said)}</main>\n"
+        f"{_odd_noise(subject)}"
         f"<footer>\n<p>All on this page is made up.</p>\n{_clock_line(quirks)}</footer>\n</body>\n</html>\n"
     )
 
@@ -113,10 +133,36 @@ def csv_text(subject: Subject) -> str:
 
 
 def with_noise(text: str, *, now: float, key: int) -> str:
-    """Fill the marks for one request: the time, a number used once, a banner."""
+    """Fill the marks for one request: the time, a number used once, a banner, and noise that looks like content."""
     dice = Dice(key)
     nonce = f"{dice.below(1 << 60):015x}"
-    return text.replace(_CLOCK, to_iso(now)).replace(_NONCE, nonce).replace(_BANNER, dice.pick(_BANNERS))
+    text = text.replace(_CLOCK, to_iso(now)).replace(_NONCE, nonce).replace(_BANNER, dice.pick(_BANNERS))
+    text = text.replace(_COUNTER, f"{10_000 + dice.below(90_000):,}")
+    text = text.replace(_QUOTE, f"{dice.pick(_QUOTED)} {dice.pick(_SAYS)}.")
+    before, mark, rest = text.partition(_RELATED)
+    if not mark:
+        return text
+    box, _, after = rest.partition(_RELATED)
+    items = box.splitlines(keepends=True)
+    chosen = "".join(items.pop(dice.below(len(items))) for _ in range(min(_RELATED_LINKS, len(items))))
+    return before + chosen + after
+
+
+def _odd_noise(subject: Subject) -> str:
+    """What differs on each request and says so nowhere. Until a request comes, all links are in the box."""
+    noise, parts = subject.quirks.noise, []
+    if Noise.RELATED in noise and subject.links:
+        links = "".join(
+            f'<li><a href="{escape(link.href)}">More on {escape(link.text)}</a></li>\n' for link in subject.links
+        )
+        parts.append(
+            f'<div class="more">\n<h3>You may also like</h3>\n<ul>\n{_RELATED}{links}{_RELATED}</ul>\n</div>\n'
+        )
+    if Noise.QUOTE in noise:
+        parts.append(f'<blockquote class="wisdom"><p>{_QUOTE}</p></blockquote>\n')
+    if Noise.COUNTER in noise:
+        parts.append(f'<p class="readers">Read by {_COUNTER} people so far.</p>\n')
+    return "".join(parts)
 
 
 def _hidden_nonce(quirks: PageQuirks) -> str:
