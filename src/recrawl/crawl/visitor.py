@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from recrawl.crawl.target import ErrandDone, Result, RulesRead, Target, TurnedAway, Visited
+from recrawl.crawl.access import Access
+from recrawl.crawl.target import ErrandDone, Result, RulesRead, Target, TurnedAway, Underway, Visited
 from recrawl.detect import Judgement, judge
 from recrawl.fetch.doors import Door, Doors
 from recrawl.fetch.failures import NOT_ALLOWED
@@ -24,24 +25,40 @@ class Visitor:
     of ``RobotsCache`` and the turns of addresses.
     """
 
-    def __init__(self, fetcher: Fetcher, robots: RobotsCache, clock: Clock, doors: Doors | None = None) -> None:
-        """``doors`` keeps hosts at one address out of each other's way; without it they do not mind."""
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        robots: RobotsCache,
+        clock: Clock,
+        doors: Doors | None = None,
+        access: Access | None = None,
+    ) -> None:
+        """``doors`` keeps hosts at one address out of each other's way; without it they do not mind.
+
+        ``access`` knows how pages are asked for that have a method of their own.
+        """
         self._fetcher = fetcher
         self._robots = robots
         self._clock = clock
         self._doors = doors
+        self._access = access or Access()
 
     async def go(self, target: Target) -> Result:
         """Visit the target, or read the rules that say whether we may. Never raises for the remote side.
 
         While others are served at its address the target is turned away at once.
         """
-        rules = self._robots.known(target.url)
-        if rules is not None and not rules.allowed(target.url):
+        if target.source is not None:
+            target = self._access.begin(target)
+            found = await self._access.read_elsewhere(target, self._clock.now())
+            if found is not None:
+                return self._heard(target, found)
+        rules = self._robots.known(target.asks)
+        if rules is not None and not rules.allowed(target.asks):
             return self._refused(target, rules)
         if self._doors is None:
             return await self._ask(target, rules)
-        door = await self._doors.enter(target.url, target.host)
+        door = await self._doors.enter(target.asks, target.host)
         if not door.is_open:
             return TurnedAway(target, door.until)
         if rules is None:
@@ -61,22 +78,29 @@ class Visitor:
             door = await doors.wait(url, target.host)
 
         try:
-            return RulesRead(target, await self._robots.rules(target.url, redirected))
+            return RulesRead(target, await self._robots.rules(target.asks, redirected))
         finally:
             doors.leave(door)
 
     async def _ask(self, target: Target, rules: Rules | None) -> Result:
         if rules is None:
-            return RulesRead(target, await self._robots.rules(target.url))
-        validators = _validators(target)
-        capture = await self._fetcher.fetch(Request(target.url, validators.etag, validators.last_modified))
+            return RulesRead(target, await self._robots.rules(target.asks))
+        return self._heard(target, await self._fetcher.fetch(_request(target)))
+
+    def _heard(self, target: Target, answer: Capture) -> Result:
+        """What an answer makes of the visit: the end of it, or a part."""
         if target.is_errand:
-            return ErrandDone(target, capture)
+            return ErrandDone(target, answer)
+        capture = answer if target.talk is None else target.talk.hear(answer)
+        if capture is None:
+            return Underway(target, answer)
+        aside = () if capture is answer or answer.made else (answer,)
+        validators = _validators(target)
         if capture.failure == NOT_ALLOWED:
             visit = Visit(target.page, capture.time, Outcome.REFUSED, status=NOT_ALLOWED)
             return Visited(target, visit, Judgement(Outcome.REFUSED, validators=validators), capture)
         judgement = judge(capture, target.known)
-        return Visited(target, _visit(target.page, capture, judgement), judgement, capture)
+        return Visited(target, _visit(target.page, capture, judgement), judgement, capture, aside)
 
     def _refused(self, target: Target, rules: Rules) -> Visited | ErrandDone:
         now = self._clock.now()
@@ -85,6 +109,13 @@ class Visitor:
         outcome = Outcome.REFUSED if rules.available else Outcome.UNREACHABLE
         visit = Visit(target.page, now, outcome, status=REFUSED_BY_ROBOTS if rules.available else NO_ROBOTS)
         return Visited(target, visit, Judgement(outcome, validators=_validators(target)))
+
+
+def _request(target: Target) -> Request:
+    if target.talk is not None:
+        return target.talk.request
+    validators = _validators(target)
+    return Request(target.url, validators.etag, validators.last_modified)
 
 
 def _validators(target: Target) -> Validators:
