@@ -18,7 +18,8 @@ from recrawl.crawl.errands import Errands
 from recrawl.crawl.hands import Hands
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
-from recrawl.crawl.target import Broken, ErrandDone, Result, RulesRead, Target, TurnedAway, Visited
+from recrawl.crawl.steering import Load, Steering, Unsteered
+from recrawl.crawl.target import Broken, ErrandDone, Result, RulesRead, Target, TurnedAway, Underway, Visited
 from recrawl.crawl.visitor import Visitor
 from recrawl.errors import InputError
 from recrawl.fetch.patience import asked_patience
@@ -73,6 +74,7 @@ class Driver:
         recorder: Recorder,
         pace: Pace,
         log: JsonLinesLog,
+        steering: Steering | None = None,
         on_visits: Callable[[Sequence[Visited]], None] = lambda _visited: None,
     ) -> None:
         self._clock = clock
@@ -84,6 +86,7 @@ class Driver:
         self._recorder = recorder
         self._pace = pace
         self._log = log
+        self._steering = steering or Unsteered(pace.concurrency)
         self._on_visits = on_visits
         self._hands = Hands(worker, store, pace.lease_size, pace.per_host, pace.lease_time, pace.poll)
         self._errands = Errands()
@@ -102,15 +105,18 @@ class Driver:
     ) -> None:
         """Come back to pages until ``until`` or ``stop``, then finish what runs and give the rest back.
 
-        With ``until_idle`` it also ends as soon as no page is due. ``progress`` is told the time now and then.
+        With ``until_idle`` it also ends as soon as no page is due, or none that is due may be visited now: the budget
+        is spent, or the crawl paused. ``progress`` is told the time now and then.
 
         Neither the remote side nor a page that breaks our own code ends a run. A cancellation does: what was
         settled is recorded, what was running is dropped, and every lease goes back.
         """
         self._stopping = False
         self._resume(self._clock.now())
+        self._steering.begin(self._clock.now())
         try:
             while (now := self._clock.now()) < until and not self._stopping:
+                self._heed(now)
                 self._take(now)
                 when = self._set_out(now)
                 if not self._running and now >= self._agenda.fit_at:
@@ -132,6 +138,7 @@ class Driver:
             await asyncio.gather(*self._running, return_exceptions=True)
             self._running, self._unrecorded, self._host_ready, self._record_at = {}, [], [], math.inf
             self._frontier.withdraw(self._hands.empty())
+            self._steering.end(self._clock.now())
 
     def stop(self) -> None:
         """Start nothing more; ``run`` returns once what is running is settled. To be called in the event loop."""
@@ -142,26 +149,32 @@ class Driver:
     # -- deciding -----------------------------------------------------------------------------
 
     def _is_idle(self, now: float) -> bool:
-        """Whether nothing is under way, in hand, or due in the store."""
-        return not (self._running or self._hands) and self._store.next_due() > now
+        """Whether nothing is under way, and nothing is in hand or due in the store that may be visited now."""
+        if self._running or self._unrecorded:
+            return False
+        return not self._steering.room(now, 0) or (not self._hands and self._store.next_due() > now)
 
     def _set_out(self, now: float) -> float:
         """Start all requests that there is room for; when the next page may be asked for if nothing is done before."""
         overdue = bool(self._running) and now >= self._agenda.fit_at + _FIT_PATIENCE
-        room = 0 if overdue else self._pace.concurrency - len(self._running)
+        room = 0 if overdue else self._steering.room(now, len(self._running))
         if room <= 0:
-            return math.inf
+            return self._steering.next_at(now)
         found = self._frontier.next_many(now, room)
-        for page in found.page.tolist():
+        self._steering.began(now, int((found.page >= 0).sum()))
+        for page, host in zip(found.page.tolist(), found.host.tolist(), strict=True):
             target = self._errands.take(page) if page < 0 else self._hands.take(page)
+            if page < 0 and host in self._steering.resting:
+                self._wait_in_line(TurnedAway(target, now + MINUTE))
+                continue
             self._running[asyncio.create_task(self._go(target))] = target
         return found.until if len(found.page) < room else math.inf
 
     async def _wait(self, when: float) -> set[asyncio.Task[Result]]:
         """Sleep until there is something to do: a request is done, a page due, a fit or a lease wanted."""
-        wake = min(when, self._hands.renew_at, self._record_at)
+        wake = min(when, self._hands.renew_at, self._record_at, self._steering.look_at)
         if not self._running:
-            wake = min(wake, self._hands.lease_at, self._agenda.fit_at)
+            wake = min(wake, self._agenda.fit_at, math.inf if self._steering.paused else self._hands.lease_at)
         self._waiting = asyncio.ensure_future(self._clock.wait(self._running, wake))
         try:
             return await self._waiting
@@ -171,6 +184,15 @@ class Driver:
             raise
         finally:
             self._waiting = None
+
+    def _heed(self, now: float) -> None:
+        """Take over what we are told; pages in hand may have to be given back for it."""
+        if now >= self._steering.look_at and self._steering.heed(now, self.load()):
+            self._frontier.withdraw(self._hands.empty())
+
+    def load(self) -> Load:
+        """What this worker is busy with."""
+        return Load(sum(not target.is_errand for target in self._running.values()), len(self._hands))
 
     # -- taking -------------------------------------------------------------------------------
 
@@ -198,20 +220,21 @@ class Driver:
             on_the_road = [*self._running.values(), *(visited.target for visited in self._unrecorded)]
             lost = self._hands.renew(now, [target.page for target in on_the_road if not target.is_errand])
             self._frontier.withdraw(lost)
-        leased = self._hands.lease(now)
+        leased = None if self._steering.paused else self._hands.lease(now)
         if leased is None:
             return
         self._agenda.add(self._store.pages(np.unique(leased.page)))
-        self._hands.hold(leased, self._recorder.recall(leased))
+        self._hands.hold(leased, self._recorder.recall(leased), self._store.sources(leased.page))
         self._frontier.offer(leased.page, leased.host, leased.due)
 
     def _fit(self, now: float) -> None:
         """Fit the policy to all that is known and reschedule every page."""
         self._frontier.withdraw(self._hands.empty())
         self._catch_up(now)
-        self._agenda.fit(now)
         pages = self._store.pages()
         page = pages.id[pages.importance > 0]
+        self._agenda.line_up(page, now)
+        self._agenda.fit(now)
         for start in range(0, len(page), _CHUNK):
             chunk = page[start : start + _CHUNK]
             self._store.reschedule(chunk, self._agenda.due(chunk, now))
@@ -234,23 +257,30 @@ class Driver:
         for task in finished:
             del self._running[task]
             result = task.result()
+            if not result.target.is_errand and not _cost_a_visit(result):
+                self._steering.spared(1)
             if isinstance(result, TurnedAway):
                 self._wait_in_line(result)
                 continue
             self._release(result, now)
-            match result:
-                case Visited():
-                    self._visited(result, now)
-                case RulesRead():
-                    self._apply(result, now)
-                case ErrandDone():
-                    self._read_sitemap(result, now)
-                case Broken():
-                    self._broken(result, now)
+            self._take_in(result, now)
         if not self._running or len(self._unrecorded) >= self._pace.batch or now >= self._record_at:
             self._record(now)
         elif finished and not self._unrecorded:
             self._hands.look_again()
+
+    def _take_in(self, result: Visited | Underway | RulesRead | ErrandDone | Broken, now: float) -> None:
+        match result:
+            case Visited():
+                self._visited(result, now)
+            case Underway():
+                self._go_on(result)
+            case RulesRead():
+                self._apply(result, now)
+            case ErrandDone():
+                self._read_sitemap(result, now)
+            case Broken():
+                self._broken(result, now)
 
     def _release(self, result: Result, now: float) -> None:
         """The request is over: the pause of its host begins, a longer one if it asks for that."""
@@ -265,6 +295,12 @@ class Driver:
         target = away.target
         (self._errands if target.is_errand else self._hands).put_back(target)
         self._frontier.give_back(target.page, target.host, target.due, away.until)
+
+    def _go_on(self, underway: Underway) -> None:
+        """Keep what came so far, and let the target wait for the next turn of its host."""
+        self._recorder.keep_aside(underway.capture)
+        self._hands.put_back(underway.target)
+        self._offer(underway.target, underway.target.due)
 
     def _visited(self, visited: Visited, now: float) -> None:
         """Let a visit wait to be recorded together with others."""
@@ -335,3 +371,8 @@ class Driver:
 
     def _offer(self, target: Target, due: float) -> None:
         self._frontier.offer(np.array([target.page]), np.array([target.host]), np.array([due]))
+
+
+def _cost_a_visit(result: Result) -> bool:
+    """Whether a page was asked for, and need not be asked for again."""
+    return isinstance(result, Broken) or (isinstance(result, Visited) and result.capture is not None)

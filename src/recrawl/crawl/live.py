@@ -8,23 +8,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from recrawl.crawl.archive import WarcArchive
+from recrawl.crawl.budget import SharedBudget
+from recrawl.crawl.controls import Controls, Orders
 from recrawl.crawl.driver import Driver, Pace
 from recrawl.crawl.heritrix_log import HeritrixLog
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.presence import departed, present
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.recovery import acknowledged_by
+from recrawl.crawl.rollcall import RollCall
 from recrawl.crawl.scope import Scope
+from recrawl.crawl.steering import Steered
 from recrawl.crawl.target import Visited
 from recrawl.crawl.visitor import Visitor
 from recrawl.detect import decoded
+from recrawl.fetch.doors import Doors
 from recrawl.fetch.http import HttpFetcher, Limits
+from recrawl.fetch.names import Names
 from recrawl.fetch.reach import Reach
 from recrawl.fetch.robots import RobotsCache
 from recrawl.formats.warc import ROLL_SIZE, WarcInfo, WarcWriter
 from recrawl.schedule.agenda import Agenda
+from recrawl.schedule.newcomers import Newcomers
 from recrawl.schedule.policy import Policy
 from recrawl.schedule.politeness import Politeness, PolitenessRules
+from recrawl.schedule.turns import TurnRules, Turns
 from recrawl.store.base import Store
 from recrawl.time import Clock
 
@@ -40,7 +48,11 @@ class CrawlSettings:
     """Visits per second."""
     user_agent: str
     limits: Limits = field(default_factory=Limits)
+    http2: bool = True
+    """Whether HTTP/2 is spoken to hosts that offer it."""
     politeness: PolitenessRules = field(default_factory=PolitenessRules)
+    turns: TurnRules | None = None
+    """How hosts share an address; without it they do not mind each other."""
     archive: WarcInfo = field(default_factory=WarcInfo)
     roll_size: int = ROLL_SIZE
     """Bytes after which an archive file is closed and a new one begun."""
@@ -58,6 +70,7 @@ class Tools:
     """What any crawl works with, continuous or of one site."""
 
     fetcher: HttpFetcher
+    doors: Doors | None
     robots: RobotsCache
     archive: WarcArchive
     events: JsonLinesLog
@@ -79,9 +92,17 @@ async def tools(clock: Clock, store: Store, folder: Path, settings: CrawlSetting
         (folder / LOG).open("a", encoding="utf-8") as events,
         (folder / CRAWL_LOG).open("a", encoding="utf-8") as attempts,
     ):
-        async with HttpFetcher(
-            clock, settings.user_agent, resolve=settings.pins, limits=settings.limits, reach=settings.reach
-        ) as fetcher:
+        async with (
+            Names(clock, reach=settings.reach, pins=settings.pins, patience=settings.limits.connect) as names,
+            HttpFetcher(
+                clock,
+                settings.user_agent,
+                limits=settings.limits,
+                reach=settings.reach,
+                names=names,
+                http2=settings.http2,
+            ) as fetcher,
+        ):
             archive = WarcArchive(writer, store)
             robots = RobotsCache(
                 fetcher,
@@ -90,8 +111,10 @@ async def tools(clock: Clock, store: Store, folder: Path, settings: CrawlSetting
                 body_of=decoded,
                 on_capture=archive.keep_aside,
                 max_delay=settings.politeness.crawl_delay_cap,
+                pause=settings.politeness.shortest,
             )
-            yield Tools(fetcher, robots, archive, JsonLinesLog(events, clock), HeritrixLog(attempts))
+            doors = None if settings.turns is None else Doors(names, Turns(settings.turns), clock)
+            yield Tools(fetcher, doors, robots, archive, JsonLinesLog(events, clock), HeritrixLog(attempts))
 
 
 @asynccontextmanager
@@ -104,14 +127,35 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     folder: Path,
     scope: Scope,
     settings: CrawlSettings,
+    orders: Callable[[Mapping[str, str]], Orders] | None = None,
     on_visits: Callable[[Sequence[Visited]], None] = lambda _visited: None,
 ) -> AsyncIterator[Driver]:
     """A driver that is ready to run; ``folder`` as for :func:`tools`.
 
+    With ``orders``, which makes orders of limits by the keys of settings, it does what the controls in the store say,
+    and shares the budget with other workers; without, it keeps to its settings and to the budget on average.
     ``on_visits`` is told of visits once they are acknowledged. Everything is closed in the end, also after an error.
     What workers that died in this folder had leased is given back first.
     """
-    agenda = Agenda(policy, budget=settings.budget)
+    first = orders({}) if orders else None
+    newcomers = Newcomers(first.new_share, first.burst) if first else None
+    agenda = Agenda(policy, budget=settings.budget, newcomers=newcomers)
+    politeness = Politeness(settings.politeness)
+
+    def steering(log: JsonLinesLog) -> Steered | None:
+        if orders is None or first is None:
+            return None
+        return Steered(
+            worker,
+            first,
+            controls=Controls(store, orders),
+            budget=SharedBudget(store),
+            roll=RollCall(store, worker),
+            agenda=agenda,
+            politeness=politeness,
+            log=log,
+        )
+
     for dead in departed(folder):
         store.acknowledge(dead)
     with present(folder, worker):
@@ -126,10 +170,11 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 clock=clock,
                 store=store,
                 agenda=agenda,
-                politeness=Politeness(settings.politeness),
-                visitor=Visitor(at_hand.fetcher, at_hand.robots, clock),
+                politeness=politeness,
+                visitor=Visitor(at_hand.fetcher, at_hand.robots, clock, at_hand.doors),
                 recorder=Recorder(worker, store, agenda, scope, at_hand.archive),
                 pace=settings.pace,
                 log=at_hand.events,
+                steering=steering(at_hand.events),
                 on_visits=acknowledged,
             )

@@ -81,7 +81,7 @@ class Recorder:
         """Page ids of these URLs; those in scope are put on the agenda, others only remembered."""
         wanted = list(urls)
         unknown = [url for url in dict.fromkeys(wanted) if url not in self._page_of]
-        inside = dict.fromkeys(url for url in unknown if (found := address(url)) and self._scope.covers(found))
+        inside = dict.fromkeys(url for url in unknown if (where := address(url)) and self._scope.covers(where))
         outside = [url for url in unknown if url not in inside]
         for some, importance in ((list(inside), 1.0), (outside, 0.0)):
             if some:
@@ -89,7 +89,10 @@ class Recorder:
                     zip(some, self._store.discover(some, now, importance=importance).tolist(), strict=True)
                 )
         if inside:
-            self._agenda.add(self._store.pages(np.array([self._page_of[url] for url in inside])))
+            found = np.unique(np.array([self._page_of[url] for url in inside], dtype=np.int64))
+            self._agenda.add(self._store.pages(found))
+            if len(waiting := self._agenda.welcome(found, now)):
+                self._store.reschedule(waiting, self._agenda.due(waiting, now))
         ids = np.array([self._page_of[url] for url in wanted], dtype=np.int64)
         if len(self._page_of) > _REMEMBERED:
             self._page_of.clear()

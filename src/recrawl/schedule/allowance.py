@@ -41,17 +41,20 @@ class Allowance:
         """Visits that may begin now. A clock that went back earns nothing."""
         return min(self.level + self.budget * max(now - self.at, 0.0), self.capacity)
 
-    def take(self, now: float) -> bool:
-        """Let a visit begin if one may; whether it may."""
-        left = self.left(now)
-        if left < _ONE:
+    def whole(self, now: float) -> int:
+        """The same in whole visits."""
+        return math.floor(self.left(now) + _LOST)
+
+    def take(self, now: float, visits: int = 1) -> bool:
+        """Let so many visits begin if they may; whether they may."""
+        if visits > self.whole(now):
             return False
-        self.level, self.at = left - 1.0, now
+        self.level, self.at = self.left(now) - visits, now
         return True
 
-    def give_back(self) -> None:
-        """A visit that was let begin needed no request."""
-        self.level = min(self.level + 1.0, self.capacity)
+    def give_back(self, visits: int = 1) -> None:
+        """Visits that were let begin needed no request."""
+        self.level = min(self.level + visits, self.capacity)
 
     def next_at(self, now: float, visits: float = 1.0) -> float:
         """When so many visits may begin, seconds since the epoch; infinity for never."""
@@ -67,8 +70,8 @@ class Allowance:
         self.level, self.at = min(left, self.capacity), now
 
 
-_ONE = 1.0 - 1e-9
-"""A visit, less what adding up many small times loses."""
+_LOST = 1e-9
+"""Of a visit: what adding up many small times may lose."""
 
 
 def replayed(budget: float, burst: float, visits: FloatArray, now: float) -> Allowance:

@@ -1,0 +1,72 @@
+"""The budget as a cap on what is done, shared by all workers of a store.
+
+What may begin follows from the visits in the store (:mod:`recrawl.schedule.allowance`), so that a restart earns
+nothing. A worker that is alone counts its own visits from there on, and keeps the cap exactly. Several read the visits
+again at every roll call, take off what all of them have under way, and each spends at most an equal part of what is
+left until the next call: together they may exceed the cap only by what one begins before the others heard of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from recrawl.crawl.rollcall import AtWork
+from recrawl.model import Outcome
+from recrawl.schedule.allowance import Allowance, memory, replayed
+from recrawl.store.base import Store
+
+
+class SharedBudget:
+    """What this worker may begin. One that is kept on average only (``burst`` infinite) lets everything begin."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._allowance: Allowance | None = None
+        self._budget, self._burst = math.inf, math.inf
+        self._workers = 1
+
+    def set(self, budget: float, burst: float, now: float) -> None:
+        """A budget (visits per second), and the seconds of it that can be saved up."""
+        self._budget, self._burst = budget, burst
+        if math.isinf(burst):
+            self._allowance = None
+        else:
+            self._allowance = self._from_visits(now)
+            self._workers = 1
+
+    def share(self, others: Sequence[AtWork], underway: int, now: float) -> None:
+        """Count anew what is left, beside these others and with so many visits of our own under way."""
+        if self._allowance is None or not (others or self._workers > 1):
+            return
+        self._workers = 1 + len(others)
+        self._allowance = allowance = self._from_visits(now)
+        begun = underway + sum(one.underway for one in others)
+        allowance.level = max(allowance.level - begun, 0.0) / self._workers
+        allowance.budget = self._budget / self._workers
+
+    def room(self, now: float) -> float:
+        """How many visits may begin now: a whole number, or infinity."""
+        return math.inf if self._allowance is None else self._allowance.whole(now)
+
+    def take(self, now: float, visits: int) -> None:
+        """So many visits begin, for which there was room."""
+        if self._allowance is not None:
+            self._allowance.take(now, visits)
+
+    def give_back(self, visits: int) -> None:
+        """Visits that began needed no request."""
+        if self._allowance is not None:
+            self._allowance.give_back(visits)
+
+    def next_at(self, now: float) -> float:
+        """When the next visit may begin, seconds since the epoch."""
+        return now if self._allowance is None else self._allowance.next_at(now)
+
+    def left(self, now: float) -> float | None:
+        """Visits that may begin now; ``None`` if any number may."""
+        return None if self._allowance is None else self._allowance.left(now)
+
+    def _from_visits(self, now: float) -> Allowance:
+        visits = self._store.visits(since=now - memory(self._budget, self._burst))
+        return replayed(self._budget, self._burst, visits.time[visits.outcome != Outcome.REFUSED], now)
