@@ -8,6 +8,7 @@ removed. URLs with one key are one page.
 from __future__ import annotations
 
 import re
+import string
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -32,6 +33,8 @@ _ESCAPE = re.compile(rb"%([0-9a-fA-F]{2})")
 _NESTED = 32  # escapes of escapes that are undone; a longer chain is made to cost time
 _KEPT = frozenset(range(ord("!"), ord("~") + 1)) - {ord("#"), ord("%")}
 _WRITTEN = [chr(byte) if byte in _KEPT else f"%{byte:02x}" for byte in range(256)]  # how a key writes each byte
+_NAMES_BEGIN = frozenset(string.ascii_letters + string.digits + "._-~%")
+"""What a link begins with that names a neighbour or a scheme."""
 _REVERSED = re.compile(r"([a-z0-9_,.-]+|\[[0-9a-f:.]+\])(:\d+)?\)(/.*|$)")
 
 
@@ -46,7 +49,6 @@ class Address(NamedTuple):
     """SURT: the identity of the page."""
 
 
-@lru_cache(maxsize=1 << 16)  # links repeat from page to page and from version to version
 def address(url: str, base: str | None = None) -> Address | None:
     """Normalise a URL, or a link found on the page ``base``; ``None`` if it is not an http(s) URL.
 
@@ -57,9 +59,15 @@ def address(url: str, base: str | None = None) -> Address | None:
     >>> address("mailto:someone@example.com") is None
     True
     """
+    url = url.strip()
+    return _address(url, _what_counts(url, base) if base else None)
+
+
+@lru_cache(maxsize=1 << 16)  # links repeat from page to page and from version to version
+def _address(url: str, base: str | None) -> Address | None:
     # One call into the parser and string cuts of what it wrote: four times as fast as reading its attributes.
     try:
-        href: str = ada_url.join_url(base, url.strip()) if base else ada_url.normalize_url(url.strip())
+        href: str = ada_url.join_url(base, url) if base else ada_url.normalize_url(url)
     except ValueError:
         return None
     href = href.partition("#")[0]
@@ -72,6 +80,34 @@ def address(url: str, base: str | None = None) -> Address | None:
         href = f"{scheme}://{place}/{tail}"
     path, _, query = tail.partition("?")
     return Address(href, place, _surt(place, f"/{path}", query))
+
+
+def _what_counts(url: str, base: str) -> str | None:
+    """As much of ``base`` as the meaning of ``url`` depends on: so a menu means the same on all pages of a site."""
+    first = url[:1]
+    if first == "/":
+        # Two slashes name a host, and browsers take a backslash for a slash.
+        return _roots(base)[0] if url[1:2] not in ("/", "\\") else base
+    if first in _NAMES_BEGIN:
+        if ":" not in url:
+            return _roots(base)[1]
+        if url.startswith(("http://", "https://")):
+            return None
+    return base  # empty, only another query or fragment, or a scheme with anything behind it
+
+
+@lru_cache(maxsize=1 << 12)
+def _roots(base: str) -> tuple[str, str]:
+    """The site and the directory that a page lies in, both ending in a slash; the page itself if it is on no site."""
+    try:
+        href: str = ada_url.normalize_url(base)
+    except ValueError:
+        return base, base
+    page = href.partition("#")[0].partition("?")[0]
+    scheme, mark, rest = page.partition("://")
+    if scheme not in ("http", "https") or not mark:
+        return base, base
+    return f"{scheme}://{rest.partition('/')[0]}/", page[: page.rfind("/") + 1]
 
 
 def surt(url: str) -> str | None:

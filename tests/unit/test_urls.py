@@ -55,3 +55,53 @@ def test_any_text_has_an_address_that_is_its_own_or_none(text):
 
 def test_a_section_is_a_directory_of_its_host():
     assert section("http://example.com/a/b/c.html", depth=2) == "http://example.com/a/b/"
+
+
+_HREF = st.lists(
+    st.sampled_from(
+        [
+            "/",
+            "//",
+            "\\",
+            "?",
+            "#",
+            ".",
+            "..",
+            "a",
+            "b c",
+            "%41",
+            ":",
+            "http:",
+            "https://",
+            "x@h",
+            "é",
+            "\t",
+            "\x01",
+            "=",
+            "",
+        ]
+    ),
+    max_size=6,
+).map("".join)
+_BASE = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(
+        ["http://h.org", "https://u:p@h.org:8443", "HTTP://WWW.H.org", "http:////h.org", "mailto:h", "h.org"]
+    ),
+    st.sampled_from(["", "/", "/a/b", "/a/b/", "/a/%2e%2e/c", "/a\\b"]),
+    st.sampled_from(["", "?q=/x/y", "#f/g", "?q#f/"]),
+)
+
+
+@given(_HREF, _BASE)
+def test_a_link_means_what_the_whole_base_makes_of_it(href, base):
+    try:
+        joined = ada_url.join_url(base, href.strip())
+    except ValueError:
+        joined = ""
+    assert address(href, base=base) == (address(joined) if joined else None)
+
+
+def test_a_menu_is_taken_apart_once_for_all_pages_of_a_site():
+    pages = [address("/menu", base=f"http://menu.example/{number}/") for number in range(3)]
+    assert all(page is pages[0] for page in pages)
