@@ -6,12 +6,24 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from recrawl.detect import Judgement, Known
+from recrawl.detect.conduct import NO_SIGN, Sign
 from recrawl.fetch.access import Talk
 from recrawl.fetch.robots import Rules
 from recrawl.model import Capture, Outcome, Validators, Visit
 
 BROKEN = -5
 """Heritrix's status for an unexpected exception (conventions L3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What one look at a page showed, while a second one is to tell what of it is noise."""
+
+    capture: Capture
+    judgement: Judgement
+    """As far as the one look can tell."""
+    conditional: bool
+    """Whether the request carried validators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +39,8 @@ class Target:
     """Its access method and the options of it, as JSON; ``None`` for plain HTTP."""
     talk: Talk | None = None
     """What was said so far, if it takes more than one request and some were made."""
+    seen: Sight | None = None
+    """The first look, if this is to be the second."""
 
     @property
     def asks(self) -> str:
@@ -49,11 +63,23 @@ class Visited:
     capture: Capture | None = None
     aside: tuple[Capture, ...] = ()
     """Answers to keep that are not the version of the page."""
+    sign: Sign = NO_SIGN
+    """What the answer shows about its host."""
+    first: Visited | None = None
+    """The visit to be recorded before this one, which was the second look."""
 
 
 @dataclass(frozen=True, slots=True)
 class Underway:
     """One request of several was made; the target waits for the next turn of its host."""
+
+    target: Target
+    capture: Capture
+
+
+@dataclass(frozen=True, slots=True)
+class SeenOnce:
+    """A page differs in what may be noise. Nothing is recorded before its second look, in the next turn of its host."""
 
     target: Target
     capture: Capture
@@ -104,5 +130,5 @@ class Broken:
         return Visited(self.target, visit, Judgement(outcome, validators=validators))
 
 
-Result: TypeAlias = Visited | Underway | RulesRead | ErrandDone | TurnedAway | Broken
+Result: TypeAlias = Visited | Underway | SeenOnce | RulesRead | ErrandDone | TurnedAway | Broken
 """What comes of going to a target."""
