@@ -12,7 +12,7 @@ import numpy as np
 from recrawl.crawl.target import Visited
 from recrawl.formats.warc import WarcWriter
 from recrawl.formats.warc_records import NOT_MODIFIED, CaptureRef, response_ref
-from recrawl.model import Capture
+from recrawl.model import Capture, Outcome, Verdict
 from recrawl.store.base import Store
 from recrawl.store.values import CaptureRecord
 
@@ -81,18 +81,24 @@ class WarcArchive:
         """Captures that the store does not know of yet."""
 
     def keep(self, visited: Visited) -> list[CaptureRecord]:
-        """Write the answer. A 304 to a page we have no copy of repeats nothing and is not kept."""
+        """Write the answer. A 304 to a page we have no copy of repeats nothing and is not kept.
+
+        What was not sent as it is (``Capture.made``) is written whenever it says something new: the answers that it
+        was made of are there anyway.
+        """
+        for answer in visited.aside:
+            self.keep_aside(answer)
         capture, page = visited.capture, visited.target.page
-        if capture is None or not capture.raw_head:
+        if capture is None or not capture.raw_head or (capture.made and not _is_news(visited)):
             return []
-        original = self._original(page, capture.url) if visited.target.known else None
+        original = self._original(page, capture.url, visited.target.url) if visited.target.known else None
         if capture.status == NOT_MODIFIED and original is None:
             return []
         self._writer.hold()
         place = self._writer.write(capture, revisit_of=original)
         self._outstanding += 1
         repeats = place.ref == original
-        if not repeats and capture.status in _FULL:
+        if not repeats and capture.status in _FULL and not capture.made:
             self._remember(page, place.ref)
         digest = base64.b32decode(place.ref.payload_digest.removeprefix("sha1:"))
         mime = REVISIT if repeats else visited.judgement.mime
@@ -122,8 +128,14 @@ class WarcArchive:
         """Write it as a metadata record."""
         self._writer.write_document(name, when, document)
 
-    def _original(self, page: int, url: str) -> CaptureRef | None:
-        """The last full response of the page."""
+    def _original(self, page: int, url: str, page_url: str) -> CaptureRef | None:
+        """The last full response of the page, if it was archived under this URL.
+
+        Where the page led to another URL only those are known that were written since we began.
+        """
+        if url != page_url:
+            last = self._last.get(page)
+            return last if last and last.url == url else None
         if page not in self._last:
             full = [c for c in self._store.captures(np.array([page])) if c.status in _FULL and c.mime != REVISIT]
             digest = "sha1:" + base64.b32encode(full[-1].digest).decode() if full else ""
@@ -135,3 +147,8 @@ class WarcArchive:
         self._last.move_to_end(page)
         if len(self._last) > _REMEMBERED:
             self._last.popitem(last=False)
+
+
+def _is_news(visited: Visited) -> bool:
+    """Whether a version that we made is another than the one before."""
+    return visited.visit.outcome == Outcome.FETCHED and visited.visit.verdict != Verdict.UNCHANGED

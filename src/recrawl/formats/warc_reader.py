@@ -87,15 +87,23 @@ def _capture(record: Any, row: tuple[Row, bytes, Head], max_body: int) -> Captur
     cut = "" if not more and len(body) == record.content_length - head.length else "length"
     given = record.headers.get("WARC-Truncated") or ""
     is_revisit = kind in (RecordKind.REVISIT_IDENTICAL, RecordKind.REVISIT_NOT_MODIFIED)
+    made = kind == RecordKind.RESOURCE
     return Capture(
         url,
         time,
         status,
-        first[: head.length],
+        _named(record) if made else first[: head.length],
         b"" if is_revisit else body,
         ip=record.headers.get("WARC-IP-Address") or "",
         truncated="" if is_revisit else cut or given,
+        made=made,
     )
+
+
+def _named(record: Any) -> bytes:  # noqa: ANN401 - fastwarc's record
+    """A head for a resource, which has none: its media type, as the record names it."""
+    media_type = record.headers.get("Content-Type") or ""
+    return f"HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\n\r\n".encode() if media_type else b""
 
 
 class _Index:

@@ -109,7 +109,7 @@ def records_of(
     elif revisit_of is not None and revisit_of.payload_digest == digest and not capture.truncated:
         ref, main = revisit_of, _identical(capture, date, revisit_of)
     else:
-        main = _response(capture, date, digest)
+        main = (_resource if capture.made else _response)(capture, date, digest)
         ref = response_ref(capture.url, capture.time, digest)
     beside = (("WARC-Target-URI", capture.url), ("WARC-Concurrent-To", f"<{main.id}>"))
     records = [main]
@@ -135,6 +135,15 @@ def _response(capture: Capture, date: str, digest: str) -> Record:
     headers = (*_target(capture), ("WARC-Payload-Digest", digest), *cut)
     name = response_ref(capture.url, capture.time, digest).record_id
     return Record("response", date, _RESPONSE, capture.raw_head + capture.raw_body, headers, name)
+
+
+def _resource(capture: Capture, date: str, digest: str) -> Record:
+    """The body alone: what we read from a file or put together came without a head (WARC 1.1, 6.4)."""
+    cut = (("WARC-Truncated", capture.truncated),) if capture.truncated else ()
+    headers = (*_target(capture), ("WARC-Payload-Digest", digest), *cut)
+    name = response_ref(capture.url, capture.time, digest).record_id
+    media_type = capture.header("content-type") or "application/octet-stream"
+    return Record("resource", date, media_type, capture.raw_body, headers, name)
 
 
 def _identical(capture: Capture, date: str, original: CaptureRef) -> Record:
