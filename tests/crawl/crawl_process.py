@@ -1,45 +1,71 @@
-"""A crawl on the machine's clock in a process of its own, to be killed: STORE WORKER HOST:PORT..."""
+"""Starts ``recrawl`` again and again without the seconds that importing takes: everything is loaded once, then forked.
+
+Each line of standard input is an order in JSON, each line of standard output the answer:
+``{"run": [arguments], "said": FILE}`` starts ``recrawl`` with these arguments and answers its process id;
+``{"wait": pid}`` waits for its end and answers its exit code, negative for a signal.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import importlib
+import json
+import os
+import pkgutil
 import sys
 
-from recrawl.crawl.archive import NoArchive
-from recrawl.crawl.clock import RealClock
-from recrawl.crawl.driver import Driver, Pace
-from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.recorder import Recorder
-from recrawl.crawl.scope import HostScope
-from recrawl.crawl.visitor import Visitor
-from recrawl.detect import decoded
-from recrawl.fetch.http import HttpFetcher
-from recrawl.fetch.robots import RobotsCache
-from recrawl.schedule.agenda import Agenda
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.politeness import Politeness, PolitenessRules
-from recrawl.store.open import open_store
-
-AGENT = "kill/1.0 (+https://example.org/)"
+ROOMS = ("crawl", "fetch", "store", "detect", "schedule", "predict", "formats.warc", "formats.warc_stream")
+VERBS = ("run", "run_display", "wiring", "interrupts", "workspace", "configuration", "main", "verbs")
+LIBRARIES = ("pycurl", "protego", "apsw", "psycopg", "selectolax", "isal.igzip", "rich.live", "uvloop", "scipy.special")
 
 
-async def crawl(location: str, worker: str, hosts: list[str]) -> None:
-    clock, agenda = RealClock(), Agenda(FixedInterval(0.5), budget=1.0)
-    with open_store(location) as store:
-        async with HttpFetcher(clock, AGENT, resolve=dict.fromkeys(hosts, "127.0.0.1")) as fetcher:
-            driver = Driver(
-                worker,
-                clock=clock,
-                store=store,
-                agenda=agenda,
-                politeness=Politeness(PolitenessRules(factor=0.0, shortest=0.002, longest=0.002)),
-                visitor=Visitor(fetcher, RobotsCache(fetcher, clock, AGENT, body_of=decoded), clock),
-                recorder=Recorder(worker, store, agenda, HostScope(frozenset(hosts)), NoArchive()),
-                pace=Pace(lease_time=1.0),
-                log=JsonLinesLog(sys.stdout, clock),
-            )
-            await driver.run(clock.now() + 120.0)
+def load_everything() -> None:
+    for name in (f"recrawl.{room}" for room in ROOMS):
+        module = importlib.import_module(name)
+        for found in pkgutil.iter_modules(getattr(module, "__path__", [])):
+            importlib.import_module(f"{name}.{found.name}")
+    for name in (*(f"recrawl.cli.{verb}" for verb in VERBS), *LIBRARIES):
+        importlib.import_module(name)
+
+
+def be_recrawl(arguments: list[str], said: str) -> None:
+    """Become ``recrawl`` with these arguments; never returns."""
+    code = 99
+    try:
+        output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        for descriptor in (1, 2):
+            os.dup2(output, descriptor)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        sys.argv = ["recrawl", *arguments]
+        from recrawl.cli.main import main
+
+        main()
+    except SystemExit as done:
+        code = int(done.code or 0)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def say(word: object) -> None:
+    sys.stdout.write(f"{word}\n")
+    sys.stdout.flush()
+
+
+def serve() -> None:
+    say("ready")
+    for line in sys.stdin:
+        order = json.loads(line)
+        if "run" in order:
+            process = os.fork()
+            if process == 0:
+                be_recrawl(order["run"], order["said"])
+            say(process)
+        else:
+            _, status = os.waitpid(order["wait"], 0)
+            say(os.waitstatus_to_exitcode(status))
 
 
 if __name__ == "__main__":
-    asyncio.run(crawl(sys.argv[1], sys.argv[2], sys.argv[3:]))
+    load_everything()
+    serve()

