@@ -14,15 +14,27 @@ RDF that cannot be parsed is compared line by line.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from recrawl.detect.body import decoded, media_type, text_of, unchunked
-from recrawl.detect.data import canonical_json, canonical_lines
+from recrawl.detect.data import (
+    Units,
+    canonical_json,
+    canonical_lines,
+    canonical_table,
+    canonical_xml,
+    json_units,
+    line_units,
+    xml_units,
+)
 from recrawl.detect.digest import digest, text_digest
-from recrawl.detect.html import read_html
+from recrawl.detect.fingerprint import Fingerprint, folded
+from recrawl.detect.html import Document, read_html
 from recrawl.detect.noise import without_noise
+from recrawl.detect.parts import Text, text_in_lines
 from recrawl.detect.rdf import canonical_rdf
+from recrawl.detect.robots_tag import forbids_following
+from recrawl.detect.standards import Standards
 from recrawl.errors import InputError
 from recrawl.model import Capture, ChangeKind
 from recrawl.urls import Address, address
@@ -36,16 +48,19 @@ _RDF = (
     "text/n3",
     "text/turtle",
 )
-_BY_LINES = ("application/x-ndjson", "application/xml", "text/csv", "text/tab-separated-values", "text/xml")
+_TABLES = ("text/csv", "text/tab-separated-values")
+_XML = ("application/xml", "text/xml")
+_BY_LINES = ("application/x-ndjson",)
 
 
 MAX_READ = 16 * 1024 * 1024
 """Bytes of a body that is read for its text, links or data: a tree of a page takes many times its length."""
+_ANY = Standards()
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Digests and links of one answer."""
+    """Digests, parts and links of one answer."""
 
     digest: bytes
     """Of the decoded body, or of the bytes we have where it cannot be decoded."""
@@ -57,6 +72,18 @@ class Version:
     links: tuple[Address, ...] | None = ()
     """Outlinks; ``None`` if the body could not be read."""
     redirect_to: str = ""
+    content: Text | Units | None = None
+    """The comparable form in parts; ``None`` where there is none."""
+    document: Document | None = None
+    """The page, if it is HTML."""
+    nofollow: frozenset[str] = frozenset()
+    """Keys of links that the page or its server asks not to follow."""
+
+    def fingerprint(self, time: float, rules: int, mask: frozenset[int]) -> Fingerprint | None:
+        """What to keep of the version; the parts in the mask do not count in how much changed. O(length)."""
+        if self.content is None:
+            return None
+        return Fingerprint(time, rules, self.content.sample(mask), *folded(self.content.parts()))
 
 
 def body_of(capture: Capture) -> tuple[bytes, bool]:
@@ -74,24 +101,49 @@ def redirect_version(capture: Capture) -> Version:
     location = capture.header("location")
     target = address(location, base=capture.url) if location else None
     to = target.url if target else ""
-    return Version(digest(to.encode()), "", text_digest(f"→ {without_noise(to)}"), ChangeKind.TEXT, (), to)
+    told = without_noise(to)
+    return Version(
+        digest(to.encode()), "", text_digest(f"→ {told}"), ChangeKind.TEXT, (), to, Text([0], [f"→ {told}"])
+    )
 
 
-def page_version(capture: Capture, body: bytes, named: bytes, *, whole: bool) -> Version:
+def page_version(
+    capture: Capture, body: bytes, named: bytes, *, whole: bool, standards: Standards = _ANY
+) -> Version:
     """A page, from its capture and what :func:`body_of` made of it; ``named`` is the digest of the body."""
     mime, content_type = media_type(capture), capture.header("content-type")
     if not whole or len(body) > MAX_READ:
         return Version(named, mime, links=None)
     if is_html(mime, body):
-        page = read_html(text_of(body, content_type), capture.url)
-        return Version(named, mime, text_digest(page.text), ChangeKind.TEXT, page.links)
-    canonical, kind = canonical_form(mime)
-    if canonical is None:
+        return _html_version(capture, text_of(body, content_type), named, standards)
+    if not is_comparable(mime):
         return Version(named, mime)
+    rules = standards.rules.of(capture.url)
     try:
-        return Version(named, mime, text_digest(canonical(text_of(body, content_type), capture.url)), kind)
+        form, content, kind = comparable(text_of(body, content_type), mime, capture.url, row_order=standards.row_order)
     except InputError:
         return Version(named, mime)
+    if rules.texts:
+        content = rules.cut(content)
+        form = "\n".join(content.said)
+    return Version(named, mime, text_digest(form), kind, content=content)
+
+
+def _html_version(capture: Capture, html: str, named: bytes, standards: Standards) -> Version:
+    page = read_html(html, capture.url, standards.rules.of(capture.url))
+    shunned = page.nofollow
+    if forbids_following(capture, standards.agent):
+        shunned = frozenset(link.key for link in page.links)
+    return Version(
+        named,
+        media_type(capture),
+        text_digest(page.text),
+        ChangeKind.TEXT,
+        page.links,
+        content=page.parts,
+        document=page,
+        nofollow=shunned,
+    )
 
 
 def is_html(mime: str, body: bytes) -> bool:
@@ -103,17 +155,31 @@ def _looks_like_html(body: bytes) -> bool:
     return body[:512].lstrip(b"\xef\xbb\xbf\t\n\r ")[:14].lower().startswith((b"<!doctype html", b"<html"))
 
 
-def canonical_form(mime: str) -> tuple[Callable[[str, str], str] | None, ChangeKind]:
-    """What makes one text of the spellings of one content, from the text and its URL."""
+def is_comparable(mime: str) -> bool:
+    """Whether more than the bytes of such an answer can be compared."""
+    return mime.startswith("text/") or mime.endswith(("json", "+xml")) or mime in (*_RDF, *_XML)
+
+
+def comparable(text: str, mime: str, url: str, *, row_order: bool = True) -> tuple[str, Text | Units, ChangeKind]:
+    """What spellings of one content have in common: as one text, in parts, and the kind of change if it differs.
+
+    Raises:
+        InputError: the text is not what its media type says.
+    """
     if mime in _RDF:
-        return lambda text, url: _graph_or_lines(text, mime, url), ChangeKind.DATA
+        form = _graph_or_lines(text, mime, url)
+        return form, line_units(form), ChangeKind.DATA
     if mime == "application/json" or mime.endswith("+json"):
-        return lambda text, _url: canonical_json(text), ChangeKind.DATA
-    if mime in _BY_LINES or mime.endswith("+xml"):
-        return lambda text, _url: canonical_lines(text), ChangeKind.DATA
-    if mime.startswith("text/"):
-        return lambda text, _url: without_noise(text), ChangeKind.TEXT
-    return None, ChangeKind.CONTENT
+        form = canonical_json(text, list_order=row_order)
+        return form, json_units(form), ChangeKind.DATA
+    if mime in _TABLES or mime in _BY_LINES:
+        form = canonical_table(text, row_order=row_order)
+        return form, line_units(form), ChangeKind.DATA
+    if mime in _XML or mime.endswith("+xml"):
+        form = canonical_xml(text)
+        return form, xml_units(form), ChangeKind.DATA
+    told = text_in_lines(text, without_noise)
+    return " ".join(told.said), told, ChangeKind.TEXT
 
 
 def _graph_or_lines(text: str, mime: str, url: str) -> str:
