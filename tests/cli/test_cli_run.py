@@ -25,7 +25,16 @@ PAGES = {
     "/moved/": "<p>Here I am.",
 }
 MOVED = {"/moved": "/moved/", "/round": "/round/", "/round/": "/round"}
-HURRY = ("--set", "politeness.min_delay=0", "--set", "politeness.factor=0", "--set", "fetch.contact=me@example.org")
+HURRY = (
+    "--set",
+    "politeness.min_delay=0",
+    "--set",
+    "politeness.ip_delay=0",
+    "--set",
+    "politeness.factor=0",
+    "--set",
+    "fetch.contact=me@example.org",
+)
 HOME = ("--set", "fetch.allow_networks=127.0.0.1")
 
 

@@ -38,13 +38,19 @@ async def carry_out(
     rules = settings.politeness
     if order.delay is not None:  # asked for by name, so it stands instead of the shortest pause of the settings
         rules = replace(rules, shortest=order.delay, longest=max(rules.longest, order.delay))
-    settings = replace(settings, politeness=rules, archive=replace(settings.archive, is_part_of=order.site))
+    turns = settings.turns
+    if turns is not None and order.delay is not None:
+        turns = replace(turns, delay=min(turns.delay, order.delay))
+    settings = replace(
+        settings, politeness=rules, turns=turns, archive=replace(settings.archive, is_part_of=order.site)
+    )
     async with tools(clock, store, place.folder, settings) as at_hand:
         driver = SiteDriver(
             clock=clock,
             store=store,
             fetcher=at_hand.fetcher,
             robots=at_hand.robots,
+            doors=at_hand.doors,
             politeness=Politeness(rules),
             archive=at_hand.archive,
             rates=BelievedRates(store, unfinished.started if unfinished else clock.now(), order.rates),

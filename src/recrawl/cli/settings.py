@@ -96,6 +96,11 @@ class FetchSettings:
     connect_timeout: float = _setting(15.0, DURATION, "Longest wait for a connection.")
     idle_timeout: float = _setting(20.0, DURATION, "Longest silence in the middle of an answer.")
     timeout: float = _setting(120.0, DURATION, "Longest time for one whole answer.")
+    protocol: str = _setting(
+        "http2",
+        one_of("http2", "http1"),
+        "The newest HTTP that is spoken: HTTP/2 with hosts that offer it over TLS, or HTTP/1.1 with all.",
+    )
     allow_networks: str = _setting(
         "",
         TEXT,
@@ -132,6 +137,10 @@ class PolitenessSettings:
     crawl_delay_cap: float = _setting(
         300.0, DURATION, "Longest Crawl-delay of a robots.txt that is honoured in full.", live=True
     )
+    ip_delay: float = _setting(
+        0.5, DURATION, "Shortest pause between two requests to one IP address, which many hosts may share."
+    )
+    ip_connections: int = _setting(4, COUNT, "Most requests at once to one IP address.")
 
     def __post_init__(self) -> None:
         _check_span("politeness.min_delay", self.min_delay, "politeness.max_delay", self.max_delay)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from recrawl.cli.settings import ArchiveSettings, FetchSettings, PolitenessSettings, ScheduleSettings, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from recrawl.cli.workspace import Workspace
+    from recrawl.crawl.controls import Orders
     from recrawl.crawl.live import CrawlSettings
     from recrawl.fetch.http import Limits
     from recrawl.formats.warc import WarcInfo
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from recrawl.schedule.page_prices import HostLimits
     from recrawl.schedule.policy import Policy
     from recrawl.schedule.politeness import PolitenessRules
+    from recrawl.schedule.turns import TurnRules
     from recrawl.store.base import Store
 
 
@@ -47,11 +50,12 @@ def policy_of(
     )
 
 
-def host_limits_of(store: Store, rules: PolitenessRules) -> HostLimits:
-    """Visits per second that politeness and the crawl-delay of each host allow, as the store knows them at each fit."""
+def host_limits_of(store: Store, rules_now: Callable[[], PolitenessRules]) -> HostLimits:
+    """Visits per second that politeness and the crawl-delay of each host allow, as they are at each fit."""
     import numpy as np
 
     def limits(host: IntArray) -> FloatArray:
+        rules = rules_now()
         known = store.hosts()
         delay = known.delay[np.searchsorted(known.id, host)]
         return 1.0 / np.maximum(np.clip(delay, rules.shortest, max(rules.crawl_delay_cap, rules.shortest)), _BRIEFEST)
@@ -75,6 +79,13 @@ def politeness_of(settings: PolitenessSettings) -> PolitenessRules:
     from recrawl.schedule.politeness import PolitenessRules
 
     return PolitenessRules(settings.factor, settings.min_delay, settings.max_delay, settings.crawl_delay_cap)
+
+
+def turns_of(settings: PolitenessSettings) -> TurnRules:
+    """How hosts share an address."""
+    from recrawl.schedule.turns import TurnRules
+
+    return TurnRules(settings.ip_delay, settings.ip_connections)
 
 
 def limits_of(settings: FetchSettings) -> Limits:
@@ -102,9 +113,43 @@ def crawl_settings_of(settings: Settings) -> CrawlSettings:
         budget=settings.schedule.budget / DAY,
         user_agent=settings.fetch.agent(),
         limits=limits_of(settings.fetch),
+        http2=settings.fetch.protocol == "http2",
         politeness=politeness_of(settings.politeness),
+        turns=turns_of(settings.politeness),
         archive=warc_info_of(settings.archive, settings.fetch),
         roll_size=settings.archive.roll_size,
         pace=Pace(concurrency=settings.crawl.concurrency),
         reach=Reach.of(settings.fetch.allow_networks.split()),
     )
+
+
+def orders_of(settings: Settings) -> Orders:
+    """What of the settings a crawl takes over while it runs."""
+    from recrawl.crawl.controls import Orders
+    from recrawl.time import DAY
+
+    schedule = settings.schedule
+    return Orders(
+        budget=schedule.budget / DAY,
+        burst=schedule.burst,
+        new_share=schedule.new_share,
+        politeness=politeness_of(settings.politeness),
+        concurrency=settings.crawl.concurrency,
+    )
+
+
+class LiveSettings:
+    """The settings of a run: those it began with, under the limits it was told last."""
+
+    def __init__(self, place: Workspace) -> None:
+        self._place = place
+        self.settings = place.configuration.settings
+
+    def orders(self, limits: Mapping[str, str]) -> Orders:
+        """Take limits over."""
+        self.settings = self._place.limited(limits).configuration.settings
+        return orders_of(self.settings)
+
+    def politeness(self) -> PolitenessRules:
+        """As they are now."""
+        return politeness_of(self.settings.politeness)

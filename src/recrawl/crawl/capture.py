@@ -27,8 +27,9 @@ from recrawl.crawl.capture_recording import Rates, Stage, StepRecorder
 from recrawl.crawl.capture_slots import Slots
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.scope import SiteScope
-from recrawl.crawl.target import Broken, Result, RulesRead, Target, Visited
+from recrawl.crawl.target import Broken, Result, RulesRead, Target, TurnedAway, Visited
 from recrawl.crawl.visitor import Visitor
+from recrawl.fetch.doors import Doors
 from recrawl.fetch.request import Fetcher
 from recrawl.fetch.robots import RobotsCache
 from recrawl.model import ANSWERED, Capture, Outcome
@@ -73,6 +74,7 @@ class SiteDriver:
         archive: Archive,
         rates: Rates,
         log: JsonLinesLog,
+        doors: Doors | None = None,
         on_visit: Callable[[Visited], None] = lambda _visited: None,
     ) -> None:
         """``on_visit`` is told of each visit once it is recorded."""
@@ -83,8 +85,8 @@ class SiteDriver:
         self._recorder = StepRecorder(store, archive, rates)
         self._log = log
         self._on_visit = on_visit
-        self._visitor = Visitor(fetcher, robots, clock)
-        self._slots = Slots(clock, politeness, store)
+        self._visitor = Visitor(fetcher, robots, clock, doors)
+        self._slots = Slots(clock, politeness, store, doors)
         self._opener = Opener(store=store, slots=self._slots, fetcher=fetcher, robots=robots, archive=archive, log=log)
 
     def stop(self) -> None:
@@ -147,6 +149,9 @@ class SiteDriver:
             if asks and not await self._slots.begin(host):
                 return None
             result = await self._go(Target(page, host, url, self._clock.now(), known))
+            if isinstance(result, TurnedAway):
+                self._slots.give_back(host, result.until)
+                continue
             if asks:
                 self._slots.end(host, result.capture)
             match result:

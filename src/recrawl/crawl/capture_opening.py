@@ -96,7 +96,8 @@ class Opener:
     async def _rules(self, url: str, host: int) -> Rules | None:
         if not await self._slots.begin(host):
             return None
-        rules = await self._robots.rules(url)
+        async with self._slots.door(url, host):
+            rules = await self._robots.rules(url)
         self._slots.end(host, None)
         self._log.event("fetch", "robots.txt read", details={"url": url, "reason": rules.reason})
         if not rules.available:
@@ -121,7 +122,8 @@ class Opener:
                 continue
             if not await self._slots.begin(host):
                 return
-            capture = await self._fetcher.fetch(Request(url))
+            async with self._slots.door(url, host):
+                capture = await self._fetcher.fetch(Request(url))
             self._slots.end(host, capture)
             self._archive.keep_aside(capture)
             read += 1

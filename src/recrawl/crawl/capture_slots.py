@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import numpy as np
 
+from recrawl.fetch.doors import Doors
 from recrawl.fetch.patience import asked_patience
 from recrawl.fetch.robots import Rules
 from recrawl.model import Capture
@@ -18,10 +21,11 @@ from recrawl.time import Clock
 class Slots:
     """Waits for the next slot, and can be told to wait no more. For one task."""
 
-    def __init__(self, clock: Clock, politeness: Politeness, store: Store) -> None:
+    def __init__(self, clock: Clock, politeness: Politeness, store: Store, doors: Doors | None = None) -> None:
         self._clock = clock
         self._politeness = politeness
         self._store = store
+        self._doors = doors
         self._next = -math.inf
         self._sleeping: asyncio.Future[None] | None = None
         self.delay = 0.0
@@ -58,6 +62,23 @@ class Slots:
         wait = asked_patience(capture) if capture else None
         if wait is not None:
             self._politeness.block_until(host, now + wait)
+
+    def give_back(self, host: int, until: float) -> None:
+        """Nothing was asked in the slot: its address serves others. The next one begins at ``until``."""
+        self._politeness.undone(host)
+        self._next = until
+
+    @asynccontextmanager
+    async def door(self, url: str, host: int) -> AsyncIterator[None]:
+        """In a slot that has begun, wait for the turn of the URL's address, and hold it."""
+        if self._doors is None:
+            yield
+            return
+        door = await self._doors.wait(url, host)
+        try:
+            yield
+        finally:
+            self._doors.leave(door)
 
     def obey(self, host: int, rules: Rules) -> None:
         """Keep the pause that the host asks for; leave it alone while it cannot tell its rules."""

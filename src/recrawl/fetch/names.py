@@ -18,6 +18,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from ipaddress import ip_address
+from types import TracebackType
+from typing import Self
 from urllib.parse import urlsplit
 
 from recrawl.fetch.failures import NO_NAME, NO_NAME_SERVER, NO_URL, NOT_ALLOWED
@@ -83,6 +85,14 @@ class Names:
         self._entries: dict[str, _Entry] = {}
         self._asking: dict[str, asyncio.Task[Found]] = {}
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="names")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
     async def close(self) -> None:
         """Look up nothing more."""
