@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Literal, Protocol, TextIO
 
@@ -17,6 +17,9 @@ import numpy as np
 
 Level = Literal["debug", "info", "warn", "error", "fatal"]
 """How much an event matters, in Browsertrix's words."""
+
+
+_encoded = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
 
 
 class SaysNow(Protocol):
@@ -49,14 +52,24 @@ class JsonLinesLog:
             level: How much it matters.
             details: What varies: the URL, the status, the reason.
         """
-        record = {
-            "timestamp": _timestamp(self._clock.now()),
-            "logLevel": level,
-            "context": context,
-            "message": message,
-            "details": _plain(details or {}),
-        }
-        self._stream.write(json.dumps(record, ensure_ascii=True, allow_nan=False) + "\n")
+        self.events(context, message, [(level, details or {})])
+
+    def events(self, context: str, message: str, said: Iterable[tuple[Level, Mapping[str, object]]]) -> None:
+        """Write several events of one kind that became known together: how much each matters, and its details."""
+        now = _timestamp(self._clock.now())
+        lines = [
+            _encoded(
+                {
+                    "timestamp": now,
+                    "logLevel": level,
+                    "context": context,
+                    "message": message,
+                    "details": _plain(details),
+                }
+            )
+            for level, details in said
+        ]
+        self._stream.write("".join([line + "\n" for line in lines]))
         self._stream.flush()
 
 
