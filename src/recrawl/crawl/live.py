@@ -13,9 +13,9 @@ from recrawl.crawl.controls import Controls, Orders
 from recrawl.crawl.driver import Driver, Pace
 from recrawl.crawl.heritrix_log import HeritrixLog
 from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.presence import departed, present
+from recrawl.crawl.presence import present
 from recrawl.crawl.recorder import Recorder
-from recrawl.crawl.recovery import acknowledged_by
+from recrawl.crawl.recovery import acknowledged_by, give_back
 from recrawl.crawl.rollcall import RollCall
 from recrawl.crawl.scope import Scope
 from recrawl.crawl.steering import Steered
@@ -156,8 +156,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
             log=log,
         )
 
-    for dead in departed(folder):
-        store.acknowledge(dead)
+    give_back(store, folder, clock.now(), settings.politeness.shortest)
     with present(folder, worker):
         async with tools(clock, store, folder, settings) as at_hand:
 

@@ -7,38 +7,50 @@ still due and will be fetched again; the records are cut off, and a reader finds
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
+from recrawl.crawl.presence import departed
 from recrawl.formats.warc_repair import Keeper, Span
 from recrawl.formats.warc_stream import record_at
 from recrawl.store.base import Store
 
-_CAPTURES = frozenset({"response", "revisit"})
+_CAPTURES = frozenset({"response", "revisit", "resource"})
+
+
+def give_back(store: Store, folder: Path, now: float, pause: float) -> list[str]:
+    """Give back what workers that died in a workspace had leased; their names.
+
+    Nobody knows whether they had just asked a host, so those hosts rest first: as long as they ask for, and no shorter
+    than ``pause`` seconds.
+    """
+    dead = []
+    for worker in departed(folder):
+        hosts = store.hosts(np.unique(store.pages(store.held(worker)).host))
+        store.set_host(hosts.id, ready_at=np.maximum(hosts.ready_at, now + np.maximum(hosts.delay, pause)))
+        store.acknowledge(worker)
+        dead.append(worker)
+    return dead
 
 
 def acknowledged_by(store: Store) -> Keeper:
     """Keeps of a file all up to the last record that the store acknowledges, and behind it what belongs to no page.
 
     Robots.txt, sitemaps and documents about the archive are no visits, and stay. A file of which nothing but the
-    first record is left is not kept. Looks at the records behind the last acknowledged one, and no others.
+    first record is left is not kept. Reads the records behind the last acknowledged one, and no others.
     """
 
     def keep(file: BinaryIO, name: str, whole: list[Span]) -> list[Span]:
-        dropped: set[str] = set()
-        behind: list[tuple[Span, dict[str, str]]] = []
-        for span in reversed(whole):
+        known = set(store.capture_offsets(name).tolist())
+        last = next((place for place in reversed(range(len(whole))) if whole[place][0] in known), -1)
+        kept, dropped = whole[: last + 1], set[str]()
+        for span in whole[last + 1 :]:
             headers = _headers(file, span[0])
-            page = _page_of(store, headers)
-            if page is not None and _is_acknowledged(store, page, name, span[0]):
-                break
-            if page is not None:
-                dropped.add(headers.get("WARC-Record-ID", ""))
-            behind.append((span, headers))
-        kept = whole[: len(whole) - len(behind)]
-        for span, headers in reversed(behind):
-            if not dropped & {headers.get("WARC-Record-ID"), headers.get("WARC-Concurrent-To")}:
+            if _is_of_a_page(store, headers):
+                dropped.add(headers["WARC-Record-ID"])
+            elif headers.get("WARC-Concurrent-To") not in dropped:
                 kept.append(span)
         return kept if len(kept) > 1 else []
 
@@ -52,13 +64,6 @@ def _headers(file: BinaryIO, start: int) -> dict[str, str]:
     return headers
 
 
-def _page_of(store: Store, headers: dict[str, str]) -> int | None:
-    """The page that a record is a capture of, if it is one."""
-    if headers.get("WARC-Type") not in _CAPTURES:
-        return None
-    page = store.find(headers.get("WARC-Target-URI", ""))
-    return None if page is None else page.id
-
-
-def _is_acknowledged(store: Store, page: int, name: str, start: int) -> bool:
-    return any(known.warc_file == name and known.warc_offset == start for known in store.captures(np.array([page])))
+def _is_of_a_page(store: Store, headers: dict[str, str]) -> bool:
+    """Whether a record is a capture of a page."""
+    return headers.get("WARC-Type") in _CAPTURES and store.find(headers.get("WARC-Target-URI", "")) is not None

@@ -214,6 +214,10 @@ class Store(Protocol):
         """How many captures each of these pages has, in order."""
         ...
 
+    def capture_offsets(self, file: str) -> IntArray:
+        """Where the captures in an archive file begin, ascending. Looks at every capture once."""
+        ...
+
     def unjudged(self) -> IntArray:
         """Pages that got captures and whose visits do not follow from their digests yet, ascending."""
         ...
@@ -280,6 +284,10 @@ class Store(Protocol):
 
     def acknowledge(self, worker: str, pages: IntArray | None = None) -> int:
         """Give back this worker's leases (all, or on these pages) without a visit; return how many it still had."""
+        ...
+
+    def held(self, worker: str) -> IntArray:
+        """The pages this worker has leases on, ascending."""
         ...
 
     def expire(self, now: float) -> int:

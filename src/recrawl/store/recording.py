@@ -120,3 +120,8 @@ def captures_of(session: Session, pages: IntArray) -> list[CaptureRecord]:
     """Every capture of these pages, by page and time."""
     rows = session.rows(session.statements.captures_of, pages) if len(pages) else []
     return [CaptureRecord(*row) for row in rows]
+
+
+def capture_offsets(session: Session, file: str) -> IntArray:
+    """Where the captures in an archive file begin."""
+    return np.array([offset for (offset,) in session.rows(session.statements.capture_offsets, file)], dtype=np.int64)

@@ -233,6 +233,10 @@ class SqlStore:
         """How many captures each page has."""
         return self._database.read(lambda session: archives.capture_counts(session, pages))
 
+    def capture_offsets(self, file: str) -> IntArray:
+        """Where the captures in an archive file begin."""
+        return self._database.read(lambda session: recording.capture_offsets(session, file))
+
     def unjudged(self) -> IntArray:
         """Pages whose captures wait for judgement."""
         return self._database.read(lambda session: archives.waiting(session, session.statements.unjudged))
@@ -297,6 +301,10 @@ class SqlStore:
             return frontier.give_back(session, worker, mine, frontier.claim_hosts(session, mine))
 
         return self._database.write(work, lasting=False)
+
+    def held(self, worker: str) -> IntArray:
+        """The pages this worker has leases on."""
+        return self._database.read(lambda session: np.sort(frontier.held_pages(session, worker)))
 
     def expire(self, now: float) -> int:
         """Drop the leases that have ended."""

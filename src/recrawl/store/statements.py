@@ -270,6 +270,7 @@ class Statements:
             }
             for conflict in (_better, _placed)
         )
+        self.capture_offsets = "SELECT warc_offset FROM capture WHERE warc_file = $1 ORDER BY warc_offset"
         self.captures_of = f"SELECT {_CAPTURE} FROM capture WHERE page {among(1)} ORDER BY page, time"
         self.capture_columns = f"SELECT {_CAPTURE}, imported FROM capture WHERE page {among(1)} ORDER BY page, time"
         self.captures_of_page = (
