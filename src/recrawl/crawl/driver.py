@@ -16,10 +16,11 @@ import numpy as np
 
 from recrawl.crawl.errands import Errands
 from recrawl.crawl.hands import Hands
-from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.log import JsonLinesLog, Level
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.steering import Load, Steering, Unsteered
-from recrawl.crawl.target import Broken, ErrandDone, Result, RulesRead, Target, TurnedAway, Underway, Visited
+from recrawl.crawl.target import Broken, ErrandDone, Result, RulesRead, SeenOnce, Target, TurnedAway, Underway, Visited
+from recrawl.crawl.versions import seen_once
 from recrawl.crawl.visitor import Visitor
 from recrawl.errors import InputError
 from recrawl.fetch.patience import asked_patience
@@ -129,6 +130,7 @@ class Driver:
             if self._running:
                 await asyncio.wait(self._running)
             self._settle(set(self._running))
+            self._let_go(self._clock.now())
         except asyncio.CancelledError:
             self._record(self._clock.now())
             raise
@@ -188,7 +190,7 @@ class Driver:
     def _heed(self, now: float) -> None:
         """Take over what we are told; pages in hand may have to be given back for it."""
         if now >= self._steering.look_at and self._steering.heed(now, self.load()):
-            self._frontier.withdraw(self._hands.empty())
+            self._let_go(now)
 
     def load(self) -> Load:
         """What this worker is busy with."""
@@ -229,7 +231,7 @@ class Driver:
 
     def _fit(self, now: float) -> None:
         """Fit the policy to all that is known and reschedule every page."""
-        self._frontier.withdraw(self._hands.empty())
+        self._let_go(now)
         self._catch_up(now)
         pages = self._store.pages()
         page = pages.id[pages.importance > 0]
@@ -239,6 +241,16 @@ class Driver:
             chunk = page[start : start + _CHUNK]
             self._store.reschedule(chunk, self._agenda.due(chunk, now))
         self._log.event("schedule", "policy fitted", details={"pages": len(page), "price": self._agenda.policy.price})
+
+    def _let_go(self, now: float) -> None:
+        """Give back the pages in hand. Of those that wait for a second look the first one is recorded."""
+        seen = self._hands.take_seen()
+        self._frontier.withdraw(np.array([target.page for target in seen], np.int64))
+        for target in seen:
+            if target.seen is not None:
+                self._visited(seen_once(target, target.seen), now)
+        self._record(now)
+        self._frontier.withdraw(self._hands.empty())
 
     async def _go(self, target: Target) -> Result:
         """Visit; a bug of ours becomes a failed visit, so that one poisonous page does not end the crawl."""
@@ -269,12 +281,15 @@ class Driver:
         elif finished and not self._unrecorded:
             self._hands.look_again()
 
-    def _take_in(self, result: Visited | Underway | RulesRead | ErrandDone | Broken, now: float) -> None:
+    def _take_in(self, result: Visited | Underway | SeenOnce | RulesRead | ErrandDone | Broken, now: float) -> None:
         match result:
             case Visited():
                 self._visited(result, now)
             case Underway():
                 self._go_on(result)
+            case SeenOnce(target):
+                self._hands.put_back(target)
+                self._offer(target, target.due)
             case RulesRead():
                 self._apply(result, now)
             case ErrandDone():
@@ -303,11 +318,12 @@ class Driver:
         self._offer(underway.target, underway.target.due)
 
     def _visited(self, visited: Visited, now: float) -> None:
-        """Let a visit wait to be recorded together with others."""
+        """Let a visit wait to be recorded together with others, and before it the first look, if it was the second."""
         if not self._unrecorded:
             self._record_at = now + self._pace.linger
-        self._unrecorded.append(visited)
-        self._host_ready.append(self._politeness.free_at(visited.target.host))
+        for look in (visited.first, visited) if visited.first else (visited,):
+            self._unrecorded.append(look)
+            self._host_ready.append(self._politeness.free_at(visited.target.host))
 
     def _record(self, now: float) -> None:
         """Acknowledge the visits that wait for it, in one batch; their leases end, so there may be pages for us."""
@@ -318,16 +334,7 @@ class Driver:
         if not visited:
             return
         self._on_visits(visited)
-        for result in visited:
-            visit = result.visit
-            details = {
-                "url": result.target.url,
-                "outcome": visit.outcome.name.lower(),
-                "verdict": visit.verdict.name.lower(),
-                "status": visit.status,
-                "size": visit.size,
-            }
-            self._log.event("fetch", "visited", level="info" if visit.outcome <= ANSWERED else "warn", details=details)
+        self._log.events("fetch", "visited", [_told(one) for one in visited])
 
     def _apply(self, read: RulesRead, now: float) -> None:
         """Keep the pause a host asks for, send for its sitemaps, and put the page that waited back."""
@@ -375,4 +382,17 @@ class Driver:
 
 def _cost_a_visit(result: Result) -> bool:
     """Whether a page was asked for, and need not be asked for again."""
-    return isinstance(result, Broken) or (isinstance(result, Visited) and result.capture is not None)
+    return isinstance(result, Broken | SeenOnce) or (isinstance(result, Visited) and result.capture is not None)
+
+
+def _told(visited: Visited) -> tuple[Level, dict[str, object]]:
+    """A visit as the log tells it."""
+    visit = visited.visit
+    details = {
+        "url": visited.target.url,
+        "outcome": visit.outcome.name.lower(),
+        "verdict": visit.verdict.name.lower(),
+        "status": visit.status,
+        "size": visit.size,
+    }
+    return "info" if visit.outcome <= ANSWERED else "warn", details

@@ -84,6 +84,13 @@ class Hands:
         """It was not visited yet."""
         self._targets[target.page] = target
 
+    def take_seen(self) -> list[Target]:
+        """Take every page that waits for its second look."""
+        seen = [target for target in self._targets.values() if target.seen is not None]
+        for target in seen:
+            del self._targets[target.page]
+        return seen
+
     def renew(self, now: float, running: Sequence[int]) -> IntArray:
         """Renew the leases in hand and on the road when half of their time is over.
 

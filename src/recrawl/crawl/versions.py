@@ -1,0 +1,62 @@
+"""What a look at a page makes: a visit, and what to know of the page after it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from recrawl.crawl.target import Sight, Target, Visited
+from recrawl.detect import Judgement, Known
+from recrawl.detect.conduct import sign_of
+from recrawl.model import ANSWERED, Capture, Outcome, Validators, Visit
+
+
+def seen_once(target: Target, sight: Sight) -> Visited:
+    """The visit that one look makes."""
+    capture, judgement = sight.capture, sight.judgement
+    before = target.known.validators if target.known else Validators()
+    sign = sign_of(capture, judgement.verdict, before, conditional=sight.conditional)
+    visit = visit_of(target.page, capture, judgement)
+    return Visited(replace(target, seen=None), visit, judgement, capture, sign=sign)
+
+
+def visit_of(page: int, capture: Capture, judgement: Judgement) -> Visit:
+    """The row that a capture and its judgement make."""
+    return Visit(
+        page,
+        capture.time,
+        judgement.outcome,
+        judgement.verdict,
+        judgement.kinds,
+        capture.status or capture.failure,
+        judgement.size,
+        capture.duration,
+        judgement.new_internal,
+        judgement.new_external,
+        judgement.added_internal,
+        judgement.added_external,
+        judgement.magnitude,
+    )
+
+
+def last_version(visited: Visited) -> Validators:
+    """What to remember of the page after this visit."""
+    judgement, known = visited.judgement, visited.target.known
+    read_at = visited.visit.time if judgement.links_read else known.validators.links_read_at if known else -math.inf
+    gone = judgement.outcome == Outcome.GONE or (visited.visit.outcome > ANSWERED and known is not None and known.gone)
+    return replace(judgement.validators, mime=judgement.mime, gone=gone, links_read_at=read_at)
+
+
+def known_after(visited: Visited) -> Known:
+    """What the judge of the next visit must know."""
+    judgement, before = visited.judgement, visited.target.known or Known()
+    validators = last_version(visited)
+    last = judgement.link_keys if judgement.links_read else before.links_last
+    return Known(
+        validators,
+        validators.gone,
+        judgement.mime,
+        last,
+        before.links_ever | last,
+        judgement.fingerprint or before.fingerprint,
+    )
