@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from recrawl.crawl.access import Access
 from recrawl.crawl.archive import WarcArchive
 from recrawl.crawl.budget import SharedBudget
 from recrawl.crawl.controls import Controls, Orders
@@ -23,6 +24,7 @@ from recrawl.crawl.target import Visited
 from recrawl.crawl.visitor import Visitor
 from recrawl.detect import decoded
 from recrawl.fetch.doors import Doors
+from recrawl.fetch.files import FileFetcher
 from recrawl.fetch.http import HttpFetcher, Limits
 from recrawl.fetch.names import Names
 from recrawl.fetch.reach import Reach
@@ -63,6 +65,8 @@ class CrawlSettings:
     """Addresses that may be connected to; without it all may."""
     pins: Mapping[str, str] = field(default_factory=dict)
     """``host:port`` to IP address, instead of asking DNS."""
+    folders: tuple[Path, ...] = ()
+    """Where files may be read that are pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     newcomers = Newcomers(first.new_share, first.burst) if first else None
     agenda = Agenda(policy, budget=settings.budget, newcomers=newcomers)
     politeness = Politeness(settings.politeness)
+    access = Access(elsewhere={"file": FileFetcher(clock, settings.folders, settings.limits.body)})
 
     def steering(log: JsonLinesLog) -> Steered | None:
         if orders is None or first is None:
@@ -170,7 +175,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 store=store,
                 agenda=agenda,
                 politeness=politeness,
-                visitor=Visitor(at_hand.fetcher, at_hand.robots, clock, at_hand.doors),
+                visitor=Visitor(at_hand.fetcher, at_hand.robots, clock, at_hand.doors, access),
                 recorder=Recorder(worker, store, agenda, scope, at_hand.archive),
                 pace=settings.pace,
                 log=at_hand.events,
