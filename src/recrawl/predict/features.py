@@ -102,7 +102,8 @@ def page_features(
     past = period_counts(known.versions, known.page, Periods(as_of, how.period, max(how.history, how.rate_periods)))
     columns = list(own)
     if known.links is not None:
-        columns += _network(known, known.links, as_of, how)
+        trusted = _home_pages(own) if known.trusted is None else known.trusted
+        columns += _network(known.links, known.page, as_of, how, trusted)
     if how.history:
         columns += dynamic_page.state_columns(known.versions, known.page, as_of, how.period, how.history)
         columns += dynamic_page.count_columns(past, how.history)
@@ -119,18 +120,20 @@ def page_features(
     return PageFeatures(table_of(known.page, as_of, columns), related)
 
 
-def _network(known: Evidence, links: TimedLinks, as_of: float, how: FeatureOptions) -> list[Column]:
+def _network(links: TimedLinks, page: IntArray, as_of: float, how: FeatureOptions, trusted: BoolArray) -> list[Column]:
     """Where the pages stand in the graph now, and where they stood; each state is found from the one before it."""
-    trusted = known.trusted
-    if trusted is None:
-        trusted = np.fromiter((url.partition("://")[2].strip("/").count("/") == 0 for url in known.urls), np.bool_)
     times = as_of - how.period * np.arange(how.history, -1, -1.0)
     states: list[NetworkState] = []
-    for graph in links.graphs_at(times.tolist(), known.page):
+    for graph in links.graphs_at(times.tolist(), page):
         states.append(network_state(graph, trusted, states[-1] if states else None))
     now, *earlier = reversed(states)
     static: list[Column] = [(Feature(name, Group.SN), getattr(now, name)) for name in NETWORK]
     return static + dynamic_network.network_columns(earlier)
+
+
+def _home_pages(own: list[Column]) -> BoolArray:
+    depth = next(column for feature, column in own if feature.name == "path_depth")
+    return np.asarray(depth) == 0
 
 
 def _averages(own: list[Column], related: RelatedPages) -> list[Column]:

@@ -91,8 +91,8 @@ def learn_text_space(texts: Sequence[str], rng: np.random.Generator, *, dimensio
     weights = words.fit_transform(said)
     directions = np.zeros((dimensions, weights.shape[1]), np.float32)
     held = min(dimensions, *weights.shape)
-    learner = require("sklearn.decomposition", "predict").TruncatedSVD(held, random_state=int(rng.integers(2**31)))
-    directions[:held] = learner.fit(weights).components_
+    svd = require("sklearn.utils.extmath", "predict").randomized_svd
+    directions[:held] = svd(weights, held, random_state=int(rng.integers(2**31)))[2]
     return LearnedSpace(words, directions)
 
 

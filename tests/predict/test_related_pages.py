@@ -1,0 +1,101 @@
+"""Related pages against the full table of cosines, and approximate searches that say how far they are off."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl.predict.related_clusters import within_clusters
+from recrawl.predict.related_pages import RelatedPages, compare_all, descend, related_pages
+
+
+def topics(n, rng, *, count=20, dimensions=16):
+    """Vectors around a few topics, as texts are."""
+    centre = rng.normal(size=(count, dimensions))
+    rows = centre[rng.integers(0, count, n)] + 0.4 * rng.normal(size=(n, dimensions))
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+@given(st.integers(0, 12), st.integers(1, 5), st.integers(0, 99), st.integers(0, 3))
+def test_all_pairs(n, k, seed, silent):
+    rng = np.random.default_rng(seed)
+    vectors = topics(n, rng, dimensions=3)
+    vectors[:silent] = 0
+    found = compare_all(vectors, k=k)
+    assert found.row.shape == (n, k)
+    for one in range(n):
+        others = [other for other in range(n) if other != one and vectors[other].any()]
+        if not vectors[one].any():
+            others = []
+        cosine = np.sort(np.array([vectors[one] @ vectors[other] for other in others], dtype=float))[::-1][:k]
+        there = found.row[one] >= 0
+        assert there.sum() == len(cosine)
+        assert found.similarity[one][there] == pytest.approx(cosine, abs=1e-5)
+        assert set(found.row[one][there]) <= set(others)
+        assert len(set(found.row[one][there])) == len(cosine)
+
+
+@pytest.mark.parametrize("search", [descend, within_clusters])
+def test_approximate_searches_measure_their_recall(search):
+    vectors = topics(3000, np.random.default_rng(5))
+    vectors[::100] = 0
+    exact, found = compare_all(vectors, k=10), search(vectors, np.random.default_rng(1), k=10)
+    shared = np.mean([len(np.intersect1d(a, b)) for a, b in zip(found.row, exact.row, strict=True) if a[0] >= 0]) / 10
+    assert found.sampled == 1000
+    assert found.recall == pytest.approx(shared, abs=0.02)
+    assert found.recall > 0.9
+    assert (found.row[::100] == -1).all()
+    assert not (found.row == np.arange(3000)[:, None]).any()
+    there = found.row >= 0
+    cosine = np.einsum("nkd,nd->nk", vectors[found.row], vectors)
+    assert found.similarity[there] == pytest.approx(cosine[there], abs=1e-5)
+
+
+def test_a_poor_search_says_so():
+    vectors = topics(2000, np.random.default_rng(5))
+    poor = within_clusters(vectors, np.random.default_rng(1), k=10, clusters=200, probes=1)
+    good = within_clusters(vectors, np.random.default_rng(1), k=10, clusters=200, probes=40)
+    assert poor.recall < 0.8 < good.recall
+
+
+def test_few_pages_are_compared_exactly():
+    assert related_pages(topics(50, np.random.default_rng(1)), np.random.default_rng(1)).recall == 1.0
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_clusters_of_hardly_any_pages(n):
+    found = within_clusters(topics(n, np.random.default_rng(1)), np.random.default_rng(1), k=3)
+    assert (found.row >= 0).sum() == (2 if n == 2 else 0)
+
+
+def test_copies_of_one_page_count_as_found():
+    vectors = np.tile(np.array([[1.0, 0.0]], np.float32), (100, 1))
+    assert within_clusters(vectors, np.random.default_rng(1), k=5, clusters=3, probes=3).recall == 1.0
+
+
+def test_weights_are_cosines_clipped_at_zero():
+    row = np.array([[1, 2], [0, 2], [1, -1], [-1, -1]], np.int32)
+    similarity = np.array([[0.6, 0.2], [0.4, -0.4], [-0.1, 0.0], [0.0, 0.0]], np.float32)
+    weight = RelatedPages(row, similarity, 1.0, 0).weights()
+    assert weight == pytest.approx(np.array([[0.75, 0.25], [1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]))
+
+
+@given(st.integers(2, 10), st.integers(0, 99))
+def test_means_over_related_pages(n, seed):
+    rng = np.random.default_rng(seed)
+    related = compare_all(topics(n, rng, dimensions=3), k=3)
+    values = rng.normal(size=(n, 2))
+    values[rng.random((n, 2)) < 0.3] = np.nan
+    found, weight = related.mean_of(values), related.weights()
+    for page in range(n):
+        for column in range(2):
+            pairs = [
+                (weight[page, place], values[row, column])
+                for place, row in enumerate(related.row[page])
+                if row >= 0 and not np.isnan(values[row, column])
+            ]
+            whole = sum(one for one, _ in pairs)
+            if whole > 0:
+                assert found[page, column] == pytest.approx(sum(one * value for one, value in pairs) / whole)
+            else:
+                assert np.isnan(found[page, column])
