@@ -8,9 +8,11 @@ from typing import Protocol, Self
 
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, Page, Pages, Validators, Visits
 from recrawl.store.values import (
+    Backlog,
     CaptureRecord,
     Captures,
     Claims,
+    DuePages,
     Failing,
     FoundPages,
     Hosts,
@@ -300,6 +302,14 @@ class Store(Protocol):
 
     def due(self, pages: IntArray) -> FloatArray:
         """When each of these pages is due, in order; ``inf`` for never. An id that is no page is a ``KeyError``."""
+        ...
+
+    def due_pages(self, now: float, limit: int, *, host: int | None = None) -> DuePages:
+        """The first ``limit`` pages (of a host) with due <= now, by due time and id, leased ones included."""
+        ...
+
+    def backlog(self, now: float) -> Backlog:
+        """How many pages are due, and since when. Costs what is due, not what there is."""
         ...
 
     def next_due(self) -> float:

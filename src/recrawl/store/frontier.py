@@ -14,7 +14,7 @@ import numpy as np
 from recrawl.model import FloatArray, IntArray
 from recrawl.store.database import Session
 from recrawl.store.validators import from_row
-from recrawl.store.values import Leased
+from recrawl.store.values import Backlog, DuePages, Leased
 
 _DUE = np.dtype([("page", np.int64), ("host", np.int64), ("due", np.float64)])
 _HOST_OF_PAGE = np.dtype([("page", np.int64), ("host", np.int64)])
@@ -112,6 +112,22 @@ def due(session: Session, pages: IntArray) -> FloatArray:
     """When each of these pages is due."""
     when = dict(session.rows(session.statements.due_of_pages, np.unique(pages))) if len(pages) else {}
     return np.array([when[page] for page in pages.tolist()], dtype=np.float64)
+
+
+def due_pages(session: Session, now: float, limit: int, host: int | None) -> DuePages:
+    """The pages that are due, those due first before others."""
+    statements = session.statements.live
+    if host is None:
+        found = session.table(_DUE, statements.due_pages, now, limit)
+    else:
+        found = session.table(_DUE, statements.due_pages_of_host, now, host, limit)
+    return DuePages(*(np.ascontiguousarray(found[name]) for name in ("page", "host", "due")))
+
+
+def backlog(session: Session, now: float) -> Backlog:
+    """How much is due. O(pages that are due)."""
+    [(due, awake, earliest)] = session.rows(session.statements.live.backlog, now)
+    return Backlog(int(due), int(due) - int(awake), float("inf") if earliest is None else float(earliest))
 
 
 def next_due(session: Session) -> float:

@@ -40,6 +40,7 @@ class LiveStatements:
         )
         self._failures(dialect)
         self._settings(dialect)
+        self._backlog()
 
     def _failures(self, dialect: Dialect) -> None:
         self.add_failures = dialect.insert(
@@ -71,3 +72,14 @@ class LiveStatements:
         )
         self.controls = "SELECT name, value FROM control WHERE value IS NOT NULL ORDER BY name"
         self.controls_changed = "SELECT max(changed) FROM control"
+
+    def _backlog(self) -> None:
+        """By hosts that have a page due: so these cost what is due, not what there is."""
+        due = "FROM host JOIN schedule ON schedule.host = host.id WHERE host.next_due <= $1 AND schedule.due <= $1"
+        self.backlog = (
+            f"SELECT count(*), coalesce(sum(CASE WHEN host.paused = 0 THEN 1 ELSE 0 END), 0), min(schedule.due) {due}"
+        )
+        self.due_pages = f"SELECT page, host, due {due} ORDER BY due, page LIMIT $2"
+        self.due_pages_of_host = (
+            "SELECT page, host, due FROM schedule WHERE due <= $1 AND host = $2 ORDER BY due, page LIMIT $3"
+        )

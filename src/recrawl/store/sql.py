@@ -24,9 +24,11 @@ from recrawl.store import (
 )
 from recrawl.store.database import Database, Session
 from recrawl.store.values import (
+    Backlog,
     CaptureRecord,
     Captures,
     Claims,
+    DuePages,
     Failing,
     FoundPages,
     Hosts,
@@ -323,6 +325,14 @@ class SqlStore:
     def due(self, pages: IntArray) -> FloatArray:
         """When each of these pages is due."""
         return self._database.read(lambda session: frontier.due(session, pages))
+
+    def due_pages(self, now: float, limit: int, *, host: int | None = None) -> DuePages:
+        """The pages that are due."""
+        return self._database.read(lambda session: frontier.due_pages(session, now, limit, host))
+
+    def backlog(self, now: float) -> Backlog:
+        """How much is due."""
+        return self._database.read(lambda session: frontier.backlog(session, now))
 
     def next_due(self) -> float:
         """The earliest time at which a lease could return something."""

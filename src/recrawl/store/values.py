@@ -197,7 +197,7 @@ class NoiseCounts:
     """How often it was compared otherwise."""
     far_differed: IntArray
     pages: IntArray
-    """On which pages: a set of bits, page ``p`` sets bit ``p % 62``. At least as many pages as there are bits."""
+    """On which pages: a set of bits, one for each page, though pages may share one."""
 
     def __len__(self) -> int:
         return len(self.host)
@@ -247,6 +247,31 @@ class Failing:
 
     def __len__(self) -> int:
         return len(self.page)
+
+
+@dataclass(frozen=True, slots=True)
+class DuePages:
+    """Pages that are due, as columns, by due time."""
+
+    page: IntArray
+    host: IntArray
+    due: FloatArray
+    """Seconds since the epoch."""
+
+    def __len__(self) -> int:
+        return len(self.page)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How much is due at a moment."""
+
+    due: int
+    """Pages, leased ones included."""
+    paused: int
+    """Those of them on hosts that are paused."""
+    earliest: float
+    """When the first of them was due, seconds since the epoch; infinity if none is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,37 @@
+"""What is due: counted and listed."""
+
+import math
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def three_hosts(store):
+    """Pages 1-3 of host 1, 4-5 of host 2, 6 of host 3; due at 30, 10, 20, 15, 15 and 99."""
+    urls = [f"http://{name}.example/{n}" for name, count in (("a", 3), ("b", 2), ("c", 1)) for n in range(count)]
+    store.reschedule(store.discover(urls, 0.0), np.array([30.0, 10.0, 20.0, 15.0, 15.0, 99.0]))
+    return store
+
+
+def test_nothing_is_due(three_hosts):
+    backlog = three_hosts.backlog(9.0)
+    assert (backlog.due, backlog.paused, backlog.earliest) == (0, 0, math.inf)
+    assert len(three_hosts.due_pages(9.0, 10)) == 0
+
+
+def test_pages_are_due_from_their_time_on_leased_or_not(three_hosts):
+    three_hosts.lease("w", 20.0, 1, ttl=60.0)
+    backlog = three_hosts.backlog(20.0)
+    assert (backlog.due, backlog.paused, backlog.earliest) == (4, 0, 10.0)
+    due = three_hosts.due_pages(20.0, 3)
+    assert (due.page.tolist(), due.host.tolist(), due.due.tolist()) == ([2, 4, 5], [1, 2, 2], [10.0, 15.0, 15.0])
+    assert three_hosts.due_pages(20.0, 3, host=1).page.tolist() == [2, 3]
+
+
+def test_pages_of_paused_hosts_are_told_apart(three_hosts):
+    three_hosts.pause(np.array([1]))
+    backlog = three_hosts.backlog(40.0)
+    assert (backlog.due, backlog.paused) == (5, 3)
+    three_hosts.resume(np.array([1]))
+    assert three_hosts.backlog(40.0).paused == 0
