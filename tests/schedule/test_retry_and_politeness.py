@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError
 from recrawl.model import Outcome
+from recrawl.model.failures import NO_CONNECTION, NO_NAME, NO_TRUST
 from recrawl.schedule.politeness import Politeness, PolitenessRules
 from recrawl.schedule.retry import FORBIDDEN, TRANSIENT, Backoff, Retry
-from recrawl.time import DAY, MINUTE
+from recrawl.time import DAY, HOUR, MINUTE
 
 
 @given(st.integers(1, 10**9), st.floats(0.1, 1e4), st.floats(1.0, 10.0), st.floats(1e4, 1e7))
@@ -75,6 +76,43 @@ def test_retry_after_is_kept_and_never_shortened():
     assert hosts.free_at(1) == math.inf
     hosts.done(1, 501.0, 1.0)
     assert hosts.free_at(1) == 900.0
+
+
+def test_what_does_not_heal_soon_is_not_asked_for_soon():
+    status = np.array([NO_CONNECTION, NO_TRUST, NO_NAME, 200, 503, NO_TRUST])
+    outcome = np.array([Outcome.UNREACHABLE] * 4 + [Outcome.SERVER_ERROR, Outcome.FETCHED])
+    waits = Retry().at(np.ones(6, np.int64), np.zeros(6), outcome, status)
+    assert waits.tolist() == [15 * MINUTE, 6 * HOUR, 6 * HOUR, HOUR, 15 * MINUTE, 0.0]
+
+
+def test_a_dead_host_is_asked_a_few_times_a_day_however_many_pages_it_has():
+    hosts = Politeness(PolitenessRules(shortest=3.0))
+    asked, now = [], 0.0
+    for _ in range(1_000):
+        hosts.begin(1, now)
+        hosts.done(1, now, 0.0)
+        hosts.failed(1, now)
+        asked.append(now)
+        now = hosts.free_at(1)
+    assert sum(when < DAY for when in asked) <= 15
+    assert sum(DAY <= when < 2 * DAY for when in asked) == 6
+    hosts.begin(1, now)
+    hosts.done(1, now, 0.0)
+    hosts.answered(1)
+    assert hosts.free_at(1) == now + 3.0
+    hosts.begin(1, now + 3.0)
+    hosts.done(1, now + 3.0, 0.0)
+    hosts.failed(1, now + 3.0)
+    assert hosts.free_at(1) == now + 3.0 + MINUTE, "one answer is enough to begin anew"
+
+
+def test_a_host_that_was_not_asked_after_all_makes_no_pause():
+    hosts = Politeness(PolitenessRules(shortest=3.0))
+    hosts.begin(1, 10.0)
+    hosts.undone(1)
+    assert hosts.free_at(1) == -math.inf
+    with pytest.raises(ValueError, match="no request"):
+        hosts.undone(1)
 
 
 def test_nonsense_is_refused():

@@ -6,10 +6,10 @@ from recrawl.crawl.access import Access
 from recrawl.crawl.target import ErrandDone, Result, RulesRead, Target, TurnedAway, Underway, Visited
 from recrawl.detect import Judgement, judge
 from recrawl.fetch.doors import Door, Doors
-from recrawl.fetch.failures import NOT_ALLOWED
 from recrawl.fetch.request import Fetcher, Request
 from recrawl.fetch.robots import RobotsCache, Rules
 from recrawl.model import Capture, Outcome, Validators, Visit
+from recrawl.model.failures import NOT_ALLOWED
 from recrawl.time import Clock
 
 REFUSED_BY_ROBOTS, NO_ROBOTS = -9998, -61

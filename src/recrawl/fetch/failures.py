@@ -1,29 +1,8 @@
-"""Why there is no answer, as numbers: those of Heritrix where it has one (conventions L3)."""
+"""Which of the failures an error of libcurl is."""
 
 from __future__ import annotations
 
-NO_NAME = -1
-"""DNS says that the host has no address."""
-NO_CONNECTION = -2
-"""The host refuses connections."""
-BROKEN_OFF = -3
-"""The connection ended in the middle of the head, or what came is not HTTP."""
-TOO_SLOW = -4
-"""There was a connection, but no head of an answer in time."""
-NO_NAME_SERVER = -6
-"""DNS does not answer, or not now."""
-NO_URL = -7
-"""It is no URL that can be fetched."""
-NO_TRUST = -21
-"""TLS fails: the certificate is not valid, or there is no common protocol. Ours; Heritrix has no number for it."""
-NO_ROUTE = -22
-"""Nothing came back at all: there is no way to the address, or no connection in time. Ours."""
-EMPTY = -404
-"""The connection was closed without a byte."""
-NOT_ALLOWED = -5001
-"""The address is not one that we connect to."""
-UNHEARD = frozenset({NO_NAME, NO_CONNECTION, NO_NAME_SERVER, NO_TRUST, NO_ROUTE})
-"""Failures before anything was asked."""
+from recrawl.model.failures import BROKEN_OFF, EMPTY, NO_CONNECTION, NO_NAME, NO_ROUTE, NO_TRUST, NO_URL, TOO_SLOW
 
 _BY_NAME = {
     "E_COULDNT_RESOLVE_HOST": NO_NAME,

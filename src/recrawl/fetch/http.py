@@ -24,11 +24,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from recrawl.errors import require
-from recrawl.fetch.failures import NO_CONNECTION, NO_ROUTE, NOT_ALLOWED, failure_of
+from recrawl.fetch.failures import failure_of
 from recrawl.fetch.names import Names, out_of_reach
 from recrawl.fetch.reach import Reach
 from recrawl.fetch.request import Request, checked_user_agent
 from recrawl.model import Capture
+from recrawl.model.failures import NO_CONNECTION, NO_ROUTE, NOT_ALLOWED
 from recrawl.time import Clock
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"

@@ -22,8 +22,8 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from recrawl.fetch.failures import NO_NAME, NO_NAME_SERVER, NO_URL, NOT_ALLOWED
 from recrawl.fetch.reach import Reach
+from recrawl.model.failures import NO_NAME, NO_NAME_SERVER, NO_URL, NOT_ALLOWED
 from recrawl.time import MINUTE, Clock
 
 LookUp = Callable[[str], Awaitable[Sequence[str]]]
@@ -42,7 +42,7 @@ class Found:
 
     address: str = ""
     failure: int = 0
-    """A number of ``fetch.failures`` if there is no address."""
+    """A number of ``model.failures`` if there is no address."""
     error: str = ""
 
 

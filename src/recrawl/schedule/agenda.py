@@ -68,7 +68,9 @@ class Agenda:
             if time <= before.time:
                 continue
             if failed[row]:
-                self._failing[page] = _Failing(before.times + 1, time, int(visits.outcome[row]))
+                self._failing[page] = _Failing(
+                    before.times + 1, time, int(visits.outcome[row]), int(visits.status[row])
+                )
             else:
                 self._failing.pop(page, None)
 
@@ -84,8 +86,8 @@ class Agenda:
         due = self.policy.due(page, now)
         rows = np.flatnonzero(self._is_failing(page))
         if len(rows):
-            times, attempt, outcome = np.array([self._failing[int(page[row])] for row in rows]).T
-            due[rows] = np.maximum(due[rows], self._retry.at(times.astype(np.int64), attempt, outcome))
+            times, attempt, outcome, status = np.array([self._failing[int(page[row])] for row in rows]).T
+            due[rows] = np.maximum(due[rows], self._retry.at(times.astype(np.int64), attempt, outcome, status))
         if self._newcomers:
             turn = self._newcomers.turn(page)
             waits = np.flatnonzero(turn > due)
@@ -146,6 +148,7 @@ class _Failing(NamedTuple):
     times: int
     time: float
     outcome: int
+    status: int
 
 
-_NOT_FAILING = _Failing(0, -math.inf, 0)
+_NOT_FAILING = _Failing(0, -math.inf, 0, 0)

@@ -5,6 +5,8 @@ Rules of this file:
  2. The pause is the host's own crawl-delay, up to a cap; without one, a multiple of the time its last answer took,
     within bounds: a slow host is left alone longer.
  3. A host that asks for a longer pause (Retry-After) gets it; no later event makes it shorter.
+ 4. A host that does not answer is left alone, the longer the oftener: a dead host with a thousand pages is asked a few
+    times a day, not a thousand times.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 
 from recrawl.errors import ConfigError
 from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.schedule.retry import TROUBLED_HOST, Backoff
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class PolitenessRules:
     """Most seconds of pause that a slow answer causes."""
     crawl_delay_cap: float = 300.0
     """Most seconds of a crawl-delay that are honoured."""
+    trouble: Backoff = TROUBLED_HOST
+    """The pause after requests in a row that got no answer, whichever pages they were for."""
 
     def __post_init__(self) -> None:
         if not (self.factor >= 0 and 0 <= self.shortest <= self.longest and self.crawl_delay_cap >= 0):
@@ -62,6 +67,8 @@ class Politeness:
         self._crawl_delay = np.full(16, np.nan)
         self._free_at = np.full(16, -np.inf)
         self._busy = np.zeros(16, np.bool_)
+        self._failures = np.zeros(16, np.int64)
+        """Requests in a row that got no answer."""
         self._row_of_small = np.empty(0, np.int64)
         """The row of hosts whose ids are small numbers, -1 for none: a look-up without Python."""
 
@@ -103,6 +110,18 @@ class Politeness:
         self._busy[row] = False
         delay = float(self._crawl_delay[row])
         self.block_until(host, now + self.rules.pause(duration, None if math.isnan(delay) else delay))
+
+    def failed(self, host: int, now: float) -> None:
+        """A request to the host, which is done, got no answer; the host is left alone for longer."""
+        row = self._row_of(host)
+        self._failures[row] += 1
+        self.block_until(host, now + float(self.rules.trouble.wait(self._failures[row])))
+
+    def answered(self, host: int) -> None:
+        """The host gave an answer: it is well."""
+        row = self._row.get(host)
+        if row is not None:
+            self._failures[row] = 0
 
     def undone(self, host: int) -> None:
         """The request that began did not take place, and nothing was sent: the host is as free as before it."""
@@ -154,6 +173,7 @@ class Politeness:
             self._crawl_delay = np.concatenate([self._crawl_delay, np.full(room, np.nan)])
             self._free_at = np.concatenate([self._free_at, np.full(room, -np.inf)])
             self._busy = np.concatenate([self._busy, np.zeros(room, np.bool_)])
+            self._failures = np.concatenate([self._failures, np.zeros(room, np.int64)])
         self._host[row] = host
         if len(self._row_of_small) <= host < _SPARSE * (row + _SMALL):
             room = max(host + 1, 2 * len(self._row_of_small)) - len(self._row_of_small)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from recrawl.model import ANSWERED, AnyArray, FloatArray, IntArray, Outcome
+from recrawl.model.failures import NO_NAME, NO_TRUST
 from recrawl.time import DAY, HOUR, MINUTE
 
 
@@ -34,6 +35,10 @@ class Backoff:
 
 TRANSIENT = Backoff(first=15 * MINUTE, factor=2.0, longest=DAY)
 """The server is overloaded, broken or out of reach: likely over soon."""
+SLOW_TO_HEAL = Backoff(first=6 * HOUR, factor=2.0, longest=7 * DAY)
+"""Somebody has to notice and to act: a certificate has expired, a name has no address."""
+TROUBLED_HOST = Backoff(first=MINUTE, factor=2.0, longest=4 * HOUR)
+"""All pages of a host that does not answer: about a dozen requests on the first day, six on each further one."""
 FORBIDDEN = Backoff(first=DAY, factor=2.0, longest=30 * DAY)
 """We are not wanted, or robots.txt says so: rules are read again after a day and seldom change."""
 
@@ -49,6 +54,10 @@ def _by_outcome() -> Mapping[Outcome, Backoff]:
     )
 
 
+def _by_failure() -> Mapping[int, Backoff]:
+    return MappingProxyType({NO_TRUST: SLOW_TO_HEAL, NO_NAME: SLOW_TO_HEAL})
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """Which patience for which failure."""
@@ -56,16 +65,31 @@ class Retry:
     transient: Backoff = TRANSIENT
     """When it is not known how the visits failed."""
     by_outcome: Mapping[Outcome, Backoff] = field(default_factory=_by_outcome)
+    by_failure: Mapping[int, Backoff] = field(default_factory=_by_failure)
+    """For single failures of ``model.failures``, where their patience is another than that of their outcome."""
+    cut: Backoff = Backoff(first=HOUR, factor=2.0, longest=7 * DAY)
+    """An answer that breaks off in the middle of its body: each try costs the host as much as an answer."""
 
-    def at(self, failures: IntArray, attempt: FloatArray, outcome: AnyArray | None = None) -> FloatArray:
+    def at(
+        self,
+        failures: IntArray,
+        attempt: FloatArray,
+        outcome: AnyArray | None = None,
+        status: AnyArray | None = None,
+    ) -> FloatArray:
         """The earliest time of the next try, seconds since the epoch. O(n).
 
-        ``failures`` counts the failed visits in a row, ``attempt`` is when the last one was made, ``outcome`` how it
-        ended. After an answer (or no failure) there is nothing to wait for: the time of the attempt.
+        ``failures`` counts the failed visits in a row, ``attempt`` is when the last one was made, ``outcome`` and
+        ``status`` how it ended. After an answer (or no failure) there is nothing to wait for: the time of the attempt.
         """
         if outcome is None:
             return attempt + self.transient.wait(failures)
         wait = np.where(outcome > ANSWERED, self.transient.wait(failures), 0.0)
         for kind, backoff in self.by_outcome.items():
             wait = np.where(outcome == kind, backoff.wait(failures), wait)
+        if status is not None:
+            unreachable = outcome == Outcome.UNREACHABLE
+            wait = np.where(unreachable & (status > 0), self.cut.wait(failures), wait)
+            for number, backoff in self.by_failure.items():
+                wait = np.where(unreachable & (status == number), backoff.wait(failures), wait)
         return attempt + wait
