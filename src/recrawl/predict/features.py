@@ -133,7 +133,7 @@ def _network(links: TimedLinks, page: IntArray, as_of: float, how: FeatureOption
 
 def _home_pages(own: list[Column]) -> BoolArray:
     depth = next(column for feature, column in own if feature.name == "path_depth")
-    return np.asarray(depth) == 0
+    return np.asarray(np.asarray(depth) == 0, dtype=np.bool_)
 
 
 def _averages(own: list[Column], related: RelatedPages) -> list[Column]:
