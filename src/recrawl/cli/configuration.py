@@ -1,4 +1,7 @@
-"""The value of each setting: flag, else environment, else ``recrawl.yaml``, else default (conventions S2)."""
+"""The value of each setting: flag, else environment, else ``recrawl.yaml``, else default (conventions S2).
+
+What ``recrawl limit`` says of the few that crawls take over while they run comes before all of these.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ FILE_NAME = "recrawl.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who set a value: ``flag``, ``environment``, ``file`` or ``default``, and where exactly."""
+    """Who set a value: ``limit``, ``flag``, ``environment``, ``file`` or ``default``, and where exactly."""
 
     kind: str
     place: str = ""
@@ -37,19 +40,26 @@ class Configuration:
         return found
 
 
-def configure(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object]) -> Configuration:
+def configure(
+    file: Path | None,
+    environment: Mapping[str, str],
+    flags: Mapping[str, object],
+    limits: Mapping[str, object] | None = None,
+) -> Configuration:
     """Resolve every key. An unknown key anywhere is an error.
 
     Args:
         file: The workspace's ``recrawl.yaml``; ``None`` while there is none.
         environment: Usually ``os.environ``; only ``RECRAWL_SECTION_KEY`` variables are looked at.
-        flags: Values by key, as given on the command line; they win.
+        flags: Values by key, as given on the command line; they win over file and environment.
+        limits: Values by key that win over all others.
     """
     known = {setting.key: setting for setting in declared()}
     layers = (
         {key: (raw, Origin("file", FILE_NAME)) for key, raw in _from_file(file, known).items()} if file else {},
         {key: (raw, Origin("environment", known[key].variable)) for key, raw in _from_environment(environment).items()},
         {key: (raw, Origin("flag")) for key, raw in flags.items()},
+        {key: (raw, Origin("limit")) for key, raw in (limits or {}).items()},
     )
     values: dict[str, Value] = {}
     origins: dict[str, Origin] = {}
@@ -59,9 +69,9 @@ def configure(file: Path | None, environment: Mapping[str, str], flags: Mapping[
             if key in layer:
                 raw, origins[key] = layer[key]
                 values[key] = _read(setting, raw, origins[key])
-    for key in flags:
+    for key in (*flags, *(limits or {})):
         if key not in known:
-            raise _unknown("setting", key, known, "the command line")
+            raise _unknown("setting", key, known, "the command line" if key in flags else "recrawl limit")
     return Configuration(_assemble(values), origins)
 
 

@@ -150,7 +150,8 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
                 bar.update(task, completed=share * days, requests=requests)
 
             with place.open_store() as store:
-                policy = policy_of(said.schedule, store.urls, host_limits_of(store, politeness_of(said.politeness)))
+                limits = host_limits_of(store, lambda: politeness_of(said.politeness))
+                policy = policy_of(said.schedule, store.urls, limits)
                 trial = run_trial(web, policy, store=store, folder=place.folder, settings=settings, progress=show)
                 return asyncio.run(trial), policy
 

@@ -118,7 +118,7 @@ def look_ahead(store: Store, settings: Settings, now: float) -> Outlook:
         raise InputError("There is no page to plan for.", "Add some with recrawl add, or see recrawl demo.")
     visits = store.visits(until=now).sorted()
     visits = visits.take(np.isin(visits.page, pages.id))
-    limits = host_limits_of(store, politeness_of(settings.politeness))
+    limits = host_limits_of(store, lambda: politeness_of(settings.politeness))
     policy = policy_of(settings.schedule, store.urls, limits)
     agenda = Agenda(policy, budget=settings.schedule.budget / DAY)
     heard, when = signals(store.claims(pages.id))

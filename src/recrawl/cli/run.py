@@ -57,21 +57,22 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
 
     from recrawl.cli.interrupts import interruptible
     from recrawl.cli.run_display import Tally, display
-    from recrawl.cli.wiring import crawl_settings_of, host_limits_of, policy_of, politeness_of
+    from recrawl.cli.wiring import LiveSettings, crawl_settings_of, host_limits_of, policy_of
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.live import live_crawl
     from recrawl.errors import ExitCode
 
     clock, said = RealClock(), place.configuration.settings
-    end, tally = _end(clock.now(), for_, until), Tally()
+    end, tally, live = _end(clock.now(), for_, until), Tally(), LiveSettings(place)
     async with live_crawl(
         f"{socket.gethostname()}-{os.getpid()}",
-        policy_of(said.schedule, store.urls, host_limits_of(store, politeness_of(said.politeness))),
+        policy_of(said.schedule, store.urls, host_limits_of(store, live.politeness)),
         clock=clock,
         store=store,
         folder=place.folder,
         scope=_scope(store, place),
         settings=crawl_settings_of(said),
+        orders=live.orders,
         on_visits=tally.add,
     ) as driver:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ class Workspace:
 
     folder: Path
     configuration: Configuration
+    flags: Mapping[str, object] = field(default_factory=dict)
+    """Settings given on the command line."""
 
     @property
     def settings_file(self) -> Path:
@@ -49,6 +51,11 @@ class Workspace:
         """The same for people to see: without a password."""
         return without_password(self.store)
 
+    def limited(self, limits: Mapping[str, object]) -> Workspace:
+        """The same with what ``recrawl limit`` says put before every other origin of a setting."""
+        configuration = configure(self.settings_file, os.environ, self.flags, limits)  # noqa: TID251 - the command line
+        return replace(self, configuration=configuration)
+
     def open_store(self) -> Store:
         """Open the store, which must exist."""
         from recrawl.store.open import open_store
@@ -64,7 +71,8 @@ def open_workspace(folder: Path, flags: Mapping[str, object]) -> Workspace:
             f"There is no workspace in {named(folder)}: {file} is missing.",
             f"Make one with: recrawl init {folder}   or name another with --workspace.",
         )
-    return Workspace(folder, configure(file, os.environ, flags))  # noqa: TID251 - the command line is where it is read
+    configuration = configure(file, os.environ, flags)  # noqa: TID251 - the command line is where it is read
+    return Workspace(folder, configuration, flags)
 
 
 def make_workspace(folder: Path, flags: Mapping[str, object]) -> Workspace:
