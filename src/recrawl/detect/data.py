@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
+from zlib import crc32
 
+import numpy as np
+
+from recrawl.detect.parts import Parts, hidden_rows, template_of
+from recrawl.detect.shingles import SAMPLE, Shingles
 from recrawl.errors import InputError
 
 ENVELOPE = frozenset(
@@ -39,21 +46,64 @@ _MADE_AT = re.compile(
 )
 
 
-def canonical_json(text: str) -> str:
+class Units(NamedTuple):
+    """Data in parts: rows, members or statements, each with the path at which it may be noise (0: never)."""
+
+    path: Sequence[int]
+    said: Sequence[str]
+    has_templates: bool = False
+
+    def parts(self) -> Parts:
+        """The numbers of the parts. O(length)."""
+        content = [crc32(said.encode("utf-8", "surrogatepass")) for said in self.said]
+        if not self.has_templates:
+            return Parts(self.path, [0] * len(content), content)
+        return Parts(self.path, [template_of(*one) for one in zip(self.path, self.said, strict=True)], content)
+
+    def sample(self, mask: frozenset[int]) -> Shingles:
+        """The smallest numbers of all parts outside the mask: how much of the data is in both versions. O(length)."""
+        parts = self.parts()
+        hidden = hidden_rows(parts, mask) if mask else [False] * len(parts.content)
+        numbers = [content for content, is_hidden in zip(parts.content, hidden, strict=True) if not is_hidden]
+        return np.unique(np.array(numbers, np.uint32))[:SAMPLE]
+
+    def saying(self, kept: Sequence[tuple[int, str]]) -> Units:
+        """The same kind of data with these parts."""
+        return Units([path for path, _ in kept], [said for _, said in kept], self.has_templates)
+
+
+def canonical_json(text: str, *, list_order: bool = True) -> str:
     r"""The same JSON with keys sorted, without spaces and without the envelope of the answer.
 
-    Numbers compare as Python reads them, of a doubled key the last counts. Order in lists is content.
+    Numbers compare as Python reads them, of a doubled key the last counts. Order in lists is content, unless
+    ``list_order`` says otherwise.
 
     >>> canonical_json('{"b": 1, "a": [1.50, "\u00e9"], "generated": "2026-11-15T09:14:07Z"}')
     '{"a":[1.5,"é"],"b":1}'
+    >>> canonical_json('[3, {"b": [2, 1]}, 1]', list_order=False)
+    '[1,3,{"b":[1,2]}]'
+
+    Raises:
+        InputError: it is not JSON.
     """
     try:
         value = json.loads(text)
         if isinstance(value, dict):
             value = {name: held for name, held in value.items() if not _is_envelope(name, held)}
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return _written(value if list_order else _in_order(value))
     except (ValueError, RecursionError) as error:
         raise InputError(f"this is not JSON ({error})") from error
+
+
+def _written(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _in_order(value: object) -> object:
+    """The same value with every list sorted, by how its values are written."""
+    if isinstance(value, dict):
+        return {name: _in_order(held) for name, held in value.items()}
+    return sorted(map(_in_order, value), key=_written) if isinstance(value, list) else value
 
 
 def _is_envelope(name: str, held: object) -> bool:
@@ -67,3 +117,67 @@ def canonical_lines(text: str) -> str:
     'a,b\n1,2'
     """
     return "\n".join(line.rstrip() for line in text.splitlines() if not _MADE_AT.fullmatch(line)).rstrip("\n")
+
+
+def canonical_table(text: str, *, row_order: bool = True) -> str:
+    r"""CSV in canonical lines; without ``row_order`` those below the first, which names the columns, are sorted.
+
+    >>> canonical_table("name,n\nb,2\na,1\n", row_order=False)
+    'name,n\na,1\nb,2'
+    """
+    lines = canonical_lines(text)
+    if row_order or "\n" not in lines:
+        return lines
+    head, _, rows = lines.partition("\n")
+    return "\n".join([head, *sorted(rows.split("\n"))])
+
+
+def canonical_xml(text: str) -> str:
+    """XML in canonical lines, one element or text a line, so that a difference is as long as what differs.
+
+    The order of attributes is content: XML has no cheaper form that ignores it.
+
+    >>> canonical_xml("<a><b>1</b><b>2</b></a>").split()
+    ['<a>', '<b>1</b>', '<b>2</b>', '</a>']
+    """
+    return canonical_lines(text.replace("><", ">\n<"))
+
+
+def json_units(form: str) -> Units:
+    """Members of JSON in canonical form, and the values of lists among them, as parts.
+
+    Single values beside lists or objects belong to the answer as often as to the data (``"took": 3``), so each has a
+    path: it can be learned to be noise. All else is data.
+
+    >>> json_units('{"hits":[1,2],"took":3}').said
+    ['hits 1', 'hits 2', 'took 3']
+    """
+    value = json.loads(form)
+    if not isinstance(value, dict):
+        values = value if isinstance(value, list) else [value]
+        return Units([0] * len(values), [_written(held) for held in values])
+    told: list[tuple[int, str]] = []
+    is_envelope = any(isinstance(held, dict | list) and held for held in value.values())
+    for name, held in value.items():
+        if isinstance(held, list):
+            told += [(0, f"{name} {_written(one)}") for one in held]
+        elif isinstance(held, dict):
+            told += [(0, f"{name}.{inner} {_written(one)}") for inner, one in held.items()]
+        else:
+            told.append((crc32(f"{{{name}".encode("utf-8", "surrogatepass")) * is_envelope, f"{name} {_written(held)}"))
+    return Units([path for path, _ in told], [said for _, said in told])
+
+
+def line_units(form: str) -> Units:
+    """Lines as parts that are never noise: rows, statements."""
+    lines = form.split("\n")
+    return Units([0] * len(lines), lines)
+
+
+def xml_units(form: str) -> Units:
+    """Elements as parts, each at a path named after its tag: ``<lastBuildDate>`` can be learned to be noise."""
+    lines = form.split("\n")
+    tags = (
+        crc32(line.lstrip()[:64].partition(">")[0].partition(" ")[0].encode("utf-8", "surrogatepass")) for line in lines
+    )
+    return Units(list(tags), lines, has_templates=True)

@@ -9,16 +9,16 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from recrawl.detect.body import media_type, text_of
 from recrawl.detect.html import text_runs
 from recrawl.detect.noise import noisy_pieces, without_noise
 from recrawl.detect.shingles import shingles, similarity
-from recrawl.detect.verdict import Judgement, Known, judge
-from recrawl.detect.version import MAX_READ, body_of, canonical_form, is_html
+from recrawl.detect.verdict import Judgement, judge, known_after
+from recrawl.detect.version import MAX_READ, body_of, comparable, is_comparable, is_html
 from recrawl.errors import InputError
-from recrawl.model import Capture, ChangeKind, Outcome
+from recrawl.model import Capture, ChangeKind
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=[\w\"'(«“])")
 """Where a paragraph is broken into lines, so that a difference is a sentence and not a paragraph."""
@@ -67,9 +67,7 @@ def explain(before: Capture, after: Capture) -> Explanation:
     ('CHANGED', ['-One', '+Two'], (('clock with seconds', '09:20:00'),))
     """
     first = judge(before, None)
-    validators = replace(first.validators, mime=first.mime, gone=first.outcome == Outcome.GONE)
-    known = Known(validators, validators.gone, first.mime, first.link_keys, first.link_keys)
-    second = judge(after, known)
+    second = judge(after, known_after(first, None))
     shown = _shown(before), _shown(after)
     earlier, later = (shingles("\n".join(one.lines)) for one in shown)
     alike = similarity(earlier, later) if len(earlier) or len(later) else None
@@ -117,11 +115,10 @@ def _shown(capture: Capture) -> Shown:
 
 
 def _data_lines(text: str, mime: str, url: str) -> list[str]:
-    canonical, _ = canonical_form(mime)
-    if canonical is None:
+    if not is_comparable(mime):
         return []
     try:
-        form = canonical(text, url)
+        form, _, _ = comparable(text, mime, url)
     except InputError:
         return []
     if form[:1] in ("{", "["):

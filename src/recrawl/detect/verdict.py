@@ -1,5 +1,8 @@
 """The judgement: what a capture says about change since the version we knew.
 
+From cheap to dear: what the server says (304), the bytes, the text without noise, then the parts of the page under the
+noise that was learned, and how much of the text differs.
+
 Rules of this file:
  1. The first answer opens a history: it has nothing to compare with, so its verdict is unknown.
  2. Noise is not change. Where the bytes differ but text, links and type are the same, the verdict is unchanged
@@ -7,37 +10,31 @@ Rules of this file:
  3. A failure says nothing: no answer, a body cut by time or by the server, 5xx, 429, 4xx other than 404 and 410.
  4. 404 and 410 are answers: the page is gone, and that is a change once; so is its return.
  5. A body longer than we keep, or one that cannot be decoded, is judged by the bytes we have.
+ 6. Compared is with the last version that was a change, whose fingerprint is kept: a page that creeps by less than
+    the threshold at each visit is found changed once it has crept far enough.
+ 7. Versions that were read under different rules of the user are not compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from recrawl.detect.body import media_type
+from recrawl.detect.comparison import Compared, compared_links, nothing_differed
+from recrawl.detect.differences import differences
 from recrawl.detect.digest import digest
+from recrawl.detect.fingerprint import Fingerprint
+from recrawl.detect.known import Known
 from recrawl.detect.noise import is_noisy_key
+from recrawl.detect.standards import Standards
 from recrawl.detect.version import Version, body_of, page_version, redirect_version
-from recrawl.model import UNCOUNTED, Capture, ChangeKind, Outcome, Validators, Verdict
-from recrawl.urls import Address, host_of
+from recrawl.model import UNCOUNTED, UNMEASURED, Capture, ChangeKind, Outcome, Validators, Verdict
+from recrawl.urls import host_of
 
 _NOT_MODIFIED = 304
 _BY_STATUS = {_NOT_MODIFIED: Outcome.NOT_MODIFIED, 404: Outcome.GONE, 410: Outcome.GONE, 429: Outcome.SERVER_ERROR}
 _BY_CLASS = {2: Outcome.FETCHED, 3: Outcome.REDIRECTED, 4: Outcome.REJECTED}
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What we knew of a page before the capture."""
-
-    validators: Validators = field(default_factory=Validators)
-    gone: bool = False
-    """The last answer was 404 or 410."""
-    mime: str = ""
-    links_last: frozenset[str] = frozenset()
-    """SURT keys of the outlinks of the last version."""
-    links_ever: frozenset[str] = frozenset()
-    """SURT keys of all outlinks the page ever had."""
+_ANY = Standards()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +61,24 @@ class Judgement:
     added_external: int = UNCOUNTED
     size: int = 0
     """Bytes of body received."""
+    magnitude: float = UNMEASURED
+    """How much of the page changed, from 0 to 1: the share of its text (or rows) that is not in both versions. 1 for a
+    page that is gone, is back, or is of another type; -1 where nothing was measured."""
+    fingerprint: bytes = b""
+    """What to keep for the next comparison; empty if what is kept still stands."""
+    compared: Compared | None = None
+    """What the comparison teaches about noise on the host."""
+    nofollow: frozenset[str] = frozenset()
+    """URLs among ``links`` that the page or its server asks robots not to follow."""
+    feeds: tuple[str, ...] = ()
+    """Absolute URLs of the feeds that the page names, if ``links_read``."""
 
 
-def judge(capture: Capture, known: Known | None) -> Judgement:
-    """What ``capture`` says about the page, given what was ``known`` (``None`` if it never answered before)."""
+def judge(capture: Capture, known: Known | None, standards: Standards = _ANY) -> Judgement:
+    """What ``capture`` says about the page, given what was ``known`` (``None`` if it never answered before).
+
+    ``standards`` say what counts as a change on this host.
+    """
     outcome, size = outcome_of(capture), len(capture.raw_body)
     if known is not None and not known.gone and not _answered(known.validators):
         known = None
@@ -77,16 +88,18 @@ def judge(capture: Capture, known: Known | None) -> Judgement:
     if outcome == Outcome.GONE:
         return _gone(known, size)
     if outcome == Outcome.NOT_MODIFIED:
-        return _not_modified(capture, known, size)
+        return _not_modified(capture, known, size, standards)
     if outcome == Outcome.REDIRECTED:
-        return _compare(capture, outcome, redirect_version(capture), known)
+        return _compare(capture, outcome, redirect_version(capture), known, standards)
     body, whole = body_of(capture)
     named = digest(body)
     if known is not None and _same_bytes(capture, named, known):
         old = known.validators
         validators = replace(_said(capture), digest=old.digest, text_digest=old.text_digest)
-        return unchanged(Judgement(outcome, validators=validators, mime=known.mime, size=size))
-    return _compare(capture, outcome, page_version(capture, body, named, whole=whole), known)
+        same = Judgement(outcome, validators=validators, mime=known.mime, size=size)
+        return _stayed(unchanged(same), capture, known, standards)
+    version = page_version(capture, body, named, whole=whole, standards=standards)
+    return _compare(capture, outcome, version, known, standards)
 
 
 def outcome_of(capture: Capture) -> Outcome:
@@ -101,22 +114,51 @@ def outcome_of(capture: Capture) -> Outcome:
     return _BY_STATUS.get(capture.status, by_class)
 
 
+def known_after(judged: Judgement, known: Known | None) -> Known | None:
+    """What is known of a page after a judgement, from what was known before."""
+    old = known or Known()
+    if judged.outcome > Outcome.GONE:
+        return known
+    last = judged.link_keys if judged.links_read else old.links_last
+    gone = judged.outcome == Outcome.GONE
+    return Known(
+        judged.validators,
+        gone,
+        judged.mime,
+        last,
+        old.links_ever | last,
+        judged.fingerprint or old.fingerprint,
+    )
+
+
 def _gone(known: Known | None, size: int) -> Judgement:
     gone = Judgement(Outcome.GONE, links_read=True, size=size)
     if known is None:
         return gone
     if known.gone:
-        return replace(gone, verdict=Verdict.UNCHANGED)
-    return replace(gone, verdict=Verdict.CHANGED, kinds=ChangeKind.EXISTENCE)
+        return replace(gone, verdict=Verdict.UNCHANGED, magnitude=0.0)
+    return replace(gone, verdict=Verdict.CHANGED, kinds=ChangeKind.EXISTENCE, magnitude=1.0)
 
 
-def _not_modified(capture: Capture, known: Known | None, size: int) -> Judgement:
+def _not_modified(capture: Capture, known: Known | None, size: int, standards: Standards) -> Judgement:
     if known is None:
         return Judgement(Outcome.NOT_MODIFIED, validators=_said(capture), size=size)
     said, old = _said(capture), known.validators
     validators = replace(old, etag=said.etag or old.etag, last_modified=said.last_modified or old.last_modified)
     now = unchanged(Judgement(Outcome.NOT_MODIFIED, validators=validators, mime=known.mime, size=size))
-    return replace(now, verdict=Verdict.CHANGED, kinds=ChangeKind.EXISTENCE) if known.gone else now
+    if known.gone:
+        return replace(now, verdict=Verdict.CHANGED, kinds=ChangeKind.EXISTENCE, magnitude=1.0)
+    return _stayed(now, capture, known, standards)
+
+
+def _stayed(now: Judgement, capture: Capture, known: Known, standards: Standards) -> Judgement:
+    """The judgement of a version that came again, with what that teaches: its watched parts stayed."""
+    if not standards.watched or (version := Fingerprint.unpack(known.fingerprint)) is None:
+        return now
+    gap = capture.time - version.time
+    links = compared_links(known.links_last, known.links_last, standards.watched, gap)
+    stayed = nothing_differed(version, standards.watched, gap).plus(links)
+    return replace(now, compared=stayed) if stayed.same else now
 
 
 def _answered(validators: Validators) -> bool:
@@ -135,54 +177,74 @@ def _same_bytes(capture: Capture, named: bytes, known: Known) -> bool:
 
 def unchanged(now: Judgement) -> Judgement:
     """The same judgement, of a capture that repeats the version before: nothing is new."""
-    return replace(now, verdict=Verdict.UNCHANGED, new_internal=0, new_external=0, added_internal=0, added_external=0)
+    return replace(
+        now,
+        verdict=Verdict.UNCHANGED,
+        new_internal=0,
+        new_external=0,
+        added_internal=0,
+        added_external=0,
+        magnitude=0.0,
+    )
 
 
-def _compare(capture: Capture, outcome: Outcome, version: Version, known: Known | None) -> Judgement:
+def _compare(
+    capture: Capture, outcome: Outcome, version: Version, known: Known | None, standards: Standards
+) -> Judgement:
+    links = version.links or ()
     now = Judgement(
         outcome,
         validators=replace(_said(capture), digest=version.digest, text_digest=version.text_digest),
         mime=version.mime,
-        links=tuple(link.url for link in version.links or ()),
-        link_keys=frozenset(link.key for link in version.links or ()),
+        links=tuple(link.url for link in links),
+        link_keys=frozenset(link.key for link in links),
         links_read=version.links is not None,
         redirect_to=version.redirect_to,
         size=len(capture.raw_body),
+        nofollow=frozenset(link.url for link in links if link.key in version.nofollow),
+        feeds=version.feeds,
     )
     if known is None or not (known.gone or known.validators.digest):
-        return now
-    if version.links is not None:
-        now = _with_counts(now, host_of(capture.url), version.links, known)
+        return replace(now, fingerprint=_packed(capture, version, standards))
     if known.gone:
-        return replace(now, verdict=Verdict.CHANGED, kinds=ChangeKind.EXISTENCE)
-    kinds = _kinds(version, now.link_keys, known)
+        now = _with_counts(now, capture, version, known, frozenset())
+        kept = _packed(capture, version, standards)
+        return replace(now, verdict=Verdict.CHANGED, kinds=ChangeKind.EXISTENCE, magnitude=1.0, fingerprint=kept)
+    now_print = _fingerprint(capture, version, standards)
+    found = differences(capture, version, known, standards, now_print)
+    now = replace(_with_counts(now, capture, version, known, found.quiet), compared=found.compared)
+    kinds = found.kinds
     if now.new_internal > 0 or now.new_external > 0:
         kinds |= ChangeKind.NEW_LINKS
-    comparable = bool(version.text_digest and known.validators.text_digest)
-    told = kinds & ~ChangeKind.CONTENT if comparable else kinds
-    return replace(now, verdict=Verdict.CHANGED if told else Verdict.UNCHANGED, kinds=kinds)
+    packed = now_print.pack() if now_print else b""
+    if not found.comparable:
+        return replace(now, fingerprint=packed)
+    if kinds & found.telling:
+        return replace(now, verdict=Verdict.CHANGED, kinds=kinds, magnitude=found.magnitude, fingerprint=packed)
+    kept = b"" if known.fingerprint else packed
+    return replace(now, verdict=Verdict.UNCHANGED, kinds=kinds, magnitude=found.magnitude, fingerprint=kept)
 
 
-def _kinds(version: Version, link_keys: frozenset[str], known: Known) -> ChangeKind:
-    kinds, old = ChangeKind.NONE, known.validators
-    if version.digest != old.digest:
-        kinds |= ChangeKind.CONTENT
-    if version.text_digest and old.text_digest and version.text_digest != old.text_digest:
-        kinds |= version.kind
-    if version.mime and known.mime and version.mime != known.mime:
-        kinds |= ChangeKind.TYPE
-    if version.links is not None and _differ(link_keys, known.links_last):
-        kinds |= ChangeKind.LINKS
-    return kinds
+def _fingerprint(capture: Capture, version: Version, standards: Standards) -> Fingerprint | None:
+    return version.fingerprint(capture.time, standards.rules.of(capture.url).number, standards.mask)
 
 
-def _differ(links: frozenset[str], others: frozenset[str]) -> bool:
-    """Whether a link that is no noise is in one of them only."""
-    return any(not is_noisy_key(key) for key in links ^ others)
+def _packed(capture: Capture, version: Version, standards: Standards) -> bytes:
+    """The fingerprint to keep, empty if the version has no parts."""
+    kept = _fingerprint(capture, version, standards)
+    return kept.pack() if kept else b""
 
 
-def _with_counts(now: Judgement, host: str | None, links: Iterable[Address], known: Known) -> Judgement:
-    added = [link for link in links if link.key not in known.links_last and not is_noisy_key(link.key)]
+def _with_counts(now: Judgement, capture: Capture, version: Version, known: Known, quiet: frozenset[str]) -> Judgement:
+    """The judgement with the links that came since the last version, those that are noise or not looked at left out."""
+    if version.links is None:
+        return now
+    host = host_of(capture.url)
+    added = [
+        link
+        for link in version.links
+        if link.key not in known.links_last and link.key not in quiet and not is_noisy_key(link.key)
+    ]
     new = [link for link in added if link.key not in known.links_ever]
     added_internal, new_internal = (sum(link.host == host for link in some) for some in (added, new))
     return replace(

@@ -5,6 +5,7 @@
     JSON                                sorted keys          DATA
     CSV, XML, lines of JSON             line by line         DATA
     Turtle, RDF/XML and their kin       as a graph           DATA
+    results of SPARQL queries           as a bag of rows     DATA
     other text                          text without noise   TEXT
     a redirect                          its target           TEXT
     anything else; too long; broken     bytes                CONTENT
@@ -33,6 +34,7 @@ from recrawl.detect.html import Document, read_html
 from recrawl.detect.noise import without_noise
 from recrawl.detect.parts import Text, text_in_lines
 from recrawl.detect.rdf import canonical_rdf
+from recrawl.detect.results import RESULTS, canonical_results
 from recrawl.detect.robots_tag import forbids_following
 from recrawl.detect.standards import Standards
 from recrawl.errors import InputError
@@ -78,6 +80,8 @@ class Version:
     """The page, if it is HTML."""
     nofollow: frozenset[str] = frozenset()
     """Keys of links that the page or its server asks not to follow."""
+    feeds: tuple[str, ...] = ()
+    """Absolute URLs of the feeds that the page names."""
 
     def fingerprint(self, time: float, rules: int, mask: frozenset[int]) -> Fingerprint | None:
         """What to keep of the version; the parts in the mask do not count in how much changed. O(length)."""
@@ -102,14 +106,10 @@ def redirect_version(capture: Capture) -> Version:
     target = address(location, base=capture.url) if location else None
     to = target.url if target else ""
     told = without_noise(to)
-    return Version(
-        digest(to.encode()), "", text_digest(f"→ {told}"), ChangeKind.TEXT, (), to, Text([0], [f"→ {told}"])
-    )
+    return Version(digest(to.encode()), "", text_digest(f"→ {told}"), ChangeKind.TEXT, (), to, Text([0], [f"→ {told}"]))
 
 
-def page_version(
-    capture: Capture, body: bytes, named: bytes, *, whole: bool, standards: Standards = _ANY
-) -> Version:
+def page_version(capture: Capture, body: bytes, named: bytes, *, whole: bool, standards: Standards = _ANY) -> Version:
     """A page, from its capture and what :func:`body_of` made of it; ``named`` is the digest of the body."""
     mime, content_type = media_type(capture), capture.header("content-type")
     if not whole or len(body) > MAX_READ:
@@ -143,6 +143,7 @@ def _html_version(capture: Capture, html: str, named: bytes, standards: Standard
         content=page.parts,
         document=page,
         nofollow=shunned,
+        feeds=page.feeds,
     )
 
 
@@ -168,6 +169,9 @@ def comparable(text: str, mime: str, url: str, *, row_order: bool = True) -> tup
     """
     if mime in _RDF:
         form = _graph_or_lines(text, mime, url)
+        return form, line_units(form), ChangeKind.DATA
+    if mime in RESULTS:
+        form = canonical_results(text, mime, url)
         return form, line_units(form), ChangeKind.DATA
     if mime == "application/json" or mime.endswith("+json"):
         form = canonical_json(text, list_order=row_order)

@@ -1,0 +1,112 @@
+"""Two versions part by part: whether anything differs outside the noise, and what that teaches about noise."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from zlib import crc32
+
+from recrawl.detect.fingerprint import Fingerprint
+from recrawl.detect.parts import Parts, hidden_rows
+
+_DIGITS = re.compile(r"\d+")
+_OFTEN_HEX = re.compile(r"(?=[a-z]*\d)[0-9a-z]{8,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Which parts were seen in both versions of a page, and which of them differed: what noise is learned from.
+
+    Kept are the parts that differed and those that are watched on the host, by path, template or kind of link.
+    """
+
+    differed: frozenset[int]
+    same: frozenset[int]
+    gap: float
+    """Seconds between the two versions."""
+    passing: frozenset[int] = frozenset()
+    """Those for which only versions moments apart tell anything: links, and values in data."""
+
+    def plus(self, other: Compared) -> Compared:
+        """Both, of the same two versions."""
+        differed = self.differed | other.differed
+        return Compared(differed, (self.same | other.same) - differed, self.gap, self.passing | other.passing)
+
+
+def differs(before: Parts, after: Parts, mask: frozenset[int]) -> bool:
+    """Whether the texts differ in parts outside the mask, or in their order. O(parts)."""
+    return _outside(before, mask) != _outside(after, mask)
+
+
+def _outside(parts: Parts, mask: frozenset[int]) -> list[int]:
+    hidden = hidden_rows(parts, mask)
+    return [content for content, is_hidden in zip(parts.content, hidden, strict=True) if not is_hidden]
+
+
+def compared_parts(before: Fingerprint, after: Fingerprint, watched: frozenset[int]) -> Compared:
+    """What two versions teach about their parts. O(parts).
+
+    A template differs if at least half of its parts have other numbers. A path differs if at least half of its parts
+    are others, where parts that differ in numbers only do not count: a list that gains an item is the same list, a box
+    of random articles is not. A path that is in one version only differs too. Folded paths tell nothing.
+    """
+    old, new = (Counter(zip(one.parts.path, one.parts.content, strict=True)) for one in (before, after))
+    common = old & new
+    left = [_unmatched(one.parts, common) for one in (before, after)]
+    renumbered = _templates(left[0]) & _templates(left[1])
+    filled = Counter(before.parts.template) | Counter(after.parts.template)
+    differing = {template for (_, template), count in renumbered.items() if 2 * count >= filled[template]}
+    paths = [Counter(path for path, _ in one.elements()) for one in left]
+    moved = Counter(path for path, _ in renumbered.elements())
+    sizes = [Counter(one.parts.path) for one in (before, after)]
+    silent = before.folded | after.folded | {0}
+    for path in (paths[0] | paths[1]).keys() - silent:
+        others = max(paths[0][path], paths[1][path]) - moved[path]
+        if 2 * others >= max(sizes[0][path], sizes[1][path]) and others > 0:
+            differing.add(path)
+    seen = {*before.parts.path, *after.parts.path} | ({*before.parts.template} & {*after.parts.template})
+    return Compared(frozenset(differing), (watched & seen) - differing - silent, after.time - before.time)
+
+
+def _unmatched(parts: Parts, common: Counter[tuple[int, int]]) -> Counter[tuple[int, int]]:
+    """Path and template of the parts that the other version does not have, with how often."""
+    left: Counter[tuple[int, int]] = Counter()
+    had = dict(common)
+    for path, template, content in zip(*parts, strict=True):
+        if had.get((path, content), 0) > 0:
+            had[path, content] -= 1
+        else:
+            left[path, template] += 1
+    return left
+
+
+def _templates(left: Counter[tuple[int, int]]) -> Counter[tuple[int, int]]:
+    return Counter({key: count for key, count in left.items() if key[1]})
+
+
+def nothing_differed(version: Fingerprint, watched: frozenset[int], gap: float) -> Compared:
+    """What a version that came again teaches: its watched parts stayed."""
+    return Compared(frozenset(), watched & ({*version.parts.path} | {*version.parts.template}), gap)
+
+
+def compared_links(before: Iterable[str], after: Iterable[str], watched: frozenset[int], gap: float) -> Compared:
+    """What two sets of link keys teach: a kind of link differs if some of it left and others came. O(links)."""
+    old, new = frozenset(before), frozenset(after)
+    differing = {link_kind(key) for key in old - new} & {link_kind(key) for key in new - old}
+    stayed = {link_kind(key) for key in old & new} & watched if watched else set()
+    told = frozenset(differing | stayed)
+    return Compared(frozenset(differing), frozenset(stayed - differing), gap, told)
+
+
+def link_kind(key: str) -> int:
+    """The number of all links that differ only in digits, in tokens and in the values of their arguments.
+
+    >>> one, same, other = map(link_kind, ("org,x)/a/17?sid=x", "org,x)/a/4?sid=y", "org,x)/b/4?sid=y"))
+    >>> one == same, one == other
+    (True, False)
+    """
+    place, _, query = key.partition("?")
+    names = "&".join(argument.partition("=")[0] for argument in query.split("&"))
+    return crc32(f"?{_DIGITS.sub('#', _OFTEN_HEX.sub('#', place))}?{names}".encode("utf-8", "surrogatepass")) or 1

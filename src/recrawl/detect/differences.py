@@ -1,0 +1,121 @@
+"""What differs between a version and the one known before, outside all noise, and how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from recrawl.detect.comparison import Compared, compared_links, compared_parts, differs, link_kind
+from recrawl.detect.data import Units
+from recrawl.detect.fingerprint import Fingerprint
+from recrawl.detect.known import Known
+from recrawl.detect.noise import is_noisy_key
+from recrawl.detect.shingles import SAMPLE, similarity
+from recrawl.detect.standards import Standards
+from recrawl.detect.version import Version
+from recrawl.model import UNMEASURED, Capture, ChangeKind
+
+_OF_TEXT = ChangeKind.TEXT | ChangeKind.DATA
+_OF_LINKS = ChangeKind.LINKS | ChangeKind.NEW_LINKS
+_LEAST = 0.5 / SAMPLE
+"""The magnitude of a change that is too small for the sample to show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """The outcome of a comparison, before it is a verdict."""
+
+    kinds: ChangeKind
+    telling: ChangeKind
+    """Kinds that make a change; the others are only remembered."""
+    magnitude: float
+    """How much differs outside the noise; -1 if that cannot be told."""
+    quiet: frozenset[str]
+    """Keys of links that stand only in parts that are not looked at."""
+    compared: Compared | None
+    comparable: bool = True
+    """False if the versions were read under different rules."""
+
+
+def differences(
+    capture: Capture, version: Version, known: Known, standards: Standards, now: Fingerprint | None
+) -> Differences:
+    """Compare a version with the one known. ``now`` is its fingerprint, ``None`` if it has none. O(length)."""
+    before = Fingerprint.unpack(known.fingerprint)
+    rules = standards.rules.of(capture.url).number
+    if version.content is not None and known.validators.text_digest and rules != (before.rules if before else 0):
+        return Differences(ChangeKind.NONE, ChangeKind.NONE, UNMEASURED, frozenset(), None, comparable=False)
+    quiet, has_quiet = _quiet_links(version, before, standards.mask)
+    kinds, text = _kinds_of_content(version, known, before, now, standards.mask)
+    links = frozenset(link.key for link in version.links or ())
+    if version.links is not None and _links_differ(links, known.links_last, quiet, standards.mask, has_quiet=has_quiet):
+        kinds |= ChangeKind.LINKS
+    magnitude = text
+    if kinds & ChangeKind.TYPE:
+        magnitude = 1.0
+    elif kinds & ChangeKind.LINKS and text == 0:
+        magnitude = len(links ^ known.links_last) / len(links | known.links_last)
+    compared = None
+    if now is not None and before is not None:
+        gap = now.time - before.time
+        compared = compared_parts(before, now, standards.watched)
+        if isinstance(version.content, Units):
+            compared = replace(compared, passing=compared.differed | compared.same)
+        if version.links is not None:
+            compared = compared.plus(compared_links(known.links_last, links, standards.watched, gap))
+    return Differences(kinds, _telling(version, known, text, standards), magnitude, quiet, compared)
+
+
+def _kinds_of_content(
+    version: Version, known: Known, before: Fingerprint | None, now: Fingerprint | None, mask: frozenset[int]
+) -> tuple[ChangeKind, float]:
+    """In what bytes, text and type differ, and how much of the text does."""
+    kinds, old, much = ChangeKind.NONE, known.validators, UNMEASURED
+    if version.digest != old.digest:
+        kinds |= ChangeKind.CONTENT
+    if version.mime and known.mime and version.mime != known.mime:
+        kinds |= ChangeKind.TYPE
+    if not (version.text_digest and old.text_digest):
+        return kinds, much
+    if version.text_digest == old.text_digest:
+        return kinds, 0.0
+    if before is None or now is None:
+        return kinds | version.kind, much
+    if not differs(before.parts, now.parts, mask):
+        return kinds, 0.0
+    return kinds | version.kind, max(_LEAST, 1.0 - similarity(before.sample, now.sample, SAMPLE))
+
+
+def _telling(version: Version, known: Known, text: float, standards: Standards) -> ChangeKind:
+    """Which kinds make a change: with a text to compare, not the bytes; with a threshold, only what exceeds it."""
+    everything = ~ChangeKind.NONE
+    if not (version.text_digest and known.validators.text_digest):
+        return everything
+    telling = everything & ~ChangeKind.CONTENT
+    if standards.min_change > 0 and text >= 0:
+        telling &= ~_OF_LINKS
+        if text <= standards.min_change:
+            telling &= ~_OF_TEXT
+    return telling
+
+
+def _quiet_links(version: Version, before: Fingerprint | None, mask: frozenset[int]) -> tuple[frozenset[str], bool]:
+    """Keys of links only in parts that are not looked at, and whether the page has or had any such parts."""
+    page = version.document
+    if page is None:
+        return frozenset(), False
+    hidden = mask and ({run.path for run in page.runs} | set(before.parts.path if before else ())) & mask
+    if not (hidden or page.partial):
+        return frozenset(), False
+    return frozenset(link.key for link in page.links) - page.links_outside(mask), True
+
+
+def _links_differ(
+    links: frozenset[str], others: frozenset[str], quiet: frozenset[str], mask: frozenset[int], *, has_quiet: bool
+) -> bool:
+    """Whether a link that is no noise is in one version only.
+
+    Of links that went it is not known where they stood; on pages with parts that are not looked at they do not count.
+    Where a link goes from the rest of a page, its text does too.
+    """
+    loud = (links - others - quiet) | (frozenset() if has_quiet else others - links)
+    return any(not is_noisy_key(key) and not (mask and link_kind(key) in mask) for key in loud)

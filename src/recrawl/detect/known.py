@@ -1,0 +1,23 @@
+"""What is known of a page before it is visited again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from recrawl.model import Validators
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What we knew of a page before the capture."""
+
+    validators: Validators = field(default_factory=Validators)
+    gone: bool = False
+    """The last answer was 404 or 410."""
+    mime: str = ""
+    links_last: frozenset[str] = frozenset()
+    """SURT keys of the outlinks of the last version."""
+    links_ever: frozenset[str] = frozenset()
+    """SURT keys of all outlinks the page ever had."""
+    fingerprint: bytes = b""
+    """Of the last version that was a change, as packed; empty if none was kept."""

@@ -1,0 +1,139 @@
+"""Noise, learned: parts of a host's pages that differ between two visits moments apart, or on every visit.
+
+Nobody tells us that a box shows random articles. But ask for the page again at once, and the box is another: no editor
+works that fast. So each comparison of two versions is evidence on the parts that were in both, kept per host and part:
+
+    near, near_differed   comparisons of versions less than two minutes apart, and how often the part differed
+    far, far_differed     the same for versions further apart
+    pages                 which pages it was seen on, as a set of 62 bits
+
+A part is noise if it differed in at least half of the near comparisons, and in two of them. Without near ones (an
+imported archive has none), it is noise if it differed in at least 95 % of eight comparisons, on three pages: a clock is
+in the template of a site, while the one page of latest news may well be another on every visit. A part that was looked
+at twice and stayed is never noise by the second rule, however often it changes. Evidence adds up, so a part that stops
+differing stops being noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from recrawl.detect.comparison import Compared
+from recrawl.model import BoolArray, IntArray
+from recrawl.model.arrays import starts_of_runs
+
+NEAR = 120.0
+"""Seconds between two versions up to which a difference is nobody's work."""
+NEAR_ENOUGH, NEAR_SHARE = 2, 0.5
+FAR_ENOUGH, FAR_SHARE, FAR_PAGES = 8, 0.95, 3
+MOST_LOOKS = 4
+"""Near comparisons after which a part has been looked at often enough."""
+FIRST_LOOKS, LOOKS_SHARE = 8, 0.02
+"""Second looks at a host: the first few, and beyond them this share of its visits."""
+_PAGE_BITS = 62
+_SPREAD = 0x9E37_79B9_7F4A_7C15
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseBook:
+    """Evidence on parts, one row a host and part, sorted by both. The book as a whole, or what one visit adds to it."""
+
+    host: IntArray
+    part: IntArray
+    near: IntArray
+    near_differed: IntArray
+    far: IntArray
+    far_differed: IntArray
+    pages: IntArray
+    """A bit for each page, by its id; two pages may share one."""
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.host)
+
+    @classmethod
+    def empty(cls) -> NoiseBook:
+        """A book in which nothing is written."""
+        return cls(*(np.empty(0, np.int64) for _ in fields(cls)))
+
+    @classmethod
+    def concat(cls, books: Iterable[NoiseBook]) -> NoiseBook:
+        """All evidence of several books as one: counts are added, pages united. O(n log n).
+
+        >>> one = evidence(7, 1, Compared(frozenset({5}), frozenset({6}), 30.0))
+        >>> both = NoiseBook.concat([one, one])
+        >>> both.part.tolist(), both.near.tolist(), both.near_differed.tolist()
+        ([5, 6], [2, 2], [2, 0])
+        """
+        books = list(books)
+        if not books:
+            return cls.empty()
+        columns = [np.concatenate([getattr(book, one.name) for book in books]) for one in fields(cls)]
+        if not len(columns[0]):
+            return cls.empty()
+        order = np.lexsort((columns[1], columns[0]))
+        columns = [column[order] for column in columns]
+        starts = np.flatnonzero(starts_of_runs(*columns[:2]))
+        names = [column[starts] for column in columns[:2]]
+        counts = [np.add.reduceat(count, starts) for count in columns[2:-1]]
+        return cls(*names, *counts, np.bitwise_or.reduceat(columns[-1], starts))
+
+    def plus(self, other: NoiseBook) -> NoiseBook:
+        """This book with more evidence. O(n log n)."""
+        return NoiseBook.concat([self, other])
+
+    def of(self, host: int) -> NoiseBook:
+        """The rows of one host. O(log n)."""
+        mine = slice(*np.searchsorted(self.host, [host, host + 1]).tolist())
+        return NoiseBook(*(getattr(self, one.name)[mine] for one in fields(self)))
+
+    def is_noise(self) -> BoolArray:
+        """Which rows the evidence shows to be noise. O(n)."""
+        agrees = self.near_differed >= NEAR_SHARE * self.near
+        near = agrees & (self.near_differed >= NEAR_ENOUGH)
+        often = (self.far >= FAR_ENOUGH) & (self.far_differed >= FAR_SHARE * self.far)
+        widely = np.bitwise_count(self.pages.astype(np.uint64)) >= FAR_PAGES
+        noise: BoolArray = near | (often & widely & agrees)
+        return noise
+
+    def is_settled(self) -> BoolArray:
+        """Which rows need no further look: noise, looked at often enough, or seen to stay. O(n)."""
+        stayed = (self.near >= NEAR_ENOUGH) & (self.near_differed == 0)
+        settled: BoolArray = self.is_noise() | stayed | (self.near >= MOST_LOOKS)
+        return settled
+
+    def mask(self, host: int) -> frozenset[int]:
+        """The parts of a host that are noise."""
+        mine = self.of(host)
+        return frozenset(mine.part[mine.is_noise()].tolist())
+
+    def watched(self, host: int) -> frozenset[int]:
+        """The parts of a host that there is evidence on: those that ever differed."""
+        return frozenset(self.of(host).part.tolist())
+
+
+def evidence(host: int, page: int, compared: Compared) -> NoiseBook:
+    """What one comparison adds to the book."""
+    parts = sorted(compared.differed | compared.same)
+    part = np.array(parts, np.int64)
+    differed = np.array([one in compared.differed for one in parts], np.int64)
+    near = np.full(len(parts), int(abs(compared.gap) < NEAR), np.int64)
+    lasting = np.array([one not in compared.passing for one in parts], np.int64)
+    far = (1 - near) * lasting
+    bit = np.full(len(parts), 1 << (page * _SPREAD % (1 << 64) * _PAGE_BITS >> 64), np.int64)
+    return NoiseBook(np.full(len(parts), host, np.int64), part, near, near * differed, far, far * differed, bit)
+
+
+def wants_second_look(book: NoiseBook, host: int, compared: Compared | None, *, looks: int, visits: int) -> bool:
+    """Whether a page that was found changed should be asked for again at once, to see what of it is noise.
+
+    True if parts differ that nobody looked at often enough yet, and the host has looks left: ``looks`` and ``visits``
+    are how many it had so far. What differs between second looks themselves asks for no third.
+    """
+    if compared is None or abs(compared.gap) < NEAR or looks >= FIRST_LOOKS + LOOKS_SHARE * visits:
+        return False
+    mine = book.of(host)
+    return not compared.differed <= frozenset(mine.part[mine.is_settled()].tolist())

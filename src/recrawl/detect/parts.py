@@ -1,0 +1,178 @@
+"""The visible parts of a page: each run of text between two block elements, and how to know it again.
+
+A part is known by three numbers of 32 bits, which depend on nothing but the page, so that they can be stored:
+
+    path      where it stands: the block elements around it with their classes and ids, without positions
+    template  path and text with all numbers left out; 0 for a text without numbers, or of nothing else
+    content   the text
+
+Paths and templates are what noise is learned of: "visitor 10,293" and "visitor 10,294" are one template, and a box of
+random articles is one path. Digits in names are left out of a path, so that ``post-17`` and ``post-18`` are one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+from zlib import crc32
+
+from recrawl.detect.shingles import SAMPLE, Shingles, shingles
+
+_BLOCKS = (
+    "address|article|aside|blockquote|body|button|caption|center|dd|details|dialog|div|dl|dt|fieldset|figcaption|"
+    "figure|footer|form|h[1-6]|head|header|hgroup|html|label|legend|li|main|menu|nav|ol|optgroup|option|p|pre|"
+    "section|select|summary|table|tbody|td|textarea|tfoot|th|thead|title|tr|ul"
+)
+_BLOCK = re.compile(rf"(</?(?:{_BLOCKS})(?: [^>]*)?>)")
+_NAMED = re.compile(r' (class|id)="([^"]*)"')
+_DIGITS = re.compile(r"\d+")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+_NUMBER = re.compile(r"\w*\d[\w.,:]*")
+_WORD = re.compile(r"[^\W\d_]{2}")
+_ENTITIES = (("&nbsp;", " "), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
+"""All that a parser writes for characters of a text; the last must be undone last."""
+BETWEEN = "\uffff"
+"""Stands between the parts of a text while all are cleaned at once. No character: pages cannot mean anything by it."""
+_NO_PLACE = frozenset({"<html", "<body", "<head"})
+
+
+class Run(NamedTuple):
+    """A piece of a page between two block elements, with inline elements still in it."""
+
+    path: int
+    html: str
+
+
+class Parts(NamedTuple):
+    """The parts of one version in the order of the page, column by column."""
+
+    path: Sequence[int]
+    template: Sequence[int]
+    content: Sequence[int]
+
+
+class Text(NamedTuple):
+    """The text of a page in parts: where each stands, and what it says."""
+
+    path: Sequence[int]
+    said: Sequence[str]
+
+    def without(self, mask: frozenset[int]) -> str:
+        """The text as one, without the parts under the mask."""
+        if not mask:
+            return " ".join(self.said)
+        kept = (self.said[row] for row, hidden in enumerate(hidden_rows(self.parts(), mask)) if not hidden)
+        return " ".join(kept)
+
+    def parts(self) -> Parts:
+        """The numbers of the parts. O(length)."""
+        content = [crc32(text.encode("utf-8", "surrogatepass")) for text in self.said]
+        template = [template_of(*one) for one in zip(self.path, self.said, strict=True)]
+        return Parts(self.path, template, content)
+
+    def sample(self, mask: frozenset[int]) -> Shingles:
+        """The smallest numbers of the shingles of the text outside the mask. O(length)."""
+        return shingles(self.without(mask), SAMPLE)
+
+    def saying(self, kept: Sequence[tuple[int, str]]) -> Text:
+        """A text with these parts."""
+        return Text([path for path, _ in kept], [said for _, said in kept])
+
+
+def hidden_rows(parts: Parts, mask: frozenset[int]) -> list[bool]:
+    """Which parts are noise, by their path or their template."""
+    return [path in mask or template in mask for path, template in zip(parts.path, parts.template, strict=True)]
+
+
+def runs_of(html: str) -> list[Run]:
+    """The runs of a page, as a parser writes it (balanced, attributes in quotes, ``<`` and ``>`` escaped in them).
+
+    Runs of nothing but space are left out. O(length).
+
+    >>> [run.html for run in runs_of('<body><p class="a">One <b>more</b></p> <p>Two</p></body>')]
+    ['One <b>more</b>', 'Two']
+    """
+    if "<!--" in html:
+        html = _COMMENT.sub(" ", html)
+    html = html.replace(BETWEEN, " ")
+    runs: list[Run] = []
+    around, path = [0], 0
+    for place, piece in enumerate(_BLOCK.split(html)):
+        if not place & 1:
+            if piece and not piece.isspace():
+                runs.append(Run(path, piece))
+        elif piece[1] != "/":
+            path = crc32(_step(piece), path)
+            around.append(path)
+        elif len(around) > 1:
+            around.pop()
+            path = around[-1]
+    return runs
+
+
+@lru_cache(maxsize=1 << 14)  # the same few tags make all pages of a site
+def _step(tag: str) -> bytes:
+    """A block element as part of a path: its name, its classes in any order, its id. Outermost ones tell nothing.
+
+    >>> _step('<div class="post odd" id="post-17">'), _step('<body class="page-id-3">')
+    (b'<div class=odd,post id=post-#', b'')
+    """
+    name = tag.rstrip(">").partition(" ")[0]
+    if name in _NO_PLACE:
+        return b""
+    named = (f"{what}={','.join(sorted(_DIGITS.sub('#', names).split()))}" for what, names in _NAMED.findall(tag))
+    return " ".join([name, *sorted(named)]).encode("utf-8", "surrogatepass")
+
+
+def text_in_parts(runs: Sequence[Run], clean: Callable[[str], str]) -> Text:
+    """The text of runs, cleaned: ``clean`` is given all at once, :data:`BETWEEN` standing between the parts.
+
+    It must make one space of runs of space. Parts of which nothing is left are left out.
+
+    >>> runs = [Run(1, "Hello <b>you</b> "), Run(2, "<img>"), Run(3, "&lt;3")]
+    >>> text_in_parts(runs, lambda text: " ".join(text.split()))
+    Text(path=[1, 3], said=['Hello you', '<3'])
+    """
+    if not runs:
+        return Text([], [])
+    together = clean(_plain(f" {BETWEEN} ".join([run.html for run in runs])))
+    kept = [(run.path, text) for run, text in zip(runs, map(str.strip, together.split(BETWEEN)), strict=True) if text]
+    return Text([path for path, _ in kept], [text for _, text in kept])
+
+
+def text_in_lines(text: str, clean: Callable[[str], str]) -> Text:
+    r"""A plain text in parts, its lines, cleaned as in :func:`text_in_parts`. They stand at no path.
+
+    >>> text_in_lines("One\n\n Two", lambda text: " ".join(text.split())).said
+    ['One', 'Two']
+    """
+    lines = text.replace(BETWEEN, " ").splitlines()
+    said = [line for line in map(str.strip, clean(f" {BETWEEN} ".join(lines)).split(BETWEEN)) if line]
+    return Text([0] * len(said), said)
+
+
+def _plain(html: str) -> str:
+    """The text of a run, or of several, without inline elements; spaces as they are."""
+    if "<" in html:
+        html = _TAG.sub(" ", html)
+    if "&" in html:
+        for written, meant in _ENTITIES:
+            html = html.replace(written, meant)
+    return html
+
+
+def template_of(path: int, text: str) -> int:
+    """The number of the text at a path without the words that hold digits; 0 if there are none, or no others.
+
+    >>> template_of(7, "Visitor 10,293 today") == template_of(7, "Visitor 9 today")
+    True
+    >>> template_of(7, "Visitors"), template_of(7, "€ 12.50")
+    (0, 0)
+    """
+    if _DIGITS.search(text) is None:
+        return 0
+    template = _NUMBER.sub("#", text)
+    return (crc32(template.encode("utf-8", "surrogatepass"), path) or 1) if _WORD.search(template) else 0

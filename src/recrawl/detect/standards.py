@@ -1,0 +1,26 @@
+"""What counts as a change: how much must differ, in what, and what is left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recrawl.detect.rules import NO_RULES, Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Standards:
+    """The measure a judge applies to the pages of one host."""
+
+    min_change: float = 0.0
+    """Share of the text that must differ (:attr:`Judgement.magnitude` above it). 0: any visible difference; 0.1: the
+    rule of SHARC 8.2. Above 0, links alone are no change."""
+    row_order: bool = True
+    """Whether the order of rows in CSV and of values in JSON lists is content."""
+    rules: Rules = NO_RULES
+    """What the user leaves out."""
+    mask: frozenset[int] = frozenset()
+    """Parts that were learned to be noise on this host."""
+    watched: frozenset[int] = frozenset()
+    """Parts of this host that there is evidence on, noise or not."""
+    agent: str = "recrawl"
+    """Our name in ``X-Robots-Tag`` rules, lower-case."""
