@@ -3,7 +3,8 @@
     RecrawlError
     ├── InputError      their data: which file, which position, why
     ├── ConfigError     their settings: which key, from where
-    ├── StoreError      the database: missing, newer, unreachable
+    ├── StoreError      the database: missing, newer, damaged
+    │   ├── StoreAwayError  out of reach for now
     │   └── DiskFullError
     ├── FetchError      the remote side; becomes data (a failed visit) before it leaves ``fetch/``
     └── MissingExtraError   an optional library is not installed
@@ -70,11 +71,21 @@ class ConfigError(RecrawlError):
 class StoreError(RecrawlError):
     """The store is missing, from a newer recrawl, damaged or out of reach."""
 
+    passing = False
+    """Whether it may be over by itself: who can wait does, and tries again."""
+
+
+class StoreAwayError(StoreError):
+    """The store is there but cannot be reached or written now; what was acknowledged before is kept."""
+
+    passing = True
+
 
 class DiskFullError(StoreError):
     """Nothing more can be written; what was acknowledged before is kept."""
 
     exit_code = ExitCode.DISK_FULL
+    passing = True
 
 
 class FetchError(RecrawlError):

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import math
 import traceback
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +20,23 @@ from recrawl.crawl.errands import Errands
 from recrawl.crawl.hands import Hands
 from recrawl.crawl.log import JsonLinesLog, Level
 from recrawl.crawl.recorder import Recorder
+from recrawl.crawl.setback import Setback
 from recrawl.crawl.steering import Load, Steering, Unsteered
-from recrawl.crawl.target import Broken, ErrandDone, Result, RulesRead, SeenOnce, Target, TurnedAway, Underway, Visited
+from recrawl.crawl.target import (
+    Broken,
+    ErrandDone,
+    Hindered,
+    Result,
+    RulesRead,
+    SeenOnce,
+    Target,
+    TurnedAway,
+    Underway,
+    Visited,
+)
 from recrawl.crawl.versions import seen_once
 from recrawl.crawl.visitor import Visitor
-from recrawl.errors import InputError
+from recrawl.errors import InputError, StoreError
 from recrawl.fetch.patience import asked_patience
 from recrawl.formats.sitemap import read_sitemap
 from recrawl.model import ANSWERED, Outcome
@@ -92,7 +106,10 @@ class Driver:
         self._hands = Hands(worker, store, pace.lease_size, pace.per_host, pace.lease_time, pace.poll)
         self._errands = Errands()
         self._told_until = -math.inf
+        self._setback = Setback(log)
         self._running: dict[asyncio.Task[Result], Target] = {}
+        self._answered: deque[Result] = deque()
+        """What came back and is not taken in yet."""
         self._unrecorded: list[Visited] = []
         """Visits made that are not acknowledged yet."""
         self._host_ready: list[float] = []
@@ -109,38 +126,66 @@ class Driver:
         With ``until_idle`` it also ends as soon as no page is due, or none that is due may be visited now: the budget
         is spent, or the crawl paused. ``progress`` is told the time now and then.
 
-        Neither the remote side nor a page that breaks our own code ends a run. A cancellation does: what was
-        settled is recorded, what was running is dropped, and every lease goes back.
+        Neither the remote side nor a page that breaks our own code ends a run, nor a disk that is full or a store that
+        is away for a while: then nothing starts until it works again. A cancellation does: what was settled is
+        recorded, what was running is dropped, and every lease goes back.
+
+        Raises:
+            StoreError: the store is damaged, or there was still no room or no store when the run was to end. What was
+                made since is not acknowledged, and will be visited again.
         """
+        forced = False
         self._stopping = False
         self._resume(self._clock.now())
         self._steering.begin(self._clock.now())
         try:
             while (now := self._clock.now()) < until and not self._stopping:
-                self._heed(now)
-                self._take(now)
-                when = self._set_out(now)
-                if not self._running and now >= self._agenda.fit_at:
-                    self._fit(now)
-                    continue
-                if until_idle and self._is_idle(now):
-                    break
-                self._settle(await self._wait(min(when, until)))
+                try:
+                    if await self._turn(now, until, until_idle=until_idle):
+                        break
+                    self._setback.over(now)
+                except StoreError as fault:
+                    await self._sleep((), min(self._setback.met(fault, now), until))
                 progress(self._clock.now())
             if self._running:
                 await asyncio.wait(self._running)
             self._settle(set(self._running))
             self._let_go(self._clock.now())
         except asyncio.CancelledError:
-            self._record(self._clock.now())
+            forced = True
+            with suppress(StoreError):
+                self._record(self._clock.now())
             raise
         finally:
             for task in self._running:
                 task.cancel()
             await asyncio.gather(*self._running, return_exceptions=True)
             self._running, self._unrecorded, self._host_ready, self._record_at = {}, [], [], math.inf
-            self._frontier.withdraw(self._hands.empty())
-            self._steering.end(self._clock.now())
+            self._answered.clear()
+            with suppress(*((StoreError,) if forced else ())):
+                self._frontier.withdraw(self._hands.empty())
+                self._steering.end(self._clock.now())
+
+    async def _turn(self, now: float, until: float, *, until_idle: bool) -> bool:
+        """Start what there is to start, and take in what is done first; whether there is nothing left to do."""
+        if self._setback.is_on:
+            self._recover(now)
+        self._heed(now)
+        self._take(now)
+        when = self._set_out(now)
+        if not self._running and now >= self._agenda.fit_at:
+            self._fit(now)
+            return False
+        if until_idle and self._is_idle(now):
+            return True
+        self._settle(await self._wait(min(when, until)))
+        return False
+
+    def _recover(self, now: float) -> None:
+        """Try again what failed, before anything new starts; leases we may have taken without knowing go back."""
+        self._settle({task for task in self._running if task.done()})
+        self._record(now)
+        self._hands.drop_strays([target.page for target in self._running.values()])
 
     def stop(self) -> None:
         """Start nothing more; ``run`` returns once what is running is settled. To be called in the event loop."""
@@ -177,7 +222,11 @@ class Driver:
         wake = min(when, self._hands.renew_at, self._record_at, self._steering.look_at)
         if not self._running:
             wake = min(wake, self._agenda.fit_at, math.inf if self._steering.paused else self._hands.lease_at)
-        self._waiting = asyncio.ensure_future(self._clock.wait(self._running, wake))
+        return await self._sleep(self._running, wake)
+
+    async def _sleep(self, running: Collection[asyncio.Task[Result]], wake: float) -> set[asyncio.Task[Result]]:
+        """Sleep until one of these is done, at the latest until ``wake``; the end if somebody calls ``stop``."""
+        self._waiting = asyncio.ensure_future(self._clock.wait(running, wake))
         try:
             return await self._waiting
         except asyncio.CancelledError:
@@ -257,6 +306,8 @@ class Driver:
         began = self._clock.now()
         try:
             return await self._visitor.go(target)
+        except StoreError as fault:
+            return Hindered(target, fault)
         except Exception as bug:  # noqa: BLE001 - one of the two places for it: the driver's loop
             return Broken(target, began, f"{bug!r}", traceback.format_exc())
 
@@ -274,14 +325,18 @@ class Driver:
             if isinstance(result, TurnedAway):
                 self._wait_in_line(result)
                 continue
+            self._answered.append(result)
             self._release(result, now)
-            self._take_in(result, now)
+        while self._answered:
+            self._take_in(self._answered[0], now)
+            self._answered.popleft()
         if not self._running or len(self._unrecorded) >= self._pace.batch or now >= self._record_at:
             self._record(now)
         elif finished and not self._unrecorded:
             self._hands.look_again()
 
-    def _take_in(self, result: Visited | Underway | SeenOnce | RulesRead | ErrandDone | Broken, now: float) -> None:
+    def _take_in(self, result: Result, now: float) -> None:
+        """Do what follows from a result. It can be done again if the store or the disk failed on the way."""
         match result:
             case Visited():
                 self._visited(result, now)
@@ -296,6 +351,11 @@ class Driver:
                 self._read_sitemap(result, now)
             case Broken():
                 self._broken(result, now)
+            case Hindered(target, fault):
+                (self._errands if target.is_errand else self._hands).put_back(target)
+                self._offer(target, target.due)
+                self._answered.popleft()
+                raise fault
 
     def _release(self, result: Result, now: float) -> None:
         """The request is over: the pause of its host begins, a longer one if it asks for that."""

@@ -104,6 +104,12 @@ class Hands:
         self.renew_at = now + self._lease_time / 2 if kept else math.inf
         return self.empty() if kept < len(held) else np.empty(0, np.int64)
 
+    def drop_strays(self, running: Sequence[int]) -> None:
+        """Give back leases that we have and do not know of: a call that took them failed on its way back."""
+        strays = np.setdiff1d(self._store.held(self._worker), [*self._targets, *running]).astype(np.int64)
+        if len(strays):
+            self._store.acknowledge(self._worker, strays)
+
     def empty(self) -> IntArray:
         """Give back every page that was not visited; returns them."""
         pages = np.array(list(self._targets), dtype=np.int64)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TextIO
 
+from recrawl.crawl.log import Stream
 from recrawl.crawl.target import Visited
 from recrawl.detect import unchunked
 from recrawl.detect.digest import digest
@@ -21,12 +21,12 @@ _CUT = {"length": "lenTrunc", "time": "timeTrunc"}
 class HeritrixLog:
     """Appends lines to a text stream, flushed batch by batch."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: Stream) -> None:
         self._stream = stream
 
     def write(self, visited: Sequence[Visited]) -> None:
         """One line a visit."""
-        self._stream.writelines(log_line(one) + "\n" for one in visited)
+        self._stream.write("".join([log_line(one) + "\n" for one in visited]))
         self._stream.flush()
 
 

@@ -14,6 +14,7 @@ from recrawl.crawl.controls import Controls, Orders
 from recrawl.crawl.driver import Driver, Pace
 from recrawl.crawl.heritrix_log import HeritrixLog
 from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.log_file import LogFile
 from recrawl.crawl.presence import present
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.recovery import acknowledged_by, give_back
@@ -93,8 +94,8 @@ async def tools(clock: Clock, store: Store, folder: Path, settings: CrawlSetting
             durable=settings.durable,
             keeper=acknowledged_by(store),
         ) as writer,
-        (folder / LOG).open("a", encoding="utf-8") as events,
-        (folder / CRAWL_LOG).open("a", encoding="utf-8") as attempts,
+        LogFile(folder / LOG, clock) as events,
+        LogFile(folder / CRAWL_LOG, clock) as attempts,
     ):
         async with (
             Names(clock, reach=settings.reach, pins=settings.pins, patience=settings.limits.connect) as names,

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Literal, Protocol, TextIO
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -30,14 +30,26 @@ class SaysNow(Protocol):
         ...
 
 
+class Stream(Protocol):
+    """As much of a text stream as a log needs."""
+
+    def write(self, text: str, /) -> object:
+        """Take some text."""
+        ...
+
+    def flush(self) -> object:
+        """Let everybody see what was taken."""
+        ...
+
+
 class JsonLinesLog:
     """Writes events to a text stream, each as one line that is flushed at once.
 
     A value that JSON cannot hold is written as its text: a log line must never be the reason a crawl stops. Errors
-    of the stream itself (a full disk) do stop it.
+    of the stream itself (a full disk) are the caller's.
     """
 
-    def __init__(self, stream: TextIO, clock: SaysNow) -> None:
+    def __init__(self, stream: Stream, clock: SaysNow) -> None:
         self._stream = stream
         self._clock = clock
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from recrawl.detect import Judgement, Known
 from recrawl.detect.conduct import NO_SIGN, Sign
+from recrawl.errors import StoreError
 from recrawl.fetch.access import Talk
 from recrawl.fetch.robots import Rules
 from recrawl.model import Capture, Outcome, Validators, Visit
@@ -130,5 +131,14 @@ class Broken:
         return Visited(self.target, visit, Judgement(outcome, validators=validators))
 
 
-Result: TypeAlias = Visited | Underway | SeenOnce | RulesRead | ErrandDone | TurnedAway | Broken
+@dataclass(frozen=True, slots=True)
+class Hindered:
+    """The disk was full, or the store away, while something had to be kept; the target still waits."""
+
+    target: Target
+    fault: StoreError
+    capture: None = None
+
+
+Result: TypeAlias = Visited | Underway | SeenOnce | RulesRead | ErrandDone | TurnedAway | Broken | Hindered
 """What comes of going to a target."""

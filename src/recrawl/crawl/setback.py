@@ -1,0 +1,57 @@
+"""A setback of our own: the disk is full, or the store is out of reach. The crawl waits and tries again.
+
+What waits meanwhile is not lost: visits that were made stay in hand until they are acknowledged, and no new request
+starts. A setback that cannot pass by itself, such as a damaged store, ends the run.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recrawl.crawl.log import JsonLinesLog
+from recrawl.errors import DiskFullError, StoreError
+from recrawl.schedule.retry import Backoff
+
+PATIENCE = Backoff(first=1.0, factor=2.0, longest=60.0)
+"""Seconds until the next try."""
+
+
+class Setback:
+    """Counts the tries that failed, and says when to try again."""
+
+    def __init__(self, log: JsonLinesLog) -> None:
+        self._log = log
+        self._tries = 0
+        self._since = 0.0
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the last try failed."""
+        return self._tries > 0
+
+    def met(self, fault: StoreError, now: float) -> float:
+        """Take note of a try that failed; when to try again, seconds since the epoch.
+
+        Raises:
+            StoreError: waiting does not help.
+        """
+        if not fault.passing:
+            raise fault
+        self._since = now if self._tries == 0 else self._since
+        self._tries += 1
+        wait = float(PATIENCE.wait(np.array([self._tries]))[0])
+        message = "waiting for room on the disk" if isinstance(fault, DiskFullError) else "waiting for the store"
+        self._say(message, {"reason": str(fault), "tries": self._tries, "wait": wait})
+        return now + wait
+
+    def over(self, now: float) -> None:
+        """It works again."""
+        if self._tries:
+            self._say("going on", {"tries": self._tries, "after": now - self._since})
+            self._tries = 0
+
+    def _say(self, message: str, details: dict[str, object]) -> None:
+        try:
+            self._log.event("store", message, level="warn", details=details)
+        except DiskFullError:
+            return  # the log keeps the line until there is room
