@@ -106,6 +106,7 @@ def crawl_settings_of(settings: Settings) -> CrawlSettings:
     """How a continuous crawl goes about it."""
     from recrawl.crawl.driver import Pace
     from recrawl.crawl.live import CrawlSettings
+    from recrawl.crawl.log import LEVELS
     from recrawl.fetch.reach import Reach
     from recrawl.time import DAY
 
@@ -118,6 +119,8 @@ def crawl_settings_of(settings: Settings) -> CrawlSettings:
         turns=turns_of(settings.politeness),
         archive=warc_info_of(settings.archive, settings.fetch),
         roll_size=settings.archive.roll_size,
+        log_level=LEVELS[LEVELS.index(settings.crawl.log_level)],
+        log_size=settings.crawl.log_size,
         pace=Pace(concurrency=settings.crawl.concurrency),
         reach=Reach.of(settings.fetch.allow_networks.split()),
     )

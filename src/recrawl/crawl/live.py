@@ -13,7 +13,7 @@ from recrawl.crawl.budget import SharedBudget
 from recrawl.crawl.controls import Controls, Orders
 from recrawl.crawl.driver import Driver, Pace
 from recrawl.crawl.heritrix_log import HeritrixLog
-from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.log import JsonLinesLog, Level
 from recrawl.crawl.log_file import LogFile
 from recrawl.crawl.presence import present
 from recrawl.crawl.recorder import Recorder
@@ -61,6 +61,10 @@ class CrawlSettings:
     """Bytes after which an archive file is closed and a new one begun."""
     durable: bool = True
     """Whether archive files wait for the disk before a visit is acknowledged, so that both outlive a power cut."""
+    log_level: Level = "debug"
+    """Events that matter less are not logged."""
+    log_size: int = 0
+    """Bytes after which a log is put aside and begun anew; 0 for never."""
     pace: Pace = field(default_factory=Pace)
     reach: Reach | None = None
     """Addresses that may be connected to; without it all may."""
@@ -94,8 +98,8 @@ async def tools(clock: Clock, store: Store, folder: Path, settings: CrawlSetting
             durable=settings.durable,
             keeper=acknowledged_by(store),
         ) as writer,
-        LogFile(folder / LOG, clock) as events,
-        LogFile(folder / CRAWL_LOG, clock) as attempts,
+        LogFile(folder / LOG, clock, most=settings.log_size) as events,
+        LogFile(folder / CRAWL_LOG, clock, most=settings.log_size) as attempts,
     ):
         async with (
             Names(clock, reach=settings.reach, pins=settings.pins, patience=settings.limits.connect) as names,
@@ -119,7 +123,8 @@ async def tools(clock: Clock, store: Store, folder: Path, settings: CrawlSetting
                 pause=settings.politeness.shortest,
             )
             doors = None if settings.turns is None else Doors(names, Turns(settings.turns), clock)
-            yield Tools(fetcher, doors, robots, archive, JsonLinesLog(events, clock), HeritrixLog(attempts))
+            log = JsonLinesLog(events, clock, level=settings.log_level)
+            yield Tools(fetcher, doors, robots, archive, log, HeritrixLog(attempts))
 
 
 @asynccontextmanager

@@ -11,12 +11,13 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 
 Level = Literal["debug", "info", "warn", "error", "fatal"]
-"""How much an event matters, in Browsertrix's words."""
+"""How much an event matters, in Browsertrix's words, from the least to the most."""
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 _encoded = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
@@ -49,9 +50,13 @@ class JsonLinesLog:
     of the stream itself (a full disk) are the caller's.
     """
 
-    def __init__(self, stream: Stream, clock: SaysNow) -> None:
+    def __init__(self, stream: Stream, clock: SaysNow, *, level: Level = "debug") -> None:
+        """Events that matter less than ``level`` are counted and not written."""
         self._stream = stream
         self._clock = clock
+        self._written = frozenset(LEVELS[LEVELS.index(level) :])
+        self.counts: dict[Level, int] = dict.fromkeys(LEVELS, 0)
+        """Events so far, by level."""
 
     def event(
         self, context: str, message: str, *, level: Level = "info", details: Mapping[str, object] | None = None
@@ -69,6 +74,9 @@ class JsonLinesLog:
     def events(self, context: str, message: str, said: Iterable[tuple[Level, Mapping[str, object]]]) -> None:
         """Write several events of one kind that became known together: how much each matters, and its details."""
         now = _timestamp(self._clock.now())
+        said = list(said)
+        for level, _ in said:
+            self.counts[level] += 1
         lines = [
             _encoded(
                 {
@@ -80,7 +88,10 @@ class JsonLinesLog:
                 }
             )
             for level, details in said
+            if level in self._written
         ]
+        if not lines:
+            return
         self._stream.write("".join([line + "\n" for line in lines]))
         self._stream.flush()
 
