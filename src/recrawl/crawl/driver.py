@@ -34,6 +34,7 @@ from recrawl.crawl.target import (
     Underway,
     Visited,
 )
+from recrawl.crawl.trouble import is_well
 from recrawl.crawl.versions import seen_once
 from recrawl.crawl.visitor import Visitor
 from recrawl.errors import InputError, StoreError
@@ -48,6 +49,8 @@ from recrawl.time import DAY, MINUTE, Clock
 
 _FIT_PATIENCE = 60.0
 """Seconds a fit waits for a moment without requests; then no new request starts until it is done."""
+_LONG_REST = MINUTE
+"""Seconds of rest from which on pages of a host are better off in the store."""
 _CHUNK = 100_000
 """Pages rescheduled in one transaction, so that other workers get their turn."""
 
@@ -364,12 +367,26 @@ class Driver:
         wait = asked_patience(capture) if capture else None
         if wait is not None:
             self._politeness.block_until(target.host, now + wait)
+        well = is_well(result)
+        if well:
+            self._politeness.answered(target.host)
+        elif well is False:
+            self._politeness.failed(target.host, now)
+            self._let_rest(target.host, now)
 
     def _wait_in_line(self, away: TurnedAway) -> None:
         """Nothing was asked, so nothing pauses; the target waits for the turn of its address."""
         target = away.target
         (self._errands if target.is_errand else self._hands).put_back(target)
         self._frontier.give_back(target.page, target.host, target.due, away.until)
+        self._let_rest(target.host, self._clock.now())
+
+    def _let_rest(self, host: int, now: float) -> None:
+        """Give back the pages of a host that rests for long: in our hands they would take the place of others."""
+        ready = self._politeness.free_at(host)
+        if ready > now + _LONG_REST:
+            self._frontier.withdraw(self._hands.give_back(host))
+            self._store.set_host(np.array([host]), ready_at=np.array([ready]))
 
     def _go_on(self, underway: Underway) -> None:
         """Keep what came so far, and let the target wait for the next turn of its host."""

@@ -91,6 +91,16 @@ class Hands:
             del self._targets[target.page]
         return seen
 
+    def give_back(self, host: int) -> IntArray:
+        """Give back the pages of a host that nobody has begun with; returns them. O(pages in hand)."""
+        targets = [target for target in self._targets.values() if target.host == host]
+        pages = np.array([one.page for one in targets if one.seen is None and one.talk is None], dtype=np.int64)
+        if len(pages):
+            self._store.acknowledge(self._worker, pages)
+        for page in pages.tolist():
+            del self._targets[page]
+        return pages
+
     def renew(self, now: float, running: Sequence[int]) -> IntArray:
         """Renew the leases in hand and on the road when half of their time is over.
 

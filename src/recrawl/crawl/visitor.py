@@ -104,10 +104,11 @@ class Visitor:
 
     def _refused(self, target: Target, rules: Rules) -> Visited | ErrandDone:
         now = self._clock.now()
+        why = REFUSED_BY_ROBOTS if rules.available else NO_ROBOTS
         if target.is_errand:
-            return ErrandDone(target, Capture(target.url, now, 0, error=rules.reason))
+            return ErrandDone(target, Capture(target.url, now, 0, error=rules.reason, failure=why))
         outcome = Outcome.REFUSED if rules.available else Outcome.UNREACHABLE
-        visit = Visit(target.page, now, outcome, status=REFUSED_BY_ROBOTS if rules.available else NO_ROBOTS)
+        visit = Visit(target.page, now, outcome, status=why)
         return Visited(target, visit, Judgement(outcome, validators=_validators(target)))
 
 
