@@ -16,7 +16,7 @@ import numpy as np
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from recrawl.errors import DiskFullError, StoreError
+from recrawl.errors import DiskFullError, StoreAwayError, StoreError
 from recrawl.model import AnyArray
 from recrawl.store.database import Column, Parameter, Session
 from recrawl.store.dialect import How, Types
@@ -153,7 +153,7 @@ class PostgresDatabase:
         except psycopg.OperationalError as error:
             if not connection.closed:
                 raise
-            raise StoreError(
+            raise StoreAwayError(
                 f"The connection to {self._shown} was lost while it committed; the last batch may or may not be there.",
                 "Do the same again: what is there already is not doubled.",
             ) from error
@@ -176,7 +176,7 @@ class PostgresDatabase:
                 f"The disk of {self._shown} is full.", "Free some space and go on; what was recorded before is kept."
             ) from error
         except psycopg.OperationalError as error:
-            raise StoreError(
+            raise StoreAwayError(
                 f"The database {self._shown} is out of reach: {str(error).strip()}.",
                 "Check that the server runs, that the address is right and that the database exists, then try again.",
             ) from error

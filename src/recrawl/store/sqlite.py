@@ -5,6 +5,7 @@ Any number of processes may open the file; one writes at a time, the others wait
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 import apsw
 import numpy as np
 
-from recrawl.errors import DiskFullError, StoreError
+from recrawl.errors import DiskFullError, StoreAwayError, StoreError
 from recrawl.model import AnyArray
 from recrawl.store.database import Column, Parameter, Session, as_list
 from recrawl.store.dialect import How, Types
@@ -109,6 +110,7 @@ class SqliteDatabase:
             if _outdated(path, create=create):
                 upgrade_sqlite(path)
             self._connection = _connect(path)
+            self._file = path.stat()
 
     def read(self, work: Callable[[Session], T]) -> T:
         """Do ``work`` on one snapshot."""
@@ -117,6 +119,7 @@ class SqliteDatabase:
     def write(self, work: Callable[[Session], T], *, lasting: bool = True) -> T:
         """Do ``work`` entirely or not at all."""
         with self._lock, _explained(self._path):
+            self._check_in_place()
             # FULL waits for the disk at each commit. NORMAL leaves that to the machine, which outlives the process.
             self._connection.pragma("synchronous", "FULL" if lasting and self._lasting else "NORMAL")
             return self._transaction("BEGIN IMMEDIATE", work)
@@ -125,6 +128,15 @@ class SqliteDatabase:
         """Close the file."""
         with self._lock:
             self._connection.close()
+
+    def _check_in_place(self) -> None:
+        """Refuse to write to a file that has no name any more: all of it would be gone with the process."""
+        try:
+            there = self._path.stat()
+        except FileNotFoundError as error:
+            raise StoreAwayError(f"The store {self._path} was moved or deleted.", "Put the file back.") from error
+        if not os.path.samestat(there, self._file):
+            raise StoreError(f"The store {self._path} was replaced by another file.", "Start again.")
 
     def _transaction(self, begin: str, work: Callable[[Session], T]) -> T:
         with self._lock, _explained(self._path):
@@ -187,12 +199,12 @@ def _explained(path: Path) -> Iterator[None]:
     except apsw.CorruptError as error:
         raise StoreError(f"The store {path} is damaged: {error}.", "Restore it from a backup.") from error
     except apsw.BusyError as error:
-        raise StoreError(
+        raise StoreAwayError(
             f"Another process has been writing to {path} for {BUSY_SECONDS:g} s.", "Wait for it or stop it."
         ) from error
     except apsw.ConnectionClosedError as error:
         raise StoreError(f"The store {path} is closed.", "Open it again.") from error
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.IOError) as error:
-        raise StoreError(
+        raise StoreAwayError(
             f"The store {path} cannot be read or written: {error}.", "Check that the folder exists and is writable."
         ) from error
