@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from recrawl.errors import ConfigError
+from recrawl.fetch.failures import BROKEN_OFF
 from recrawl.fetch.request import Request
 from recrawl.model import Capture, Validators
 
@@ -109,7 +110,8 @@ def failed(question: Question, last: Capture, why: str, began: float | None = No
     'The answer ends too early.'
     """
     time = last.time if began is None else began
-    return Capture(question.url, time, 0, ip=last.ip, duration=last.time + last.duration - time, error=why)
+    duration = last.time + last.duration - time
+    return Capture(question.url, time, 0, ip=last.ip, duration=duration, error=why, failure=BROKEN_OFF)
 
 
 def made(question: Question, first: Capture, last: Capture, body: bytes, media_type: str) -> Capture:

@@ -89,18 +89,24 @@ class FileFetcher:
         try:
             # The name was resolved above: a link that took its place since is not followed. A pipe must not hold us up.
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                return self._opened(handle, path, request, began)
+            finally:
+                os.close(handle)
         except FileNotFoundError:
             return Capture(request.url, began, 404, made_head(404, "Not Found", {}), made=True)
         except OSError as error:
             return Capture(request.url, began, 0, error=f"{path} cannot be read ({error.strerror}).")
-        with open(handle, "rb") as file:  # noqa: PTH123 - opened already
-            about = os.fstat(handle)
-            if not stat.S_ISREG(about.st_mode):
-                return Capture(request.url, began, 0, error=f"{path} is no file but a folder or a device.")
-            tag = f'"{about.st_mtime_ns:x}-{about.st_size:x}"'
-            said = {"ETag": tag, "Last-Modified": to_http_date(about.st_mtime)}
-            if request.etag == tag:
-                return Capture(request.url, began, 304, made_head(304, "Not Modified", said), made=True)
+
+    def _opened(self, handle: int, path: Path, request: Request, began: float) -> Capture:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            return Capture(request.url, began, 0, error=f"{path} is no file but a folder or a device.")
+        tag = f'"{about.st_mtime_ns:x}-{about.st_size:x}"'
+        said = {"ETag": tag, "Last-Modified": to_http_date(about.st_mtime)}
+        if request.etag == tag:
+            return Capture(request.url, began, 304, made_head(304, "Not Modified", said), made=True)
+        with open(handle, "rb", closefd=False) as file:  # noqa: PTH123 - opened already
             body = file.read(self._max_size + 1)
         media_type = _TYPES.get(path.suffix.lower(), "application/octet-stream")
         head = made_head(200, "OK", {"Content-Type": media_type, **said})
