@@ -106,6 +106,11 @@ class FetchSettings:
         TEXT,
         "Networks beside the public ones that may be connected to, as 10.0.0.0/8 or 127.0.0.1, with spaces between.",
     )
+    allow_files: str = _setting(
+        "",
+        TEXT,
+        "Folders whose files may be pages (recrawl add --access file), as absolute paths with : between them.",
+    )
     max_size: int = _setting(
         67_108_864, COUNT, "Bytes of body after which an answer is cut off and marked as truncated."
     )

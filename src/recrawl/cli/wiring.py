@@ -8,6 +8,7 @@ from recrawl.cli.settings import ArchiveSettings, FetchSettings, PolitenessSetti
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from recrawl.cli.workspace import Workspace
     from recrawl.crawl.controls import Orders
@@ -102,6 +103,25 @@ def warc_info_of(settings: ArchiveSettings, fetch: FetchSettings) -> WarcInfo:
     return WarcInfo(prefix=settings.prefix, software=fetch.user_agent, operator=fetch.contact)
 
 
+def folders_of(settings: FetchSettings) -> tuple[Path, ...]:
+    """Where files may be read that are pages.
+
+    Raises:
+        ConfigError: one of them is no absolute path.
+    """
+    from pathlib import Path
+
+    from recrawl.errors import ConfigError
+
+    folders = tuple(Path(text) for text in settings.allow_files.split(":") if text)
+    for folder in folders:
+        if not folder.is_absolute():
+            raise ConfigError(
+                f"fetch.allow_files names {str(folder)!r}, which is no absolute path.", "Write for example /srv/data."
+            )
+    return folders
+
+
 def crawl_settings_of(settings: Settings) -> CrawlSettings:
     """How a continuous crawl goes about it."""
     from recrawl.crawl.driver import Pace
@@ -123,6 +143,7 @@ def crawl_settings_of(settings: Settings) -> CrawlSettings:
         log_size=settings.crawl.log_size,
         pace=Pace(concurrency=settings.crawl.concurrency),
         reach=Reach.of(settings.fetch.allow_networks.split()),
+        folders=folders_of(settings.fetch),
     )
 
 

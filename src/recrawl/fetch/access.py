@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from recrawl.errors import ConfigError
-from recrawl.fetch.failures import BROKEN_OFF
 from recrawl.fetch.request import Request
 from recrawl.model import Capture, Validators
+from recrawl.model.failures import BROKEN_OFF
 
 Options: TypeAlias = Mapping[str, str]
 """What a source needs beside its URL, by name."""
