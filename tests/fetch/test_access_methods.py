@@ -63,6 +63,8 @@ def test_a_method_of_another_package_is_found_by_its_name(brought):
     assert talk.hear(Capture("http://x/", 1.0, 200)) is None
     assert talk.hear(Capture("http://x/", 2.0, 200)).time == 2.0
     assert methods.get("twice") is methods.get("twice")
+    with pytest.raises(TypeError):
+        talk.hear(Capture("http://x/", 3.0, 200))
 
 
 @pytest.mark.parametrize(("name", "value"), [("a", "broken"), ("a", "missing"), ("a", "nothing")])

@@ -93,12 +93,18 @@ class Talk:
         """What to ask now."""
 
     def hear(self, capture: Capture) -> Capture | None:
-        """Take in the answer: the version of the page, or ``None`` if there is another request to make."""
+        """Take in the answer: the version of the page, or ``None`` if there is another request to make.
+
+        Raises:
+            TypeError: the method ends without a version, or the conversation is over already.
+        """
         try:
             self.request = self._conversation.send(capture)
         except StopIteration as end:
-            version: Capture = end.value
-            return version
+            if not isinstance(end.value, Capture):
+                msg = f"a conversation ended with {end.value!r} instead of a capture"
+                raise TypeError(msg) from end
+            return end.value
         return None
 
 
