@@ -47,6 +47,17 @@ class Evidence:
             msg = "there are versions of pages that are not given"
             raise ValueError(msg)
 
+    def of_pages(self, chosen: BoolArray) -> Evidence:
+        """The evidence of the pages where this mask is true. Links keep to all pages; graphs leave the others out."""
+        page = self.page[chosen]
+        return replace(
+            self,
+            page=page,
+            urls=tuple(self.urls[place] for place in np.flatnonzero(chosen)),
+            versions=self.versions.take(np.isin(self.versions.page, page)),
+            trusted=None if self.trusted is None else self.trusted[chosen],
+        )
+
     def before(self, time: float) -> Evidence:
         """Only what was known before this time."""
         return replace(

@@ -1,0 +1,192 @@
+"""Learners that foretell new links from features (paper 004, §5.3).
+
+Each is an ensemble of trees with the settings that the paper tuned to, where it names them. Unknown values need no
+filling but for NGBoost, which cannot read them: there they lie one below the least known value, so that trees can part
+them. Pages whose target is unknown teach nothing.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from recrawl.errors import require
+from recrawl.model import FloatArray
+from recrawl.predict.feature_sets import Target
+from recrawl.predict.feature_table import FeatureArray, FeatureTable
+
+
+class Learner(enum.StrEnum):
+    """The ensembles."""
+
+    EXTRA_TREES = "extra-trees"
+    """Extremely randomised trees; classes weighed by how rare they are."""
+    HISTOGRAM_BOOSTING = "histogram-boosting"
+    """Gradient boosting on binned values."""
+    LIGHT_BOOSTING = "light-boosting"
+    """LightGBM; needs the extra ``boost``."""
+    NATURAL_BOOSTING = "natural-boosting"
+    """NGBoost with Poisson counts: only for the number of new links; needs the extra ``boost``."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkModel:
+    """A trained learner with what it must be given."""
+
+    target: Target
+    schema: str
+    """Of the tables it reads."""
+    score: Callable[[FeatureArray], FloatArray]
+
+    def foretell(self, table: FeatureTable) -> FloatArray:
+        """The expected number of new links, the expected rate, or the probability of any: one number a page.
+
+        Raises:
+            InputError: the table has other features than the model was trained on.
+        """
+        values = table.fitting(self.schema).values
+        return np.asarray(self.score(values), dtype=np.float64) if len(table) else np.empty(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Which ensemble, and how large; the defaults are what paper 004 tuned to, but for ``leaves``."""
+
+    learner: Learner = Learner.EXTRA_TREES
+    trees: int = 300
+    smallest_leaf: int = 2
+    """Pages in a leaf of the randomised trees, at least; the paper has 10 for external links."""
+    rounds: int = 500
+    """Of boosting."""
+    rate: float = 0.04
+    """Learning rate of boosting."""
+    boosted_leaf: int = 25
+    """Pages in a leaf of a boosted tree, at least."""
+    leaves: int = 31
+    """Leaves of a boosted tree, at most; the paper sets no limit."""
+    jobs: int = 1
+    """Threads; the result does not depend on them."""
+
+
+def fit(
+    table: FeatureTable, target: Target, truth: FloatArray, rng: np.random.Generator, settings: Settings | None = None
+) -> LinkModel:
+    """A model trained on a table and the true target of each of its pages, NaN where unknown.
+
+    Where all pages have the same target the model says that. O(trees · pages · columns · log pages).
+    """
+    how = settings or Settings()
+    known = ~np.isnan(truth)
+    values, wanted = table.values[known], truth[known]
+    if not len(wanted):
+        msg = "no page has a known target to learn from"
+        raise ValueError(msg)
+    if how.learner is Learner.NATURAL_BOOSTING and target is not Target.NNL:
+        msg = "natural boosting learns counts: it can only foretell the number of new links"
+        raise ValueError(msg)
+    seed = int(rng.integers(2**31))
+    if bool((wanted == wanted[0]).all()):
+        same = float(wanted[0])
+        return LinkModel(target, table.schema, lambda rows: np.full(len(rows), same))
+    return LinkModel(target, table.schema, _TRAINERS[how.learner](values, wanted, target, seed, how))
+
+
+def _extra_trees(
+    values: FeatureArray, wanted: FloatArray, target: Target, seed: int, how: Settings
+) -> Callable[[FeatureArray], FloatArray]:
+    ensemble = require("sklearn.ensemble", "predict")
+    common = {
+        "n_estimators": how.trees,
+        "min_samples_leaf": how.smallest_leaf,
+        "random_state": seed,
+        "n_jobs": how.jobs,
+    }
+    if target is Target.NL:
+        return _chance(ensemble.ExtraTreesClassifier(class_weight="balanced", **common).fit(values, wanted > 0))
+    predict: Callable[[FeatureArray], FloatArray] = ensemble.ExtraTreesRegressor(**common).fit(values, wanted).predict
+    return predict
+
+
+def _histogram_boosting(
+    values: FeatureArray, wanted: FloatArray, target: Target, seed: int, how: Settings
+) -> Callable[[FeatureArray], FloatArray]:
+    ensemble = require("sklearn.ensemble", "predict")
+    common = {
+        "max_iter": how.rounds,
+        "learning_rate": how.rate,
+        "min_samples_leaf": how.boosted_leaf,
+        "max_leaf_nodes": how.leaves,
+        "early_stopping": False,
+        "random_state": seed,
+    }
+    if target is Target.NL:
+        model = ensemble.HistGradientBoostingClassifier(class_weight="balanced", **common)
+        return _chance(model.fit(values, wanted > 0))
+    predict: Callable[[FeatureArray], FloatArray]
+    predict = ensemble.HistGradientBoostingRegressor(**common).fit(values, wanted).predict
+    return predict
+
+
+def _light_boosting(
+    values: FeatureArray, wanted: FloatArray, target: Target, seed: int, how: Settings
+) -> Callable[[FeatureArray], FloatArray]:
+    light = require("lightgbm", "boost")
+    # The numbered columns of a bare array carry no names; the booster itself does not ask for them.
+    options = {
+        "objective": "binary" if target is Target.NL else "regression",
+        "is_unbalance": target is Target.NL,
+        "learning_rate": how.rate,
+        "min_data_in_leaf": how.boosted_leaf,
+        "num_leaves": how.leaves,
+        "num_threads": how.jobs,
+        "seed": seed,
+        "deterministic": True,
+        "force_col_wise": True,
+        "verbosity": -1,
+    }
+    data = light.Dataset(values, (wanted > 0) if target is Target.NL else wanted)
+    predict: Callable[[FeatureArray], FloatArray] = light.train(options, data, how.rounds).predict
+    return predict
+
+
+def _natural_boosting(
+    values: FeatureArray, wanted: FloatArray, target: Target, seed: int, how: Settings
+) -> Callable[[FeatureArray], FloatArray]:
+    del target  # fit() lets only counts through
+    ngboost, distributions = require("ngboost", "boost"), require("ngboost.distns", "boost")
+    below = _below(values)
+    model = ngboost.NGBRegressor(
+        Dist=distributions.Poisson,
+        n_estimators=how.rounds,
+        learning_rate=how.rate,
+        random_state=seed,
+        verbose=False,
+    )
+    fitted: Any = model.fit(_filled(values, below), wanted.astype(np.int64))
+    return lambda rows: np.asarray(fitted.pred_dist(_filled(rows, below)).mean(), dtype=np.float64)
+
+
+def _chance(classifier: Any) -> Callable[[FeatureArray], FloatArray]:  # noqa: ANN401 - scikit-learn ships no types
+    return lambda rows: np.asarray(classifier.predict_proba(rows)[:, 1], dtype=np.float64)
+
+
+def _below(values: FeatureArray) -> FloatArray:
+    """One below the least known value of each column; 0 where none is known."""
+    least = np.min(values, axis=0, where=~np.isnan(values), initial=np.inf).astype(np.float64)
+    return np.where(np.isfinite(least), least - 1.0, 0.0)
+
+
+def _filled(values: FeatureArray, below: FloatArray) -> FloatArray:
+    return np.where(np.isnan(values), below, values)
+
+
+_TRAINERS: Final[dict[Learner, Callable[..., Callable[[FeatureArray], FloatArray]]]] = {
+    Learner.EXTRA_TREES: _extra_trees,
+    Learner.HISTOGRAM_BOOSTING: _histogram_boosting,
+    Learner.LIGHT_BOOSTING: _light_boosting,
+    Learner.NATURAL_BOOSTING: _natural_boosting,
+}
