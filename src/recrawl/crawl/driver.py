@@ -19,6 +19,7 @@ import numpy as np
 from recrawl.crawl.errands import Errands
 from recrawl.crawl.hands import Hands
 from recrawl.crawl.log import JsonLinesLog, Level
+from recrawl.crawl.outage import DOUBT, Outage, is_silence
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.setback import Setback
 from recrawl.crawl.steering import Load, Steering, Unsteered
@@ -111,6 +112,10 @@ class Driver:
         self._told_until = -math.inf
         self._setback = Setback(log)
         self._running: dict[asyncio.Task[Result], Target] = {}
+        self._outage = Outage()
+        self._doubtful: list[Result] = []
+        """Hosts that could not be reached, while it is not clear whether that is because of them or of us."""
+        self._doubt_ends = math.inf
         self._answered: deque[Result] = deque()
         """What came back and is not taken in yet."""
         self._unrecorded: list[Visited] = []
@@ -153,6 +158,7 @@ class Driver:
             if self._running:
                 await asyncio.wait(self._running)
             self._settle(set(self._running))
+            self._ask_again()
             self._let_go(self._clock.now())
         except asyncio.CancelledError:
             forced = True
@@ -165,6 +171,7 @@ class Driver:
             await asyncio.gather(*self._running, return_exceptions=True)
             self._running, self._unrecorded, self._host_ready, self._record_at = {}, [], [], math.inf
             self._answered.clear()
+            self._doubtful.clear()
             with suppress(*((StoreError,) if forced else ())):
                 self._frontier.withdraw(self._hands.empty())
                 self._steering.end(self._clock.now())
@@ -188,7 +195,7 @@ class Driver:
         """Try again what failed, before anything new starts; leases we may have taken without knowing go back."""
         self._settle({task for task in self._running if task.done()})
         self._record(now)
-        self._hands.drop_strays([target.page for target in self._running.values()])
+        self._hands.drop_strays(self._on_the_road())
 
     def stop(self) -> None:
         """Start nothing more; ``run`` returns once what is running is settled. To be called in the event loop."""
@@ -210,6 +217,9 @@ class Driver:
         room = 0 if overdue else self._steering.room(now, len(self._running))
         if room <= 0:
             return self._steering.next_at(now)
+        room = self._outage.room(now, len(self._running), room)
+        if room <= 0:
+            return math.inf if self._running else self._outage.try_at
         found = self._frontier.next_many(now, room)
         self._steering.began(now, int((found.page >= 0).sum()))
         for page, host in zip(found.page.tolist(), found.host.tolist(), strict=True):
@@ -222,7 +232,7 @@ class Driver:
 
     async def _wait(self, when: float) -> set[asyncio.Task[Result]]:
         """Sleep until there is something to do: a request is done, a page due, a fit or a lease wanted."""
-        wake = min(when, self._hands.renew_at, self._record_at, self._steering.look_at)
+        wake = min(when, self._hands.renew_at, self._record_at, self._doubt_ends, self._steering.look_at)
         if not self._running:
             wake = min(wake, self._agenda.fit_at, math.inf if self._steering.paused else self._hands.lease_at)
         return await self._sleep(self._running, wake)
@@ -271,15 +281,18 @@ class Driver:
     def _take(self, now: float) -> None:
         """Keep the leases we have, and fill our hands with due pages."""
         if now >= self._hands.renew_at:
-            on_the_road = [*self._running.values(), *(visited.target for visited in self._unrecorded)]
-            lost = self._hands.renew(now, [target.page for target in on_the_road if not target.is_errand])
-            self._frontier.withdraw(lost)
+            self._frontier.withdraw(self._hands.renew(now, self._on_the_road()))
         leased = None if self._steering.paused else self._hands.lease(now)
         if leased is None:
             return
         self._agenda.add(self._store.pages(np.unique(leased.page)))
         self._hands.hold(leased, self._recorder.recall(leased), self._store.sources(leased.page))
         self._frontier.offer(leased.page, leased.host, leased.due)
+
+    def _on_the_road(self) -> list[int]:
+        """Pages that are leased and not in hand: being asked for, or waiting to be recorded."""
+        results = (result.target for result in (*self._unrecorded, *self._doubtful, *self._answered))
+        return [target.page for target in (*self._running.values(), *results) if not target.is_errand]
 
     def _fit(self, now: float) -> None:
         """Fit the policy to all that is known and reschedule every page."""
@@ -328,8 +341,10 @@ class Driver:
             if isinstance(result, TurnedAway):
                 self._wait_in_line(result)
                 continue
-            self._answered.append(result)
             self._release(result, now)
+            self._believe_or_doubt(result, now)
+        if now >= self._doubt_ends or not (self._running or self._hands):
+            self._believe(now)
         while self._answered:
             self._take_in(self._answered[0], now)
             self._answered.popleft()
@@ -367,7 +382,51 @@ class Driver:
         wait = asked_patience(capture) if capture else None
         if wait is not None:
             self._politeness.block_until(target.host, now + wait)
-        well = is_well(result)
+
+    def _believe_or_doubt(self, result: Result, now: float) -> None:
+        """Take a result for what it is, unless nothing came back and it is not clear why (see ``outage.py``)."""
+        silence, target = is_silence(result), result.target
+        if not silence:
+            if silence is False and self._outage.heard():
+                self._log.event("fetch", "hosts can be reached again", level="warn")
+            if silence is False:
+                self._believe(now)
+            self._answered.append(result)
+            self._mind(result, now)
+            return
+        was_on = self._outage.is_on
+        self._outage.silent(target.host, now, trusted=bool(target.known and target.known.validators.digest))
+        self._doubtful.append(result)
+        self._doubt_ends = min(self._doubt_ends, now + DOUBT)
+        if not self._outage.is_on:
+            return
+        self._ask_again()
+        if not was_on:
+            details = {"hosts": self._outage.hosts, "tryAt": self._outage.try_at}
+            self._log.event("fetch", "no host can be reached", level="error", details=details)
+
+    def _believe(self, now: float) -> None:
+        """It was the hosts that could not be reached, not we who were cut off."""
+        doubtful, self._doubtful, self._doubt_ends = self._doubtful, [], math.inf
+        self._answered.extend(doubtful)
+        for result in doubtful:
+            self._mind(result, now)
+
+    def _ask_again(self) -> None:
+        """Put back what we could not reach, as if it had not been asked for: its hosts have their turn after others."""
+        for result in self._doubtful:
+            target = result.target
+            self._politeness.block_until(target.host, self._outage.try_at + 1.0)
+            self._visitor.forget_rules(target)
+            (self._errands if target.is_errand else self._hands).put_back(target)
+            self._offer(target, target.due)
+            if not target.is_errand and _cost_a_visit(result):
+                self._steering.spared(1)
+        self._doubtful, self._doubt_ends = [], math.inf
+
+    def _mind(self, result: Result, now: float) -> None:
+        """Leave a host alone that does not answer, whichever page is asked for."""
+        target, well = result.target, is_well(result)
         if well:
             self._politeness.answered(target.host)
         elif well is False:

@@ -68,6 +68,10 @@ class Visitor:
         finally:
             self._doors.leave(door)
 
+    def forget_rules(self, target: Target) -> None:
+        """Ask for the rules of the target's host again if it could not tell them."""
+        self._robots.forget(target.asks)
+
     async def _read_rules(self, target: Target, doors: Doors, door: Door) -> RulesRead:
         """Read the rules behind this door, and behind those that they redirect to."""
 

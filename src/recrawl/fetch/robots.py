@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -45,6 +45,8 @@ class Rules:
     """When to ask again, seconds since the epoch."""
     available: bool = True
     """False if the host could not tell its rules, so that nothing is allowed for a while."""
+    failure: int = 0
+    """Why there was no answer (``model/failures.py``), 0 if there was one."""
     _decide: Callable[[str], bool] = field(default=lambda _url: True, repr=False, compare=False)
 
     def allowed(self, url: str) -> bool:
@@ -102,6 +104,12 @@ class RobotsCache:
         fresh = entry is not None and entry.rules is not None and self._clock.now() < entry.rules.expires
         return entry.rules if entry is not None and fresh else None
 
+    def forget(self, host_url: str) -> None:
+        """Ask a host again that could not tell its rules, without waiting until that is due."""
+        entry = self._entries.get(_origin(host_url))
+        if entry is not None and entry.rules is not None and not entry.rules.available:
+            entry.rules = None
+
     async def rules(self, host_url: str, redirected: Callable[[str], Awaitable[None]] | None = None) -> Rules:
         """The rules for ``scheme://host:port`` (or any URL there), asked for if they are not known.
 
@@ -137,7 +145,8 @@ class RobotsCache:
             return self._free(said)
         if not 200 <= capture.status < 300:  # noqa: PLR2004 - 5xx, 429, nothing
             wait = asked_patience(capture) or 0.0
-            return self._closed(said if capture.status else f"{capture.url}: {capture.error}", wait)
+            said = said if capture.status else f"{capture.url}: {capture.error}"
+            return replace(self._closed(said, wait), failure=capture.failure)
         if capture.truncated not in ("", "length"):
             return self._closed(f"{capture.url} was cut short ({capture.truncated})")
         try:
