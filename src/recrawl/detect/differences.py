@@ -103,7 +103,7 @@ def _quiet_links(version: Version, before: Fingerprint | None, mask: frozenset[i
     page = version.document
     if page is None:
         return frozenset(), False
-    hidden = mask and ({run.path for run in page.runs} | set(before.parts.path if before else ())) & mask
+    hidden = mask and {*page.runs.path, *(before.parts.path if before else ())} & mask
     if not (hidden or page.partial):
         return frozenset(), False
     return frozenset(link.key for link in page.links) - page.links_outside(mask), True

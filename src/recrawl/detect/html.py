@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from recrawl.detect.noise import drop_noisy_elements, without_noise
-from recrawl.detect.parts import Run, Text, runs_of, text_in_parts
+from recrawl.detect.parts import Runs, Text, runs_of, text_in_parts
 from recrawl.detect.robots_tag import NO_FOLLOWING, words
 from recrawl.detect.rules import NO_PAGE_RULES, PageRules
 from recrawl.errors import require
 from recrawl.urls import Address, address
 
 _INVISIBLE = ["script", "style", "template", "noscript", "iframe", "noembed", "noframes"]
-_LINKS = "a[href], area[href], frame[src], iframe[src], link[rel][href], meta[content]"
+_LINKS = "a[href], area[href], frame[src], iframe[src], link[rel][href], meta[http-equiv][content]"
 _REFRESH = re.compile(r"\s*[\d.]+(?:\s*[;,]\s*|\s+)(?:url\s*=\s*)?[\"']?([^\"']+)", re.IGNORECASE)
 _HREF = re.compile(r'<(?:a|area) [^>]*?(?:xlink:)?href="([^"]*)"')
 _FEEDS = frozenset({"application/atom+xml", "application/feed+json", "application/rss+xml"})
@@ -36,7 +36,7 @@ class Document:
     """Keys of links that the page asks not to follow wherever it names them, by ``rel`` or by ``meta robots``."""
     feeds: tuple[str, ...] = ()
     """Absolute URLs of the feeds that the page names, at most :data:`MOST_FEEDS`."""
-    runs: tuple[Run, ...] = ()
+    runs: Runs = Runs((), ())
     """The parts before they were cleaned, to find out which links stand in which."""
     base: str = ""
     """What relative links are resolved against."""
@@ -50,7 +50,8 @@ class Document:
 
     def links_outside(self, mask: frozenset[int]) -> frozenset[str]:
         """Keys of the links that stand somewhere outside the paths in the mask and outside what rules leave out."""
-        written = {href for run in self.runs if run.path not in mask for href in _HREF.findall(run.html)}
+        heard = (html for path, html in zip(*self.runs, strict=True) if path not in mask)
+        written = {href for html in heard for href in _HREF.findall(html)}
         found = (address(href.replace("&amp;", "&"), base=self.base) for href in written)
         return frozenset(link.key for link in found if link)
 
@@ -89,7 +90,7 @@ def read_html(html: str, url: str, rules: PageRules = NO_PAGE_RULES) -> Document
     own = address(url)
     links: dict[str, Address] = {} if own is None else {own.key: own}
     canonical, shunned, followed = "", set[str](), set[str]()
-    named = _Named()
+    named = _Named(nothing_followed="robots" in html.lower() and _asks_not_to_follow(tree))
     _collect(tree, named)
     # Pages name the same place many times, and taking a URL apart is the dearest step here: each spelling once.
     for link in dict.fromkeys(named.links):
@@ -108,7 +109,7 @@ def read_html(html: str, url: str, rules: PageRules = NO_PAGE_RULES) -> Document
         canonical,
         frozenset(links) if named.nothing_followed else frozenset(shunned - followed),
         _resolved(named.feeds, base),
-        tuple(runs),
+        runs,
         base,
         partial=bool(rules.ignored or rules.only),
     )
@@ -160,14 +161,17 @@ def _collect(tree: Any, named: _Named) -> None:  # noqa: ANN401 - a selectolax t
                 named.links.append(_Link(href, nofollow=bool(rel) and "nofollow" in rel.lower().split()))
 
 
+def _asks_not_to_follow(tree: Any) -> bool:  # noqa: ANN401 - a selectolax tree
+    """Whether ``meta robots`` says nofollow."""
+    said = (node.attributes for node in tree.css("meta[name][content]"))
+    ours = (one.get("content") or "" for one in said if (one.get("name") or "").strip().lower() == "robots")
+    return any(not NO_FOLLOWING.isdisjoint(words(content)) for content in ours)
+
+
 def _collect_meta(attributes: dict[str, str | None], named: _Named) -> None:
-    content = attributes.get("content") or ""
-    if (attributes.get("http-equiv") or "").strip().lower() == "refresh":
-        found = _REFRESH.match(content)
-        if found:
-            named.links.append(_Link(found[1]))
-    elif (attributes.get("name") or "").strip().lower() == "robots":
-        named.nothing_followed |= not NO_FOLLOWING.isdisjoint(words(content))
+    found = _REFRESH.match(attributes.get("content") or "")
+    if found and (attributes.get("http-equiv") or "").strip().lower() == "refresh":
+        named.links.append(_Link(found[1]))
 
 
 def _collect_link(attributes: dict[str, str | None], named: _Named) -> None:

@@ -28,10 +28,12 @@ class TextRule(NamedTuple):
     """What is missed where the rule is wrong."""
     hints: tuple[str, ...]
     """Lower-case texts of which every match holds at least one: where to look."""
+    marks: str = ""
+    """If any: characters of which every match holds one right behind a hint, or with a space between. They are rarer."""
 
 
-def _rule(name: str, pattern: str, hides: str, *hints: str) -> TextRule:
-    return TextRule(name, re.compile(pattern), hides, hints)
+def _rule(name: str, pattern: str, hides: str, *hints: str, marks: str = "") -> TextRule:
+    return TextRule(name, re.compile(pattern), hides, hints, marks)
 
 
 TEXT_RULES: tuple[TextRule, ...] = (
@@ -75,10 +77,13 @@ TEXT_RULES: tuple[TextRule, ...] = (
         "visitor count",
         r"\b(?:visitors?|visits|page\s?views|hits|users\sonline)\s?[:=]\s?\d[\d.,]*",
         "statistics of the site itself",
-        "visit",
+        "visitor",
+        "visitors",
+        "visits",
         "views",
         "hits",
         "users online",
+        marks=":=",
     ),
     _rule(
         "labelled token",
@@ -89,8 +94,12 @@ TEXT_RULES: tuple[TextRule, ...] = (
         "xsrf",
         "token",
         "session",
+        "session id",
         "request",
+        "request id",
         "trace",
+        "trace id",
+        marks=":=#",
     ),
 )
 """In the order in which they are applied."""
@@ -162,6 +171,7 @@ _REACH = 80
 _CLOCK_BEFORE, _CLOCK_AFTER = 44, 32
 """The same for the colon of a clock, of which there are many: a full date before it, seconds and zone after it."""
 _COLON_OF_CLOCK = re.compile(r":(?=\d\d)(?<=\d:)")  # the plain character first: that is what the search is quick for
+_LONGEST_HINT = max(len(hint) for rule in TEXT_RULES for hint in rule.hints)
 _SELECTORS = [selector for selectors in ELEMENT_RULES.values() for selector in selectors]
 _SELECTOR = ", ".join(_SELECTORS)
 _STEMS = ("ad", "banner", "clock", "count", "sponsored", "time")
@@ -200,6 +210,19 @@ def noisy_pieces(text: str) -> list[tuple[str, str]]:
 def _searched(text: str, on_noise: Callable[[TextRule, str], None]) -> str:
     """The text without noise; ``on_noise`` is told of each piece."""
     words = text.split()
+    cut = max(map(len, words), default=0) >= LONG_WORD and _cut_long_words(words, on_noise)
+    text = " ".join(words)
+    lower = text.replace("İ", "I").lower()  # the one letter that would become two, after which places disagree
+    for rule in TEXT_RULES:
+        near = _near_hints(lower, rule)
+        spans = [found.span() for start, end in near for found in rule.pattern.finditer(lower, start, end)]
+        if spans:
+            text, lower, cut = _cut(text, spans, rule, on_noise), _outside(lower, spans), True
+    return " ".join(text.split()) if cut else text
+
+
+def _cut_long_words(words: list[str], on_noise: Callable[[TextRule, str], None]) -> bool:
+    """Cut noise out of the long words, in place; whether there was any."""
     long = [place for place, length in enumerate(map(len, words)) if length >= LONG_WORD]
     # All long words at once, each on a line of its own: no rule reaches over the end of a line.
     uncut = less = "\n".join([words[place] for place in long])
@@ -207,16 +230,9 @@ def _searched(text: str, on_noise: Callable[[TextRule, str], None]) -> str:
         spans = [found.span() for found in rule.pattern.finditer(less)]
         if spans:
             less = _cut(less, spans, rule, on_noise)
-    for place, word in zip(long, less.split("\n"), strict=False):
+    for place, word in zip(long, less.split("\n"), strict=True):
         words[place] = word
-    text, cut = " ".join(words), less != uncut
-    lower = text.replace("İ", "I").lower()  # the one letter that would become two, after which places disagree
-    for rule in TEXT_RULES:
-        near = _near_hints(lower, rule.hints)
-        spans = [found.span() for start, end in near for found in rule.pattern.finditer(lower, start, end)]
-        if spans:
-            text, lower, cut = _cut(text, spans, rule, on_noise), _outside(lower, spans), True
-    return " ".join(text.split()) if cut else text
+    return less != uncut
 
 
 def _cut(text: str, spans: Sequence[tuple[int, int]], rule: TextRule, on_noise: Callable[[TextRule, str], None]) -> str:
@@ -234,10 +250,11 @@ def _outside(text: str, spans: Iterable[tuple[int, int]]) -> str:
     return " ".join([*pieces, text[done:]])
 
 
-def _near_hints(lower: str, hints: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Disjoint spans, ending at spaces, that hold every match of a rule with these hints."""
+def _near_hints(lower: str, rule: TextRule) -> Iterator[tuple[int, int]]:
+    """Disjoint spans, ending at spaces, that hold every match of a rule."""
     start = end = -1
-    for first, last in sorted(_reaches(lower, hints)):
+    reaches = _reaches_of_marks(lower, rule) if rule.marks else _reaches(lower, rule.hints)
+    for first, last in sorted(reaches):
         if last <= end:
             continue
         left = max(lower.rfind(" ", 0, max(0, first)), 0)
@@ -265,6 +282,16 @@ def _reaches(lower: str, hints: Iterable[str]) -> Iterator[tuple[int, int]]:
         while place >= 0:
             yield place - _REACH, place + _REACH
             place = lower.find(hint, place + 1)
+
+
+def _reaches_of_marks(lower: str, rule: TextRule) -> Iterator[tuple[int, int]]:
+    """The same for the marks of a rule that stand behind a hint."""
+    for mark in rule.marks:
+        place = lower.find(mark)
+        while place >= 0:
+            if lower[max(0, place - _LONGEST_HINT - 1) : place].rstrip().endswith(rule.hints):
+                yield place - _REACH, place + _REACH
+            place = lower.find(mark, place + 1)
 
 
 def drop_noisy_elements(tree: Any) -> None:  # noqa: ANN401 - a selectolax tree, which has no types of its own here

@@ -34,16 +34,18 @@ _NUMBER = re.compile(r"\w*\d[\w.,:]*")
 _WORD = re.compile(r"[^\W\d_]{2}")
 _ENTITIES = (("&nbsp;", " "), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 """All that a parser writes for characters of a text; the last must be undone last."""
-BETWEEN = "\uffff"
-"""Stands between the parts of a text while all are cleaned at once. No character: pages cannot mean anything by it."""
+BETWEEN = "\x01"
+"""Stands between the parts of a text while all are cleaned at once. In ASCII, so that ASCII texts stay so."""
+LONGEST_TEMPLATE = 200
+"""Characters."""
 _NO_PLACE = frozenset({"<html", "<body", "<head"})
 
 
-class Run(NamedTuple):
-    """A piece of a page between two block elements, with inline elements still in it."""
+class Runs(NamedTuple):
+    """The pieces of a page between its block elements, with inline elements still in them."""
 
-    path: int
-    html: str
+    path: Sequence[int]
+    html: Sequence[str]
 
 
 class Parts(NamedTuple):
@@ -87,30 +89,30 @@ def hidden_rows(parts: Parts, mask: frozenset[int]) -> list[bool]:
     return [path in mask or template in mask for path, template in zip(parts.path, parts.template, strict=True)]
 
 
-def runs_of(html: str) -> list[Run]:
+def runs_of(html: str) -> Runs:
     """The runs of a page, as a parser writes it (balanced, attributes in quotes, ``<`` and ``>`` escaped in them).
 
     Runs of nothing but space are left out. O(length).
 
-    >>> [run.html for run in runs_of('<body><p class="a">One <b>more</b></p> <p>Two</p></body>')]
+    >>> runs_of('<body><p class="a">One <b>more</b></p> <p>Two</p></body>').html
     ['One <b>more</b>', 'Two']
     """
     if "<!--" in html:
         html = _COMMENT.sub(" ", html)
-    html = html.replace(BETWEEN, " ")
-    runs: list[Run] = []
+    pieces = _BLOCK.split(html.replace(BETWEEN, " "))
+    paths, texts = [0], [pieces[0]]
     around, path = [0], 0
-    for place, piece in enumerate(_BLOCK.split(html)):
-        if not place & 1:
-            if piece and not piece.isspace():
-                runs.append(Run(path, piece))
-        elif piece[1] != "/":
-            path = crc32(_step(piece), path)
+    for tag, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        if tag[1] != "/":
+            path = crc32(_step(tag), path)
             around.append(path)
         elif len(around) > 1:
             around.pop()
             path = around[-1]
-    return runs
+        if text and not text.isspace():
+            paths.append(path)
+            texts.append(text)
+    return Runs(paths, texts) if texts[0] and not texts[0].isspace() else Runs(paths[1:], texts[1:])
 
 
 @lru_cache(maxsize=1 << 14)  # the same few tags make all pages of a site
@@ -127,19 +129,19 @@ def _step(tag: str) -> bytes:
     return " ".join([name, *sorted(named)]).encode("utf-8", "surrogatepass")
 
 
-def text_in_parts(runs: Sequence[Run], clean: Callable[[str], str]) -> Text:
+def text_in_parts(runs: Runs, clean: Callable[[str], str]) -> Text:
     """The text of runs, cleaned: ``clean`` is given all at once, :data:`BETWEEN` standing between the parts.
 
     It must make one space of runs of space. Parts of which nothing is left are left out.
 
-    >>> runs = [Run(1, "Hello <b>you</b> "), Run(2, "<img>"), Run(3, "&lt;3")]
+    >>> runs = Runs([1, 2, 3], ["Hello <b>you</b> ", "<img>", "&lt;3"])
     >>> text_in_parts(runs, lambda text: " ".join(text.split()))
     Text(path=[1, 3], said=['Hello you', '<3'])
     """
-    if not runs:
+    if not runs.html:
         return Text([], [])
-    together = clean(_plain(f" {BETWEEN} ".join([run.html for run in runs])))
-    kept = [(run.path, text) for run, text in zip(runs, map(str.strip, together.split(BETWEEN)), strict=True) if text]
+    said = clean(_plain(f" {BETWEEN} ".join(runs.html))).split(BETWEEN)
+    kept = [(path, text.strip()) for path, text in zip(runs.path, said, strict=True) if not text.isspace() and text]
     return Text([path for path, _ in kept], [text for _, text in kept])
 
 
@@ -167,12 +169,14 @@ def _plain(html: str) -> str:
 def template_of(path: int, text: str) -> int:
     """The number of the text at a path without the words that hold digits; 0 if there are none, or no others.
 
+    A counter is a line; what is longer than :data:`LONGEST_TEMPLATE` is prose and has none.
+
     >>> template_of(7, "Visitor 10,293 today") == template_of(7, "Visitor 9 today")
     True
     >>> template_of(7, "Visitors"), template_of(7, "€ 12.50")
     (0, 0)
     """
-    if _DIGITS.search(text) is None:
+    if len(text) > LONGEST_TEMPLATE or _DIGITS.search(text) is None:
         return 0
     template = _NUMBER.sub("#", text)
     return (crc32(template.encode("utf-8", "surrogatepass"), path) or 1) if _WORD.search(template) else 0
