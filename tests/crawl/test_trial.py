@@ -117,12 +117,17 @@ def test_robots_txt_is_read_first_and_obeyed(done):
 
 
 def test_later_requests_are_conditional_where_the_page_gave_validators(honest):
+    """All but second looks, and the few that are made to see whether validators can be believed."""
     log = honest.result.requests
+    could = was = 0
     for page in set(log.page[log.page >= 0].tolist()):
         mine = log.page == page
         fetched_before = np.cumsum(log.status[mine] == 200) - (log.status[mine] == 200) > 0
         gone_before = np.cumsum(np.isin(log.status[mine], (404, 410))) > 0
-        assert log.conditional[mine][fetched_before & ~gone_before].all()
+        again = np.diff(log.time[mine], prepend=-np.inf) < 60.0
+        asked = log.conditional[mine][fetched_before & ~gone_before & ~again]
+        could, was = could + len(asked), was + int(asked.sum())
+    assert could - was < 0.1 * could
     assert (log.status == 304).sum() > 50
 
 

@@ -16,8 +16,9 @@ import numpy as np
 from recrawl.crawl.archive import Archive
 from recrawl.crawl.capture_course import Course, Stop
 from recrawl.crawl.capture_map import SiteMap
-from recrawl.crawl.recorder import last_modified_claims, last_version, newly_stated, recall
+from recrawl.crawl.recorder import last_modified_claims, newly_stated, recall
 from recrawl.crawl.target import Visited
+from recrawl.crawl.versions import last_version
 from recrawl.detect import Known
 from recrawl.detect.digest import digest
 from recrawl.detect.version import body_of, page_version

@@ -286,7 +286,7 @@ class Driver:
         if leased is None:
             return
         self._agenda.add(self._store.pages(np.unique(leased.page)))
-        self._hands.hold(leased, self._recorder.recall(leased), self._store.sources(leased.page))
+        self._hands.hold(leased, self._recorder.recall(leased, now), self._store.sources(leased.page))
         self._frontier.offer(leased.page, leased.host, leased.due)
 
     def _on_the_road(self) -> list[int]:
@@ -502,6 +502,8 @@ class Driver:
         target = broken.target
         details = {"url": target.url, "error": broken.error, "traceback": broken.trace}
         self._log.event("fetch", "visit broken", level="error", details=details)
+        if target.seen is not None:
+            self._visited(seen_once(target, target.seen), now)
         if not target.is_errand:
             self._visited(broken.as_visit(Outcome.UNREACHABLE), now)
             return

@@ -13,6 +13,7 @@ from recrawl.crawl.budget import SharedBudget
 from recrawl.crawl.controls import Controls, Orders
 from recrawl.crawl.driver import Driver, Pace
 from recrawl.crawl.heritrix_log import HeritrixLog
+from recrawl.crawl.judging import Judging, JudgingRules
 from recrawl.crawl.log import JsonLinesLog, Level
 from recrawl.crawl.log_file import LogFile
 from recrawl.crawl.presence import present
@@ -66,6 +67,7 @@ class CrawlSettings:
     log_size: int = 0
     """Bytes after which a log is put aside and begun anew; 0 for never."""
     pace: Pace = field(default_factory=Pace)
+    judging: JudgingRules = field(default_factory=JudgingRules)
     reach: Reach | None = None
     """Addresses that may be connected to; without it all may."""
     pins: Mapping[str, str] = field(default_factory=dict)
@@ -175,14 +177,15 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 at_hand.attempts.write(visited)
                 on_visits(visited)
 
+            judging = Judging(store, settings.judging, at_hand.events)
             yield Driver(
                 worker,
                 clock=clock,
                 store=store,
                 agenda=agenda,
                 politeness=politeness,
-                visitor=Visitor(at_hand.fetcher, at_hand.robots, clock, at_hand.doors, access),
-                recorder=Recorder(worker, store, agenda, scope, at_hand.archive),
+                visitor=Visitor(at_hand.fetcher, at_hand.robots, clock, at_hand.doors, access, judging),
+                recorder=Recorder(worker, store, agenda, scope, at_hand.archive, judging),
                 pace=settings.pace,
                 log=at_hand.events,
                 steering=steering(at_hand.events),

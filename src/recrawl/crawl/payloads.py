@@ -15,8 +15,9 @@ import numpy as np
 
 from recrawl.crawl.importing_chunks import captures_in_pieces, chunks_of
 from recrawl.crawl.importing_listed import kept, listed_captures, with_costs
+from recrawl.crawl.noise_books import noise_book
 from recrawl.crawl.recorder import last_modified_claims, newly_stated
-from recrawl.detect import Judgement, Known, judge, unchanged
+from recrawl.detect import Judgement, Known, Standards, judge, known_after, unchanged
 from recrawl.detect.listed import methods_of, outcomes_of
 from recrawl.model import (
     ANSWERED,
@@ -31,7 +32,7 @@ from recrawl.model import (
     Visits,
 )
 from recrawl.store.base import Store
-from recrawl.store.values import REVISIT, Captures
+from recrawl.store.values import REVISIT, Captures, Lessons
 
 ReadCapture = Callable[[str, int], Capture | None]
 """The bytes of the record at an offset of an archive file; ``None`` if they cannot be had."""
@@ -76,9 +77,17 @@ class _Page:
 class PayloadJudge:
     """Reads archived bytes again and records what they say; a visit judged before is judged anew."""
 
-    def __init__(self, store: Store, read: ReadCapture, merge_within: float = 0.0) -> None:
-        """``merge_within`` as in :class:`recrawl.crawl.importing.Cleaning`."""
+    def __init__(
+        self, store: Store, read: ReadCapture, merge_within: float = 0.0, standards: Standards | None = None
+    ) -> None:
+        """``merge_within`` as in :class:`recrawl.crawl.importing.Cleaning`; ``standards`` say what counts as a change.
+
+        What live visits taught about noise on a host holds for its archived pages, too.
+        """
         self._store = store
+        self._base = standards or Standards()
+        self._standards: dict[int, Standards] = {}
+        """Of each page at hand whose host has noise."""
         self._read = read
         self._merge_within = merge_within
         self._page_of: dict[str, int] = {}
@@ -91,6 +100,7 @@ class PayloadJudge:
         recorded = done = 0
         for some in chunks_of(self._store, pages, _CAPTURES_AT_ONCE, _PAGES_AT_ONCE):
             keep, start, page = self._kept(some), 0, _Page()
+            self._standards = self._learned(some)
             for captures in captures_in_pieces(self._store, some, _CAPTURES_AT_ONCE):
                 if len(some) > 1:
                     page = _Page()
@@ -100,6 +110,17 @@ class PayloadJudge:
             done += len(some)
             progress(done, len(pages))
         return recorded
+
+    def _learned(self, pages: IntArray) -> dict[int, Standards]:
+        """The standards for those of the pages whose hosts are known to have noise."""
+        known = self._store.pages(pages)
+        book = noise_book(self._store.noise(np.unique(known.host)))
+        masks = {host: book.mask(host) for host in np.unique(book.host).tolist()}
+        return {
+            page: replace(self._base, mask=masks[host])
+            for page, host in zip(known.id.tolist(), known.host.tolist(), strict=True)
+            if masks.get(host)
+        }
 
     def _kept(self, pages: IntArray) -> BoolArray:
         """Which captures of these pages are visits."""
@@ -135,7 +156,8 @@ class PayloadJudge:
                 if outcome <= ANSWERED and digest != page.digest:
                     page.digest, page.blind = digest, True
                 return None
-            judgement = judge(_as_answer(capture, captures.mime[row], time), page.known)
+            standards = self._standards.get(int(captures.page[row]), self._base)
+            judgement = judge(_as_answer(capture, captures.mime[row], time), page.known, standards)
             if capture.truncated == "length" and _differ(digest, page.digest):
                 judgement = _changed_beyond(judgement)
         visit = Visit(
@@ -151,6 +173,7 @@ class PayloadJudge:
             judgement.new_external,
             judgement.added_internal,
             judgement.added_external,
+            judgement.magnitude,
         )
         if was_blind:
             page.blind = judgement.outcome > ANSWERED
@@ -178,7 +201,11 @@ class PayloadJudge:
         self._store.add_claims(last_modified_claims(said))
         visits = Visits.from_rows(one.visit for one in judged)
         visits = with_costs(self._store, visits, np.array([one.ours for one in judged], np.bool_))
-        self._store.record(visits, validators=[one.validators for one in judged])
+        self._store.record(
+            visits,
+            validators=[one.validators for one in judged],
+            lessons=Lessons([one.judgement.fingerprint for one in judged]),
+        )
         return len(judged)
 
     def _pages(self, urls: list[str], now: float) -> IntArray:
@@ -224,10 +251,6 @@ def _learn(page: _Page, judgement: Judgement, time: float, digest: bytes) -> Val
         gone=judgement.outcome == Outcome.GONE,
         links_read_at=page.links_read_at,
     )
-    last, ever = (page.known.links_last, page.known.links_ever) if page.known else (frozenset[str](), frozenset[str]())
-    if judgement.links_read:
-        last = judgement.link_keys
-        ever |= last
-    page.known = Known(validators, validators.gone, judgement.mime, last, ever)
+    page.known = replace(known_after(judgement, page.known) or Known(), validators=validators)
     page.digest = digest
     return validators

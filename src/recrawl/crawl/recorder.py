@@ -11,20 +11,20 @@ bytes that were kept are not written twice.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from recrawl.crawl.archive import Archive
+from recrawl.crawl.judging import Judging
 from recrawl.crawl.scope import Scope
 from recrawl.crawl.site_claims import LAST_MODIFIED, news, signals, sitemap_claims
 from recrawl.crawl.target import Target, Visited
+from recrawl.crawl.versions import last_version
 from recrawl.detect import Known
 from recrawl.detect.digest import digest
 from recrawl.formats.claims import Entry
-from recrawl.model import ANSWERED, Capture, FloatArray, IntArray, Outcome, Validators, Visits
+from recrawl.model import Capture, FloatArray, IntArray, Validators, Visits
 from recrawl.schedule.agenda import Agenda
 from recrawl.store.base import Store
 from recrawl.store.values import CaptureRecord, Claims, Leased
@@ -38,12 +38,21 @@ _REMEMBERED = 1_000_000
 class Recorder:
     """Between the visitor and the store."""
 
-    def __init__(self, worker: str, store: Store, agenda: Agenda, scope: Scope, archive: Archive) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts it writes to, and who judges
+        self,
+        worker: str,
+        store: Store,
+        agenda: Agenda,
+        scope: Scope,
+        archive: Archive,
+        judging: Judging | None = None,
+    ) -> None:
         self._worker = worker
         self._store = store
         self._agenda = agenda
         self._scope = scope
         self._archive = archive
+        self._judging = judging or Judging(store)
         self._page_of: dict[str, int] = {}
         self._kept: dict[tuple[int, float], list[CaptureRecord]] = {}
         """What was archived of visits that are not acknowledged yet, by page and time."""
@@ -62,6 +71,7 @@ class Recorder:
         self._agenda.tell(visits)
         due = self._agenda.due(visits.page, now)
         due[self._respelled(batch)] = now
+        lessons = self._judging.lessons(batch)
         self._store.record(
             visits,
             due=due,
@@ -69,7 +79,9 @@ class Recorder:
             captures=captures,
             worker=self._worker,
             host_ready=host_ready,
+            lessons=lessons,
         )
+        self._judging.learn(lessons)
         self._archive.acknowledged(captures)
         self._kept = {}
 
@@ -124,8 +136,9 @@ class Recorder:
         if self._agenda.hear(page, time) and due and len(page):
             self._store.reschedule(page, self._agenda.due(page, now))
 
-    def recall(self, leased: Leased) -> list[Known | None]:
+    def recall(self, leased: Leased, now: float) -> list[Known | None]:
         """What the judge must know of each leased page."""
+        self._judging.prepare(leased.host, now)
         return recall(self._store, leased.page, leased.validators)
 
     # -- inside -------------------------------------------------------------------------------
@@ -167,36 +180,29 @@ class Recorder:
         for visited in batch:
             known = visited.target.known
             when = newly_stated(visited.judgement.validators, known.validators if known else None)
-            if when is not None:
+            if when is not None and not visited.sign.restless and self._judging.believes_dates(visited.target.host):
                 said.append((visited.visit.page, visited.visit.time, when))
         self._store.add_claims(last_modified_claims(said))
 
 
 def recall(store: Store, pages: IntArray, validators: Sequence[Validators]) -> list[Known | None]:
-    """What the judge must know of each page: its last version and its links. One query for all."""
-    links = store.outlinks(pages)
+    """What the judge must know of each page: its last version and its links. A few queries for all."""
+    links, fingerprints = store.outlinks(pages), store.fingerprints(pages)
     keys = np.array([_key(url) for url in store.urls(links.target)], dtype=np.object_)
     known: list[Known | None] = []
-    for page, last in zip(pages.tolist(), validators, strict=True):
+    for page, last, fingerprint in zip(pages.tolist(), validators, fingerprints, strict=True):
         mine = slice(*np.searchsorted(links.source, [page, page + 1]).tolist())
         # Links noted by a visit that was never acknowledged (a kill came between) are not known.
         old = links.first_seen[mine] <= last.links_read_at
         standing = old & (links.last_seen[mine] >= last.links_read_at)
-        known.append(Known(last, last.gone, last.mime, frozenset(keys[mine][standing]), frozenset(keys[mine][old])))
+        mine_now, mine_ever = frozenset(keys[mine][standing]), frozenset(keys[mine][old])
+        known.append(Known(last, last.gone, last.mime, mine_now, mine_ever, fingerprint))
     return known
 
 
 def _key(url: str) -> str:
     found = address(url)
     return found.key if found else url
-
-
-def last_version(visited: Visited) -> Validators:
-    """What to remember of the page after this visit."""
-    judgement, known = visited.judgement, visited.target.known
-    read_at = visited.visit.time if judgement.links_read else known.validators.links_read_at if known else -math.inf
-    gone = judgement.outcome == Outcome.GONE or (visited.visit.outcome > ANSWERED and known is not None and known.gone)
-    return replace(judgement.validators, mime=judgement.mime, gone=gone, links_read_at=read_at)
 
 
 def _names_itself(visited: Visited) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from recrawl import detect
 from recrawl.crawl.target import Sight, Target, Visited
 from recrawl.detect import Judgement, Known
 from recrawl.detect.conduct import sign_of
@@ -49,14 +50,5 @@ def last_version(visited: Visited) -> Validators:
 
 def known_after(visited: Visited) -> Known:
     """What the judge of the next visit must know."""
-    judgement, before = visited.judgement, visited.target.known or Known()
-    validators = last_version(visited)
-    last = judgement.link_keys if judgement.links_read else before.links_last
-    return Known(
-        validators,
-        validators.gone,
-        judgement.mime,
-        last,
-        before.links_ever | last,
-        judgement.fingerprint or before.fingerprint,
-    )
+    known = visited.target.known
+    return replace(detect.known_after(visited.judgement, known) or Known(), validators=last_version(visited))

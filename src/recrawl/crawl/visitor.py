@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from recrawl.crawl.access import Access
-from recrawl.crawl.target import ErrandDone, Result, RulesRead, Target, TurnedAway, Underway, Visited
+from recrawl.crawl.judging import Judging
+from recrawl.crawl.target import ErrandDone, Result, RulesRead, Sight, Target, TurnedAway, Underway, Visited
+from recrawl.crawl.versions import seen_once
 from recrawl.detect import Judgement, judge
+from recrawl.detect.learned_noise import NEAR
 from recrawl.fetch.doors import Door, Doors
 from recrawl.fetch.request import Fetcher, Request
 from recrawl.fetch.robots import RobotsCache, Rules
@@ -25,23 +30,26 @@ class Visitor:
     of ``RobotsCache`` and the turns of addresses.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what it asks with, and who judges
         self,
         fetcher: Fetcher,
         robots: RobotsCache,
         clock: Clock,
         doors: Doors | None = None,
         access: Access | None = None,
+        judging: Judging | None = None,
     ) -> None:
         """``doors`` keeps hosts at one address out of each other's way; without it they do not mind.
 
-        ``access`` knows how pages are asked for that have a method of their own.
+        ``access`` knows how pages are asked for that have a method of their own. ``judging`` says what to make of
+        answers; without it they are judged each by itself, at one look.
         """
         self._fetcher = fetcher
         self._robots = robots
         self._clock = clock
         self._doors = doors
         self._access = access or Access()
+        self._judging = judging
 
     async def go(self, target: Target) -> Result:
         """Visit the target, or read the rules that say whether we may. Never raises for the remote side.
@@ -54,8 +62,9 @@ class Visitor:
             if found is not None:
                 return self._heard(target, found)
         rules = self._robots.known(target.asks)
-        if rules is not None and not rules.allowed(target.asks):
-            return self._refused(target, rules)
+        over = self._without_asking(target, rules)
+        if over is not None:
+            return over
         if self._doors is None:
             return await self._ask(target, rules)
         door = await self._doors.enter(target.asks, target.host)
@@ -89,9 +98,21 @@ class Visitor:
     async def _ask(self, target: Target, rules: Rules | None) -> Result:
         if rules is None:
             return RulesRead(target, await self._robots.rules(target.asks))
-        return self._heard(target, await self._fetcher.fetch(_request(target)))
+        if target.talk is not None:
+            return self._heard(target, await self._fetcher.fetch(target.talk.request))
+        sent = self._judging.sends(target) if self._judging else _validators(target)
+        answer = await self._fetcher.fetch(Request(target.url, sent.etag, sent.last_modified))
+        return self._heard(target, answer, conditional=bool(sent.etag or sent.last_modified))
 
-    def _heard(self, target: Target, answer: Capture) -> Result:
+    def _without_asking(self, target: Target, rules: Rules | None) -> Visited | ErrandDone | None:
+        """What to make of a target that may not be asked for, or whose second look would come too late to tell."""
+        refused = self._refused(target, rules) if rules is not None and not rules.allowed(target.asks) else None
+        if target.seen is None:
+            return refused
+        late = self._clock.now() - target.seen.capture.time >= NEAR
+        return seen_once(target, target.seen) if refused or late else None
+
+    def _heard(self, target: Target, answer: Capture, *, conditional: bool = True) -> Result:
         """What an answer makes of the visit: the end of it, or a part."""
         if target.is_errand:
             return ErrandDone(target, answer)
@@ -103,8 +124,10 @@ class Visitor:
         if capture.failure == NOT_ALLOWED:
             visit = Visit(target.page, capture.time, Outcome.REFUSED, status=NOT_ALLOWED)
             return Visited(target, visit, Judgement(Outcome.REFUSED, validators=validators), capture)
-        judgement = judge(capture, target.known)
-        return Visited(target, _visit(target.page, capture, judgement), judgement, capture, aside)
+        if self._judging is None:
+            return replace(seen_once(target, Sight(capture, judge(capture, target.known), conditional)), aside=aside)
+        heard = self._judging.heard(target, capture, conditional=conditional)
+        return replace(heard, aside=aside) if isinstance(heard, Visited) else heard
 
     def _refused(self, target: Target, rules: Rules) -> Visited | ErrandDone:
         now = self._clock.now()
@@ -116,29 +139,5 @@ class Visitor:
         return Visited(target, visit, Judgement(outcome, validators=_validators(target)))
 
 
-def _request(target: Target) -> Request:
-    if target.talk is not None:
-        return target.talk.request
-    validators = _validators(target)
-    return Request(target.url, validators.etag, validators.last_modified)
-
-
 def _validators(target: Target) -> Validators:
     return target.known.validators if target.known else Validators()
-
-
-def _visit(page: int, capture: Capture, judgement: Judgement) -> Visit:
-    return Visit(
-        page,
-        capture.time,
-        judgement.outcome,
-        judgement.verdict,
-        judgement.kinds,
-        capture.status or capture.failure,
-        judgement.size,
-        capture.duration,
-        judgement.new_internal,
-        judgement.new_external,
-        judgement.added_internal,
-        judgement.added_external,
-    )

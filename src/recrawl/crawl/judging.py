@@ -1,0 +1,219 @@
+"""Judging answers in a crawl: by what was learned of their host, and after a second look where that is not enough.
+
+Two things are learned of each host. Which parts of its pages are noise (``detect.learned_noise``): they are masked. And
+whether its validators can be believed (``detect.conduct``): if not, its pages are asked for unconditionally.
+
+*Look twice before you call it a change.* If a page differs in parts that nobody knows to be noise or not, the answer is
+held back, and the page is asked for once more in the next turn of its host. What differs between the two looks is
+nobody's work, so the first look is judged without it. Only then are both recorded, so that no change is ever recorded
+that was none. The second look is kept like any answer, but it is no look of the schedule: it has no verdict, closes no
+gap of the page's history, and what is known of the page stays what the first look found. If a page did change
+between the two looks, the next visit will find that.
+
+The store has what all workers learned; what it says of a host is read again every few minutes.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from recrawl import detect
+from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.noise_books import noise_book, noise_counts
+from recrawl.crawl.target import SeenOnce, Sight, Target, Visited
+from recrawl.crawl.versions import known_after, seen_once, visit_of
+from recrawl.detect import Judgement, Known, judge
+from recrawl.detect.conduct import CAUGHT, is_believed, is_check
+from recrawl.detect.learned_noise import NEAR, NoiseBook, evidence, wants_second_look
+from recrawl.detect.standards import Standards
+from recrawl.detect.verdict import outcome_of
+from recrawl.model import Capture, IntArray, Outcome, Validators, Verdict
+from recrawl.store.base import Store
+from recrawl.store.values import Conduct, Lessons
+from recrawl.time import MINUTE
+
+_READ_AGAIN = 5 * MINUTE
+"""Seconds after which the store is asked again what is known of a host."""
+_REMEMBERED = 20_000
+"""Hosts whose lessons are kept in memory, a few kilobytes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingRules:
+    """What counts as a change, and how much is asked for to find out."""
+
+    standards: Standards = field(default_factory=Standards)
+    check_share: float = 0.05
+    """Share of visits that are made without validators, to see whether these can be believed."""
+    second_looks: bool = True
+    """Whether a page is asked for again before its difference is called a change."""
+
+
+@dataclass(slots=True)
+class _Host:
+    """What is known of one host."""
+
+    read_at: float
+    book: NoiseBook
+    standards: Standards
+    checks: int = 0
+    lies: int = 0
+    restless: int = 0
+    visits: int = 0
+    """Made by this worker, and how many of them were second looks."""
+    looks: int = 0
+
+
+class Judging:
+    """Judges answers by what was learned of their hosts, and learns from them."""
+
+    def __init__(self, store: Store, rules: JudgingRules | None = None, log: JsonLinesLog | None = None) -> None:
+        self._store = store
+        self.rules = rules or JudgingRules()
+        self._log = log
+        self._hosts: OrderedDict[int, _Host] = OrderedDict()
+
+    def set_standards(self, standards: Standards) -> None:
+        """Judge by other standards from now on; what was learned of hosts stays."""
+        self.rules = replace(self.rules, standards=standards)
+        for host in self._hosts.values():
+            host.standards = replace(standards, mask=host.standards.mask, watched=host.standards.watched)
+
+    def prepare(self, hosts: IntArray, now: float) -> None:
+        """Read what the store knows of these hosts, unless that was read a moment ago. Two queries at most."""
+        stale = np.array([host for host in np.unique(hosts).tolist() if self._is_stale(host, now)], np.int64)
+        if not len(stale):
+            return
+        book = noise_book(self._store.noise(stale))
+        known = self._store.hosts(stale)
+        for row, host in enumerate(known.id.tolist()):
+            mine = self._hosts.setdefault(host, _Host(now, NoiseBook.empty(), self.rules.standards))
+            mine.read_at = now
+            mine.checks, mine.lies, mine.restless = (
+                int(column[row]) for column in (known.checks, known.lies, known.restless)
+            )
+            self._learn_noise(host, mine, book.of(host))
+        while len(self._hosts) > _REMEMBERED:
+            self._hosts.popitem(last=False)
+
+    def sends(self, target: Target) -> Validators:
+        """The validators to send: none for a second look, a check, or a host that is not believed."""
+        if target.known is None or target.seen is not None:
+            return Validators()
+        host = self._host(target.host)
+        if not is_believed(host.checks, host.lies) or is_check(target.page, target.due, self.rules.check_share):
+            return Validators()
+        return target.known.validators
+
+    def believes_dates(self, host: int) -> bool:
+        """Whether a page of this host that says when it was modified may mean it."""
+        return self._host(host).restless < CAUGHT
+
+    def heard(self, target: Target, capture: Capture, *, conditional: bool) -> Visited | SeenOnce:
+        """What an answer says; or, if only a second look can tell, the target with the answer to wait with."""
+        host = self._host(target.host)
+        host.visits += 1
+        if target.seen is not None:
+            return self._again(target, target.seen, capture)
+        judgement = judge(capture, target.known, host.standards)
+        sight = Sight(capture, judgement, conditional)
+        if self._is_doubtful(target, judgement, host):
+            host.looks += 1
+            return SeenOnce(replace(target, seen=sight), capture)
+        return seen_once(target, sight)
+
+    def lessons(self, batch: Sequence[Visited]) -> Lessons:
+        """What to record with these visits."""
+        noise = NoiseBook.concat(
+            evidence(visited.target.host, visited.target.page, visited.judgement.compared)
+            for visited in batch
+            if visited.judgement.compared is not None
+        )
+        signs = [(visited.target.host, *visited.sign) for visited in batch if any(visited.sign)]
+        conduct = Conduct(*np.array(signs, np.int64).T) if signs else None
+        return Lessons(
+            [visited.judgement.fingerprint for visited in batch],
+            noise_counts(noise) if len(noise) else None,
+            conduct,
+        )
+
+    def learn(self, lessons: Lessons) -> None:
+        """Take in lessons that are recorded: they hold from the next answer on."""
+        if lessons.noise is not None:
+            book = noise_book(lessons.noise)
+            for number in np.unique(book.host).tolist():
+                host = self._host(number)
+                self._learn_noise(number, host, host.book.plus(book.of(number)))
+        if lessons.conduct is not None:
+            told = (lessons.conduct.host, lessons.conduct.checks, lessons.conduct.lies, lessons.conduct.restless)
+            for number, checks, lies, restless in zip(*(column.tolist() for column in told), strict=True):
+                self._learn_conduct(number, checks, lies, restless)
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _is_stale(self, host: int, now: float) -> bool:
+        known = self._hosts.get(host)
+        return known is None or now >= known.read_at + _READ_AGAIN
+
+    def _host(self, host: int) -> _Host:
+        known = self._hosts.get(host)
+        if known is None:
+            known = self._hosts[host] = _Host(-np.inf, NoiseBook.empty(), self.rules.standards)
+        return known
+
+    def _is_doubtful(self, target: Target, judgement: Judgement, host: _Host) -> bool:
+        """Whether only a second look can tell if this is a change."""
+        return (
+            self.rules.second_looks
+            and target.source is None
+            and judgement.outcome == Outcome.FETCHED
+            and judgement.verdict == Verdict.CHANGED
+            and wants_second_look(host.book, target.host, judgement.compared, looks=host.looks, visits=host.visits)
+        )
+
+    def _again(self, target: Target, seen: Sight, capture: Capture) -> Visited:
+        """The visit of a second look, with that of the first."""
+        outcome, gap = outcome_of(capture), capture.time - seen.capture.time
+        if outcome != Outcome.FETCHED or not 0 < gap < NEAR:
+            judged, compared = seen.judgement, None
+        else:
+            judged, again = _looked_twice(seen.capture, capture, target.known, self._host(target.host).standards)
+            compared = again.compared
+        before = replace(target, seen=None)
+        first = seen_once(before, replace(seen, judgement=judged))
+        if gap <= 0:  # a clock that stood still: the two are one visit
+            return first
+        judgement = Judgement(
+            outcome, validators=judged.validators, mime=judged.mime, size=len(capture.raw_body), compared=compared
+        )
+        after = replace(before, known=known_after(first))
+        return Visited(after, visit_of(after.page, capture, judgement), judgement, capture, first=first)
+
+    def _learn_noise(self, number: int, host: _Host, book: NoiseBook) -> None:
+        host.book = book
+        mask, watched = book.mask(number), book.watched(number)
+        if mask != host.standards.mask or watched != host.standards.watched:
+            host.standards = replace(self.rules.standards, mask=mask, watched=watched)
+
+    def _learn_conduct(self, number: int, checks: int, lies: int, restless: int) -> None:
+        host = self._host(number)
+        believed = is_believed(host.checks, host.lies)
+        host.checks, host.lies, host.restless = host.checks + checks, host.lies + lies, host.restless + restless
+        if self._log is not None and believed != is_believed(host.checks, host.lies):
+            [name] = self._store.hosts(np.array([number])).name
+            details = {"host": name, "lies": host.lies, "checks": host.checks, "believed": not believed}
+            self._log.event("fetch", "validators judged", level="warn" if believed else "info", details=details)
+
+
+def _looked_twice(
+    first: Capture, second: Capture, known: Known | None, standards: Standards
+) -> tuple[Judgement, Judgement]:
+    once = judge(first, known, standards)
+    again = judge(second, detect.known_after(once, known), standards)
+    if again.compared is None:
+        return once, again
+    return judge(first, known, replace(standards, mask=standards.mask | again.compared.differed)), again
