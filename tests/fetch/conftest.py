@@ -1,4 +1,4 @@
-"""A server that answers with exactly the bytes it was told, on loopback."""
+"""A server that answers with exactly the bytes it was told, on loopback, and certificates for it, good and bad."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 Answer = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
 NOT_FOUND = b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"
@@ -73,3 +78,46 @@ async def _serving(answers: dict[str, Answer], tls: ssl.SSLContext | None = None
 @pytest.fixture
 def serving():
     return _serving
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    """``certificate(name, days)``: a file with key and certificate; it signs itself and ends in so many days."""
+    folder = tmp_path_factory.mktemp("tls")
+
+    def write(name, days=2):
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        now = datetime.now(UTC)  # noqa: TID251 - TLS goes by the machine's clock
+        made = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=30))
+            .not_valid_after(now + timedelta(days=days))
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+            .sign(key, hashes.SHA256())
+        )
+        plain = serialization.NoEncryption()
+        private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+        file = folder / f"{name}-{days}.pem"
+        file.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
+        return file
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def tls():
+    """``tls(file, *protocols)``: how a server with this certificate speaks TLS, and what it offers."""
+
+    def context(file, *protocols):
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        made.load_cert_chain(file)
+        if protocols:
+            made.set_alpn_protocols(list(protocols))
+        return made
+
+    return context

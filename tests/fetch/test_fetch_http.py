@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import shutil
-import ssl
-import subprocess
 
 import psutil
 import pytest
 
 from recrawl.errors import ConfigError
 from recrawl.fetch import HttpFetcher, Limits, Request
+from recrawl.model.failures import BROKEN_OFF, EMPTY, NO_CONNECTION, NO_NAME, NO_TRUST, NO_URL, TOO_SLOW
 from recrawl.time import VirtualClock
 
 AGENT = "recrawl-test/1.0 (+https://example.org/bot)"
@@ -184,29 +182,37 @@ async def _half_a_head(writer):
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "words", "failure"),
     [
-        (_silence, "timed out"),
-        (_hang_up, "Empty reply"),
-        (_half_a_head, ""),
-        (b"not http at all\r\n\r\n", "HTTP/0.9"),
-        (b"HTTP/1.1 200 OK\r\nno colon here\r\nContent-Length: 0\r\n\r\n", "colon"),
+        (_silence, "timed out", TOO_SLOW),
+        (_hang_up, "Empty reply", EMPTY),
+        (_half_a_head, "", BROKEN_OFF),
+        (b"not http at all\r\n\r\n", "HTTP/0.9", BROKEN_OFF),
+        (b"HTTP/1.1 200 OK\r\nno colon here\r\nContent-Length: 0\r\n\r\n", "colon", BROKEN_OFF),
     ],
 )
-def test_no_answer_is_a_capture_that_says_why(serving, answer, words):
+def test_no_answer_is_a_capture_that_says_why(serving, answer, words, failure):
     [capture], _ = fetch_all(serving, {"/": answer}, "/", limits=Limits(total=0.5))
     assert (capture.status, capture.raw_head, capture.raw_body, capture.truncated) == (0, b"", b"", "")
     assert capture.error
     assert words in capture.error
+    assert capture.failure == failure
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["http://nowhere.invalid/", "http://127.0.0.1:1/", "http://[::1", "ftp://127.0.0.1/", "file:///etc/hosts", ""],
+    ("url", "failure"),
+    [
+        ("http://nowhere.invalid/", NO_NAME),
+        ("http://127.0.0.1:1/", NO_CONNECTION),
+        ("http://[::1", NO_URL),
+        ("ftp://127.0.0.1/", NO_URL),
+        ("file:///etc/hosts", NO_URL),
+        ("", NO_URL),
+    ],
 )
-def test_what_cannot_be_reached_is_a_capture_too(serving, url):
+def test_what_cannot_be_reached_is_a_capture_too(serving, url, failure):
     [capture], _ = fetch_all(serving, {}, Request(url))
-    assert (capture.status, capture.raw_body) == (0, b"")
+    assert (capture.status, capture.raw_body, capture.failure) == (0, b"", failure)
     assert capture.error
 
 
@@ -289,35 +295,52 @@ def test_an_agent_with_contact_is_taken(serving, agent):
     assert b"User-Agent: " + agent.encode() in asyncio.run(ask()).raw_request.split(b"\r\n")
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    if shutil.which("openssl") is None:
-        pytest.skip("the openssl command that makes a certificate is not installed")
-    folder = tmp_path_factory.mktemp("tls")
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -keyout key.pem -out cert.pem -subj /CN=secure.test"
-    subprocess.run(
-        [*command.split(), "-addext", "subjectAltName=DNS:secure.test"], cwd=folder, check=True, capture_output=True
-    )
-    return folder
-
-
-@pytest.mark.parametrize("trusted", [True, False])
-def test_tls_is_checked(serving, certificate, trusted):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+@pytest.mark.parametrize(
+    ("name", "days", "trusted", "words"),
+    [
+        ("secure.test", 2, True, ""),
+        ("secure.test", 2, False, "certificate"),
+        ("secure.test", -1, True, "expired"),
+        ("other.test", 2, True, "no alternative certificate subject name"),
+    ],
+    ids=["good", "self-signed", "expired", "of another host"],
+)
+def test_tls_is_checked(serving, certificate, tls, name, days, trusted, words):  # noqa: PLR0913, PLR0917 - the case
+    file = certificate(name, days)
 
     async def run():
-        async with serving({"/": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"}, context) as server:
-            options = {"ca_file": str(certificate / "cert.pem")} if trusted else {}
+        async with serving({"/": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"}, tls(file)) as server:
+            options = {"ca_file": str(file)} if trusted else {}
             async with fetcher(resolve={f"secure.test:{server.port}": "127.0.0.1"}, **options) as client:
-                return await client.fetch(Request(f"https://secure.test:{server.port}/"))
+                return server, await client.fetch(Request(f"https://secure.test:{server.port}/"))
 
-    capture = asyncio.run(run())
-    if trusted:
-        assert (capture.status, capture.raw_body) == (200, b"ok")
+    server, capture = asyncio.run(run())
+    if words:
+        assert (capture.status, capture.failure, server.requests) == (0, NO_TRUST, [])
+        assert words in capture.error
     else:
-        assert capture.status == 0
-        assert "certificate" in capture.error
+        assert (capture.status, capture.failure, capture.raw_body) == (200, 0, b"ok")
+
+
+def test_a_server_that_speaks_no_tls_is_not_trusted():
+    async def plain(_reader, writer):
+        writer.write(b"HTTP/1.1 400 This is HTTP\r\n\r\n")
+        writer.close()
+
+    async def run():
+        server = await asyncio.start_server(plain, "127.0.0.1", 0)
+        async with server, fetcher() as client:
+            return await client.fetch(Request(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"))
+
+    assert asyncio.run(run()).failure == NO_TRUST
+
+
+def test_a_server_that_says_nothing_to_a_handshake_is_too_slow(serving):
+    async def run():
+        async with serving({}) as server, fetcher(limits=Limits(connect=0.3)) as client:
+            return await client.fetch(Request(f"https://127.0.0.1:{server.port}/"))
+
+    assert asyncio.run(run()).failure == TOO_SLOW
 
 
 def test_nothing_is_left_open(serving):

@@ -19,17 +19,16 @@ _BY_NAME = {
 }
 
 
-def failure_of(code: int, library: object, *, sent: bool, refused: bool) -> int:
+def failure_of(code: int, library: object, *, sent: bool, heard: bool) -> int:
     """The number for an error of libcurl; ``library`` is the module ``pycurl``, which knows its own numbers.
 
-    ``sent`` says whether a request went out, ``refused`` whether the other side said no to the connection.
+    ``sent`` says whether a request went out, ``heard`` whether the other side said anything, if only no.
     """
     known = {getattr(library, name, None): number for name, number in _BY_NAME.items()}
     number = known.get(code, BROKEN_OFF)
     if sent:
         return number if number in _AFTER_SENDING else BROKEN_OFF
-    nobody_there = number == TOO_SLOW or (number == NO_CONNECTION and not refused)
-    return NO_ROUTE if nobody_there else number
+    return NO_ROUTE if number in (TOO_SLOW, NO_CONNECTION) and not heard else number
 
 
 _AFTER_SENDING = (TOO_SLOW, EMPTY)

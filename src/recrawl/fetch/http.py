@@ -280,7 +280,8 @@ class _Transfer:
     def _number(self, code: int) -> int:
         """Why there is no answer, as a number."""
         refused = int(self.curl.getinfo(self._pycurl.OS_ERRNO)) in _REFUSED
-        return failure_of(code, self._pycurl, sent=bool(self._sent), refused=refused)
+        heard = refused or float(self.curl.getinfo(self._pycurl.CONNECT_TIME)) > 0
+        return failure_of(code, self._pycurl, sent=bool(self._sent), heard=heard)
 
     def _why_none(self, code: int, words: str) -> str:
         """Why there is no answer."""

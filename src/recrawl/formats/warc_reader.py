@@ -96,6 +96,7 @@ def _capture(record: Any, row: tuple[Row, bytes, Head], max_body: int) -> Captur
         b"" if is_revisit else body,
         ip=record.headers.get("WARC-IP-Address") or "",
         truncated="" if is_revisit else cut or given,
+        protocol="h2" if record.headers.get("WARC-Protocol") == "h2" else "",
         made=made,
     )
 

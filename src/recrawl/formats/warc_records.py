@@ -2,8 +2,9 @@
 
 Rules of this file:
  1. One gzip member per record; all records of one capture carry one date.
- 2. Bytes are stored as received. The payload digest is of the body without transfer-encoding (WARC 1.1, 5.9), so that
-    it does not depend on how a server happened to cut its chunks.
+ 2. Bytes are stored as received. HTTP/2 has no head in text: it is written as that of HTTP/1.1, which all readers take,
+    and WARC-Protocol says what was spoken. The payload digest is of the body without transfer-encoding (WARC 1.1,
+    5.9), so that it does not depend on how a server happened to cut its chunks.
  3. A revisit names the ``response`` it repeats, never another revisit.
  4. A 304 becomes an empty block with the three Refers-To fields and the original's payload digest: anything else
     is skipped or shown empty by replay. What the server really said goes into a ``metadata`` record.
@@ -159,7 +160,8 @@ def _not_modified(capture: Capture, date: str, original: CaptureRef) -> Record:
 
 def _target(capture: Capture) -> tuple[tuple[str, str], ...]:
     address = (("WARC-IP-Address", capture.ip),) if capture.ip else ()
-    return (("WARC-Target-URI", capture.url), *address)
+    protocol = (("WARC-Protocol", capture.protocol),) if capture.protocol else ()
+    return (("WARC-Target-URI", capture.url), *address, *protocol)
 
 
 def _refers(original: CaptureRef, profile: str) -> tuple[tuple[str, str], ...]:
