@@ -1,0 +1,123 @@
+"""What ``recrawl add`` was told to add: pages, how each is asked for, and whether that is possible."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recrawl.errors import ConfigError, InputError
+from recrawl.formats.seeds import parse_seed
+
+if TYPE_CHECKING:
+    from recrawl.store.base import Store
+
+FEED = "feed"
+"""Kept in place of a method for pages that are read as feeds."""
+_PLAIN = "http"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One page to add."""
+
+    url: str
+    key: str
+    """The identity of the page."""
+    method: str = ""
+    """How it is asked for; empty to leave that as it is."""
+    options: str = "{}"
+    """Of the method, as JSON."""
+    remarks: tuple[str, ...] = ()
+
+
+def described(method: str, urls: Iterable[str], options: Sequence[str], read: Callable[[Path], str]) -> list[Wanted]:
+    """The pages that URLs and options describe, each once. ``read`` gives the text of a file, for ``NAME=@FILE``.
+
+    Raises:
+        ConfigError: there is no such method, or an option is wrong.
+        InputError: something is no URL, or a file cannot be read.
+    """
+    found: dict[str, Wanted] = {}
+    if method in ("", FEED, _PLAIN):
+        if options:
+            raise ConfigError("A plain request has no options.", "Leave --option out, or name a method with --access.")
+        for url in urls:
+            seed = parse_seed(url, "")
+            found.setdefault(seed.key, Wanted(seed.url, seed.key, method))
+        return list(found.values())
+    from recrawl.fetch.access_methods import AccessMethods
+
+    way, given = AccessMethods().get(method), _options(options, read)
+    for url in urls:
+        source = way.source(url, given)
+        seed = parse_seed(source.url, "")
+        kept = json.dumps(dict(source.options), sort_keys=True)
+        found.setdefault(seed.key, Wanted(seed.url, seed.key, method, kept, source.remarks))
+    return list(found.values())
+
+
+def _options(options: Sequence[str], read: Callable[[Path], str]) -> dict[str, str]:
+    given = {}
+    for text in options:
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip():
+            raise ConfigError(f"{text!r} is no option.", "Write NAME=VALUE, for example query=@museums.rq.")
+        given[name.strip()] = read(Path(value[1:])) if value.startswith("@") else value
+    return given
+
+
+def check_files(wanted: Iterable[Wanted], folders: Sequence[Path]) -> None:
+    """Refuse files that no crawl would read.
+
+    Raises:
+        InputError: one of them is in no allowed folder, or is not there.
+    """
+    for one in wanted:
+        if one.method != "file":
+            continue
+        path = Path(os.path.realpath(json.loads(one.options)["path"]))
+        if not any(path.is_relative_to(os.path.realpath(folder)) for folder in folders):
+            raise InputError(
+                f"{path} is in no folder that fetch.allow_files names.",
+                f"Add {path.parent} to fetch.allow_files in recrawl.yaml, if files there may be read.",
+            )
+        if not path.is_file():
+            raise InputError(f"{path} is no file.", "Check the path.")
+
+
+def unknown(store: Store, wanted: Sequence[Wanted]) -> int:
+    """How many of them the store does not know yet."""
+    return sum(store.find(one.url) is None for one in wanted)
+
+
+def put(store: Store, wanted: Sequence[Wanted], importance: float, now: float) -> int:
+    """Add them; how many are new, or count from now on."""
+    import numpy as np
+
+    feeds = [one for one in wanted if one.method == FEED]
+    pages = [one for one in wanted if one.method != FEED]
+    added = 0
+    for some, weight in ((pages, importance), (feeds, 0.0)):
+        ids = store.discover([one.url for one in some], now, importance=weight)
+        known = store.pages(ids)
+        new = known.discovered == now
+        only_linked = known.id[~new & (known.importance == 0)] if weight else np.empty(0, np.int64)
+        store.set_importance(only_linked, np.full(len(only_linked), weight))
+        added += int(new.sum()) + len(only_linked)
+        _set_sources(store, some, ids.tolist())
+    return added
+
+
+def _set_sources(store: Store, wanted: Sequence[Wanted], ids: Sequence[int]) -> None:
+    import numpy as np
+
+    ways: dict[tuple[str, str], list[int]] = {}
+    for one, page in zip(wanted, ids, strict=True):
+        if one.method:
+            ways.setdefault((one.method, one.options), []).append(page)
+    for (method, options), pages in ways.items():
+        store.set_source(np.array(pages), "" if method == _PLAIN else method, options)
