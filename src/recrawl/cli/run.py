@@ -12,14 +12,22 @@ from recrawl.cli.options import HERE, SetOption, WorkspaceOption
 from recrawl.cli.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import ExitStack
+
     from recrawl.crawl.home_scope import HomeScope
+    from recrawl.crawl.metrics import Metrics
+    from recrawl.crawl.pulse import Pulse, PulseTaker
+    from recrawl.crawl.target import Visited
     from recrawl.store.base import Store
 
 EXAMPLES = """
 recrawl run                                 until you stop it with Ctrl-C
-recrawl run --for 8h --budget 10000         eight hours, at most 10,000 visits a day
+recrawl run --for 8h --budget 10000/day     eight hours, at most 10,000 visits a day
 recrawl run --once --for 50min              until nothing is due: for cron, once an hour
 recrawl run --until 2026-12-01T06:00:00Z
+recrawl run --policy nutch                  as another crawler would come back
+recrawl run --metrics 9090                  tell Prometheus how it goes
 """
 
 
@@ -27,9 +35,15 @@ def run(  # noqa: PLR0913 - one argument an option
     *,
     for_: Annotated[str | None, typer.Option("--for", metavar="DURATION", help="Stop after so long, e.g. 8h.")] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Stop at this time (ISO 8601, UTC).")] = None,
-    once: Annotated[bool, typer.Option("--once", help="Stop when nothing is due any more.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Stop when nothing more is due or may be visited now.")] = False,
     budget: Annotated[
-        float | None, typer.Option(min=0.0, metavar="VISITS", help="Visits a day, instead of schedule.budget.")
+        str | None, typer.Option(metavar="VISITS", help="Instead of schedule.budget: 10000/day, 500/h or 2/s.")
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Instead of schedule.policy, e.g. valued, uniform, nutch, hacs.")
+    ] = None,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="[ADDRESS:]PORT", help="Instead of crawl.metrics: serve /metrics there.")
     ] = None,
     workspace: WorkspaceOption = HERE,
     assignments: SetOption = None,
@@ -38,12 +52,17 @@ def run(  # noqa: PLR0913 - one argument an option
 
     Visits due pages, keeps every answer in WARC files, judges what changed, follows links and sitemaps within the scope
     (crawl.scope), and decides when to return to each page. Robots.txt and the pauses between requests are kept
-    (politeness.*). Several runs may share one workspace. The first Ctrl-C finishes what is under way and stops; a
-    second one drops it. Whatever happens, what was acknowledged stays, and the next run goes on from there.
+    (politeness.*), and the budget is never exceeded: what is due beyond it waits, the page that waits longest goes
+    first, and pages never seen take at most a share (schedule.new_share).
+
+    Several runs may share one workspace; they share its budget and work on different hosts. recrawl pause, resume and
+    limit reach them within seconds. The first Ctrl-C finishes what is under way and stops; a second one drops it.
+    Whatever happens, what was acknowledged stays, and the next run goes on from there.
     """
     import asyncio
 
-    flags = parse_assignments(assignments or []) | ({} if budget is None else {"schedule.budget": budget})
+    chosen = {"schedule.budget": budget, "schedule.policy": policy, "crawl.metrics": metrics}
+    flags = parse_assignments(assignments or []) | {key: text for key, text in chosen.items() if text is not None}
     place = open_workspace(workspace, flags)
     with place.open_store() as store:
         raise typer.Exit(asyncio.run(_run(place, store, for_, until, once=once)))
@@ -54,35 +73,70 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
     import asyncio
     import os
     import socket
+    from contextlib import ExitStack
 
     from recrawl.cli.interrupts import interruptible
-    from recrawl.cli.run_display import Tally, display
+    from recrawl.cli.run_display import Tally, display, every, together
     from recrawl.cli.wiring import LiveSettings, crawl_settings_of, host_limits_of, policy_of
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.live import live_crawl
     from recrawl.errors import ExitCode
 
-    clock, said = RealClock(), place.configuration.settings
-    end, tally, live = _end(clock.now(), for_, until), Tally(), LiveSettings(place)
-    async with live_crawl(
-        f"{socket.gethostname()}-{os.getpid()}",
-        policy_of(said.schedule, store.urls, host_limits_of(store, live.politeness)),
-        clock=clock,
-        store=store,
-        folder=place.folder,
-        scope=_scope(store, place),
-        settings=crawl_settings_of(said),
-        orders=live.orders,
-        on_visits=tally.add,
-    ) as driver:
-        try:
-            with interruptible(driver.stop) as interrupts, display(tally, end, store.next_due) as show:
-                await driver.run(end, show, until_idle=once)
-        except asyncio.CancelledError:
-            typer.echo("Stopped at once: what was under way is dropped and will be visited again.", err=True)
-            return ExitCode.FORCED
+    clock, said, live = RealClock(), place.configuration.settings, LiveSettings(place)
+    end, tally = _end(clock.now(), for_, until), Tally()
+    takers: list[PulseTaker] = []
+    with ExitStack() as serving:
+        metrics = _served_metrics(said.crawl.metrics, serving)
+
+        def on_visits(visited: Sequence[Visited]) -> None:
+            tally.add(visited)
+            if metrics:
+                metrics.add(visited)
+
+        async with live_crawl(
+            f"{socket.gethostname()}-{os.getpid()}",
+            policy_of(said.schedule, store.urls, host_limits_of(store, live.politeness)),
+            clock=clock,
+            store=store,
+            folder=place.folder,
+            scope=_scope(store, place),
+            settings=crawl_settings_of(said),
+            orders=live.orders,
+            on_visits=on_visits,
+            watch=takers.append,
+        ) as driver:
+            try:
+                with interruptible(driver.stop) as interrupts, display(tally, end, takers[0].take) as show:
+                    tell = every(1.0, lambda: metrics.show(takers[0].take()) if metrics else None)
+                    await driver.run(end, together(show, tell), until_idle=once)
+            except asyncio.CancelledError:
+                typer.echo("Stopped at once: what was under way is dropped and will be visited again.", err=True)
+                return ExitCode.FORCED
+            last = takers[0].take(anew=True)
     typer.echo(tally.words())
+    _tell_what_waits(last)
     return ExitCode.INTERRUPTED if interrupts else ExitCode.OK
+
+
+def _served_metrics(address: str, serving: ExitStack) -> Metrics | None:
+    """Metrics that are served until the stack is closed, if there is an address for them."""
+    from recrawl.crawl.metrics import Metrics, served
+
+    if not address:
+        return None
+    metrics = Metrics()
+    typer.echo(f"Metrics at {serving.enter_context(served(metrics, address))}", err=True)
+    return metrics
+
+
+def _tell_what_waits(last: Pulse) -> None:
+    """What is due and was not visited, and why."""
+    if last.paused:
+        typer.echo(f"The crawl is paused, {last.due:,} pages are due: recrawl resume lets it go on.")
+    elif last.due and last.left is not None and last.left < 1:
+        typer.echo(
+            f"The budget is spent, {last.due:,} pages are due: they wait. recrawl plan says what more would buy."
+        )
 
 
 def _end(now: float, for_: str | None, until: str | None) -> float:

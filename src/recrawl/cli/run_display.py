@@ -1,4 +1,4 @@
-"""What a person sees while a crawl runs: one line that tells how it goes."""
+"""What a person sees while a crawl runs: one line that tells how it goes, or now and then a line in a log."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import typer
+
 from recrawl.cli.tables import shown_time
+from recrawl.crawl.pulse import Pulse
 from recrawl.crawl.target import Visited
 from recrawl.model import ANSWERED, Verdict
 from recrawl.time import MINUTE, format_duration
 
 _REFRESH = 0.5
-"""Seconds between two looks at the store."""
+"""Seconds between two looks, on a terminal."""
+_SELDOM = 5 * MINUTE
+"""Seconds between two lines elsewhere."""
+_LATE = 2.0
+"""Seconds: what is late by less is on time."""
 
 
 @dataclass(slots=True)
@@ -50,36 +57,81 @@ class Tally:
 
 
 @contextmanager
-def display(tally: Tally, until: float, next_due: Callable[[], float]) -> Iterator[Callable[[float], None]]:
-    """A line on the terminal that is told the time now and then; nothing where there is no terminal."""
+def display(tally: Tally, until: float, pulse: Callable[[], Pulse]) -> Iterator[Callable[[float], None]]:
+    """Something to be told the time now and then, which shows how it goes.
+
+    On a terminal that is a line that is kept current; elsewhere a new line every few minutes, on standard error.
+    """
     from rich.console import Console
     from rich.status import Status
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda _now: None
+
+        def tell() -> None:
+            now = pulse()
+            typer.echo(f"{shown_time(now.now)} {sentence(tally, now, until)}", err=True)
+
+        yield every(_SELDOM, tell, at_once=False)
         return
-    shown_at = -math.inf
     with Status("Looking for what is due", console=console) as line:
-
-        def show(now: float) -> None:
-            nonlocal shown_at
-            if now - shown_at < _REFRESH:
-                return
-            shown_at = now
-            line.update(sentence(tally, now, until, next_due()))
-
-        yield show
+        yield every(_REFRESH, lambda: line.update(sentence(tally, pulse(), until)))
 
 
-def sentence(tally: Tally, now: float, until: float, next_due: float) -> str:
-    """How it goes, in one line.
+def every(seconds: float, show: Callable[[], object], *, at_once: bool = True) -> Callable[[float], None]:
+    """Something to be told the time, which shows at most so often; the first time at once or after such a while."""
+    show_at = -math.inf if at_once else math.inf
 
-    >>> sentence(Tally(1200, 31, 2), 0.0, 3600.0, -60.0)
-    '1,200 visits, 31 changed, 2 failed, 0.0/s; behind by 1 min; 1 h left'
+    def told(now: float) -> None:
+        nonlocal show_at
+        if show_at == math.inf:
+            show_at = now + seconds
+        if now >= show_at:
+            show_at = now + seconds
+            show()
+
+    return told
+
+
+def together(*told: Callable[[float], None]) -> Callable[[float], None]:
+    """One to be told the time instead of several."""
+
+    def tell(now: float) -> None:
+        for one in told:
+            one(now)
+
+    return tell
+
+
+def sentence(tally: Tally, pulse: Pulse, until: float) -> str:
+    """How it goes, in one line."""
+    rate = tally.rate(pulse.now)
+    done = f"{tally.visits:,} visits, {tally.changed:,} changed, {tally.failed:,} failed, {rate:.1f}/s"
+    left = f"; {format_duration(until - pulse.now)} left" if math.isfinite(until) else ""
+    return f"{done}; {_waiting(pulse, rate)}{left}"
+
+
+def _waiting(pulse: Pulse, rate: float) -> str:
+    """What is due, how late it is, and when that will be over."""
+    if pulse.paused:
+        return f"paused, {pulse.due:,} due"
+    if not pulse.due:
+        return f"next due {shown_time(pulse.next_due)}"
+    words = f"{pulse.due:,} due"
+    if pulse.held:
+        words += f" ({pulse.held:,} on paused hosts)"
+    if pulse.late > _LATE:
+        words += f", late by {format_duration(pulse.late)}"
+    if pulse.left is not None and pulse.left < 1:
+        return f"{words}; the budget is spent, {_pace(pulse.budget)}"
+    ahead = pulse.due - pulse.held
+    return f"{words}, done in {format_duration(ahead / rate)}" if rate > 0 and ahead else words
+
+
+def _pace(budget: float) -> str:
+    """How it goes on once the budget is spent.
+
+    >>> _pace(1 / 90), _pace(0.0)
+    ('one visit every 1.5 min', 'and it is 0')
     """
-    late = now - next_due
-    waiting = f"behind by {format_duration(late)}" if late > 1.0 else f"next due {shown_time(next_due)}"
-    left = f"; {format_duration(until - now)} left" if math.isfinite(until) else ""
-    done = f"{tally.visits:,} visits, {tally.changed:,} changed, {tally.failed:,} failed, {tally.rate(now):.1f}/s"
-    return f"{done}; {waiting}{left}"
+    return f"one visit every {format_duration(1 / budget)}" if budget > 0 else "and it is 0"

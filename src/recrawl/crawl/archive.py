@@ -29,6 +29,11 @@ class Archive(Protocol):
     For each batch: ``keep`` every visit, ``settle``, have the store acknowledge it, and say so with ``acknowledged``.
     """
 
+    @property
+    def written(self) -> int:
+        """Bytes written so far."""
+        ...
+
     def keep(self, visited: Visited) -> list[CaptureRecord]:
         """Keep the answer of a visit; nothing if there was none."""
         ...
@@ -52,6 +57,8 @@ class Archive(Protocol):
 
 class NoArchive:
     """Keeps nothing."""
+
+    written = 0
 
     def keep(self, visited: Visited) -> list[CaptureRecord]:  # noqa: ARG002 - nothing is kept
         """Nothing."""
@@ -79,6 +86,11 @@ class WarcArchive:
         self._last: OrderedDict[int, CaptureRef | None] = OrderedDict()
         self._outstanding = 0
         """Captures that the store does not know of yet."""
+
+    @property
+    def written(self) -> int:
+        """Bytes written so far, of all records."""
+        return self._writer.written
 
     def keep(self, visited: Visited) -> list[CaptureRecord]:
         """Write the answer. A 304 to a page we have no copy of repeats nothing and is not kept.

@@ -17,6 +17,7 @@ from recrawl.crawl.judging import Judging, JudgingRules
 from recrawl.crawl.log import JsonLinesLog, Level
 from recrawl.crawl.log_file import LogFile
 from recrawl.crawl.presence import present
+from recrawl.crawl.pulse import PulseTaker
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.recovery import acknowledged_by, give_back
 from recrawl.crawl.rollcall import RollCall
@@ -141,11 +142,13 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     settings: CrawlSettings,
     orders: Callable[[Mapping[str, str]], Orders] | None = None,
     on_visits: Callable[[Sequence[Visited]], None] = lambda _visited: None,
+    watch: Callable[[PulseTaker], None] = lambda _taker: None,
 ) -> AsyncIterator[Driver]:
     """A driver that is ready to run; ``folder`` as for :func:`tools`.
 
     With ``orders``, which makes orders of limits by the keys of settings, it does what the controls in the store say,
-    and shares the budget with other workers; without, it keeps to its settings and to the budget on average.
+    and shares the budget with other workers; ``watch`` is given whoever tells how it goes. Without, it keeps to its
+    settings and to the budget on average.
     ``on_visits`` is told of visits once they are acknowledged. Everything is closed in the end, also after an error.
     What workers that died in this folder had leased is given back first.
     """
@@ -178,7 +181,8 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 on_visits(visited)
 
             judging = Judging(store, settings.judging, at_hand.events)
-            yield Driver(
+            steered = steering(at_hand.events)
+            driver = Driver(
                 worker,
                 clock=clock,
                 store=store,
@@ -188,6 +192,10 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 recorder=Recorder(worker, store, agenda, scope, at_hand.archive, judging),
                 pace=settings.pace,
                 log=at_hand.events,
-                steering=steering(at_hand.events),
+                steering=steered,
                 on_visits=acknowledged,
             )
+            if steered is not None:
+                log, archive = at_hand.events, at_hand.archive
+                watch(PulseTaker(driver.load, clock, store, agenda, politeness, steered, log, archive))
+            yield driver

@@ -158,6 +158,16 @@ class Steered:
         """Hosts that are paused."""
         return self._controls.resting
 
+    @property
+    def budget(self) -> float:
+        """Visits per second that all workers may make together."""
+        return self._orders.budget
+
+    @property
+    def workers(self) -> int:
+        """Who was at work at the last roll call, this one included."""
+        return 1 + len(self._roll.others)
+
     def begin(self, now: float) -> None:
         """Count what is left of the budget from the visits in the store; heed what was told before."""
         self._since, self._visits, self._call_at = now, 0, -math.inf

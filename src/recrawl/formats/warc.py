@@ -95,6 +95,8 @@ class WarcWriter:
         self._durable = durable
         self._serial = 0
         self._held = False
+        self.written = 0
+        """Bytes appended so far, to all files together."""
         self._waiting: list[tuple[BinaryIO, Path]] = []
         """Full files with records that are held."""
         try:
@@ -242,6 +244,7 @@ class WarcWriter:
                 ) from error
             raise
         self._size += len(data)
+        self.written += len(data)
         return offset
 
 

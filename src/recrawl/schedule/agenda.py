@@ -48,6 +48,8 @@ class Agenda:
         """Pages whose last visits failed."""
         self._fit_when_pages = 0.0
         self._fit_at = self._fitted_at = -math.inf
+        self.fits = 0
+        """How often the policy was fitted."""
 
     def add(self, pages: Pages) -> None:
         """Take note of new pages; ids known already change nothing."""
@@ -130,6 +132,7 @@ class Agenda:
         """
         taken = self._newcomers.taken(self._budget, self._fit_every) if self._newcomers else 0.0
         self.policy.fit(self._budget - taken, now)
+        self.fits += 1
         self._fitted_at = now
         self._fit_at = now + self._fit_every
         self._fit_when_pages = max(len(self.policy) * _GROWTH, len(self.policy) + 1.0)
