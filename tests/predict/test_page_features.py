@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.predict.feature_table import Group
-from recrawl.predict.features import Evidence, FeatureOptions, page_features
+from recrawl.predict.features import Evidence, FeatureOptions, look_around, page_features
 from recrawl.predict.page_graph import TimedLinks
 from recrawl.predict.page_texts import PageTexts
 from recrawl.predict.page_versions import COLUMNS, PageVersions
@@ -17,7 +17,7 @@ from recrawl.time import DAY
 
 NOW = 100 * DAY
 WORDS = ["wave", "tide", "ship", "harbour", "sail", "function", "loop", "compiler", "bread", "butter", "oven", "flour"]
-OPTIONS = FeatureOptions(period=7 * DAY, history=3, rate_periods=5, neighbours=3)
+OPTIONS = FeatureOptions(period=7 * DAY, history=3, rate_periods=5)
 
 
 def found_on(rng, count):
@@ -88,7 +88,8 @@ def semantics():
 
 def features(evidence, semantics, **options):
     how = replace(OPTIONS, **options)
-    return page_features(evidence, NOW, np.random.default_rng(1), options=how, semantics=semantics).table
+    around = look_around(evidence, NOW, semantics, np.random.default_rng(1), neighbours=3)
+    return page_features(evidence, NOW, around, how)
 
 
 @given(seed=st.integers(0, 10_000), future=st.integers(0, 10_000))
@@ -204,9 +205,7 @@ def test_no_pages_have_no_features(semantics):
 
 def test_without_texts_or_links_their_features_are_left_out():
     told = replace(evidence_of(8, 0, NOW), texts=None, links=None)
-    result = page_features(told, NOW, np.random.default_rng(1), options=OPTIONS)
-    assert result.related is None
-    assert {column.group for column in result.table.columns} == {Group.SP, Group.DP}
+    assert {column.group for column in page_features(told, NOW, None, OPTIONS).columns} == {Group.SP, Group.DP}
 
 
 def test_no_history_leaves_only_rates_of_related_pages(semantics):
@@ -234,7 +233,7 @@ def test_dynamic_features_by_hand():
         complete=True,
     )
     told = Evidence(np.array([5]), ("http://a.test/",), versions)
-    table = page_features(told, NOW, np.random.default_rng(1), options=replace(OPTIONS, history=4)).table
+    table = page_features(told, NOW, None, replace(OPTIONS, history=4))
     row = dict(zip(table.names, table.values[0].tolist(), strict=True))
     assert [row[f"text_size_{lag}"] for lag in (1, 2, 3)] == [30, 20, 10]
     assert np.isnan(row["text_size_4"])
@@ -258,3 +257,20 @@ def test_dynamic_features_by_hand():
 def test_evidence_that_does_not_fit_together_is_refused(page, urls, looked):
     with pytest.raises(ValueError, match="page"):
         Evidence(np.array(page), ("http://a.test/",) * urls, PageVersions.of(looked, [0.0]))
+
+
+def test_surroundings_of_a_later_time_or_of_other_pages_are_refused(semantics):
+    told = evidence_of(10, 0, NOW)
+    later = look_around(told, NOW + 1.0, semantics, np.random.default_rng(1))
+    with pytest.raises(ValueError, match="later time"):
+        page_features(told, NOW, later)
+    with pytest.raises(ValueError, match="other pages"):
+        page_features(told.of_pages(told.page > 20), NOW + 1.0, later)
+
+
+def test_fewer_pages_have_the_same_features_of_their_own():
+    told = evidence_of(11, 0, NOW)
+    some = told.page > 20
+    whole, part = page_features(told, NOW, None, OPTIONS), page_features(told.of_pages(some), NOW, None, OPTIONS)
+    page = {Group.SP, Group.DP}
+    assert np.array_equal(whole.of_groups(page).values[some], part.of_groups(page).values, equal_nan=True)

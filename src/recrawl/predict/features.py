@@ -78,34 +78,46 @@ class FeatureOptions:
     """Periods looked back; 0 leaves out all dynamic features but the rates of related pages."""
     rate_periods: int = 8
     """Periods that the change rates of related pages are taken over, whatever the history."""
-    neighbours: int = NEIGHBOURS
     literal: bool = False
     """Take the change rate of related pages as printed, with a look into the next period. For reproduction only."""
 
 
 @dataclass(frozen=True, slots=True)
-class PageFeatures:
-    """The features of pages, and what they were computed with."""
+class Surroundings:
+    """What pages are about as of a time, and which of them are related."""
 
-    table: FeatureTable
-    related: RelatedPages | None
-    """With the recall of the search; ``None`` without texts."""
+    page: IntArray
+    as_of: float
+    topics: SingleArray
+    """The reduced semantic vectors."""
+    related: RelatedPages
+    """With the recall of the search."""
+
+
+def look_around(
+    evidence: Evidence, as_of: float, semantics: Semantics, rng: np.random.Generator, *, neighbours: int = NEIGHBOURS
+) -> Surroundings:
+    """Read the texts of all pages as of a time, and find their related pages.
+
+    ``semantics`` belong to the model: learn them from texts of the training time.
+    """
+    texts = PageTexts.of([], [], []) if evidence.texts is None else evidence.texts.before(as_of)
+    vectors = semantics.space.vectors(texts.last_of(evidence.page))
+    related = related_pages(vectors, rng, k=neighbours)
+    return Surroundings(evidence.page, as_of, reduced(vectors, semantics.axes), related)
 
 
 def page_features(
-    evidence: Evidence,
-    as_of: float,
-    rng: np.random.Generator,
-    *,
-    options: FeatureOptions | None = None,
-    semantics: Semantics | None = None,
-) -> PageFeatures:
+    evidence: Evidence, as_of: float, around: Surroundings | None = None, options: FeatureOptions | None = None
+) -> FeatureTable:
     """The features of all pages of the evidence as of a time.
 
-    Columns depend only on the options and on which parts of the evidence there are, so tables of other pages and
-    times have the same schema. Semantic features and those of related pages need texts and ``semantics``, which
-    belong to the model: learn them from texts of the training time.
+    Columns depend only on the options, on whether there are links and whether there are surroundings; so tables of
+    other pages and times have the same schema. O(history · (versions + links · rounds) + pages · neighbours · columns).
     """
+    if around is not None and (around.as_of > as_of or not np.array_equal(around.page, evidence.page)):
+        msg = "the surroundings are of other pages or of a later time"
+        raise ValueError(msg)
     how = options or FeatureOptions()
     known = evidence.before(as_of)
     own = static_page.url_columns(known.urls)
@@ -119,16 +131,13 @@ def page_features(
         columns += dynamic_page.state_columns(known.versions, known.page, as_of, how.period, how.history)
         columns += dynamic_page.count_columns(past, how.history)
         columns += dynamic_page.life_columns(known.versions, known.page, as_of)
-    related = None
-    if known.texts is not None and semantics is not None:
-        vectors: SingleArray = semantics.space.vectors(known.texts.last_of(known.page))
-        columns += static_page.semantic_columns(reduced(vectors, semantics.axes))
-        related = related_pages(vectors, rng, k=how.neighbours)
-        columns += _averages(own, related)
+    if around is not None:
+        columns += static_page.semantic_columns(around.topics)
+        columns += _averages(own, around.related)
         periods = Periods(as_of + how.period, how.period, how.rate_periods + 1)
         literal = period_counts(evidence.versions, known.page, periods) if how.literal else None
-        columns += dynamic_network.related_columns(past, related, how.history, literal)
-    return PageFeatures(table_of(known.page, as_of, columns), related)
+        columns += dynamic_network.related_columns(past, around.related, how.history, literal)
+    return table_of(known.page, as_of, columns)
 
 
 def _network(links: TimedLinks, page: IntArray, as_of: float, how: FeatureOptions, trusted: BoolArray) -> list[Column]:

@@ -20,7 +20,7 @@ SingleArray: TypeAlias = npt.NDArray[np.float32]
 
 NEIGHBOURS: Final = 30
 """k of paper 004."""
-EXACT: Final = 20_000
+EXACT: Final = 40_000
 """Pages up to which comparing all pairs costs less than searching cleverly."""
 SAMPLE: Final = 1_000
 """Pages on which recall is measured."""

@@ -1,0 +1,162 @@
+"""New links foretold on recorded pages: the comparison of paper 004 (§6 and §7).
+
+Learners are trained on pages as of one time, with the period that follows as truth, and judged on pages as of a later
+time. So they never see the future; pages, or whole sites, can be kept apart as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from recrawl.assess.foretelling import ClassScores, QuantityScores, class_scores, quantity_scores
+from recrawl.assess.rankings import precision_area, spearman
+from recrawl.model import BoolArray, FloatArray
+from recrawl.predict.feature_sets import BASELINES, FeatureSet, Target, choose
+from recrawl.predict.feature_table import FeatureTable
+from recrawl.predict.features import Evidence, FeatureOptions, Surroundings, page_features
+from recrawl.predict.link_learners import Learner, Settings, fit
+from recrawl.predict.link_periods import LinkTargets, Periods, link_targets, period_counts
+
+KINDS: Final = {"internal": True, "external": False}
+SMALLEST_LEAF: Final = {"internal": 2, "external": 10}
+"""Pages in a leaf of randomised trees, by kind of links (paper 004, Table 3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Pages as of a time with what then came."""
+
+    table: FeatureTable
+    targets: dict[str, LinkTargets]
+    """By kind of links."""
+
+    def take(self, rows: BoolArray) -> Examples:
+        """The pages where this mask is true."""
+        targets = {
+            kind: LinkTargets(one.number[rows], one.presence[rows], one.change_rate[rows])
+            for kind, one in self.targets.items()
+        }
+        return Examples(self.table.take(rows), targets)
+
+    def truth(self, kind: str, target: Target) -> FloatArray:
+        """The true value of a target for each page; NaN where unknown."""
+        found = self.targets[kind]
+        return {Target.LCR: found.change_rate, Target.NL: found.presence, Target.NNL: found.number}[target]
+
+
+def examples(evidence: Evidence, as_of: float, around: Surroundings | None, options: FeatureOptions) -> Examples:
+    """Features of all pages as of a time; targets over the past periods and the one that follows (reading 004.1)."""
+    periods = Periods(as_of + options.period, options.period, options.rate_periods + 1)
+    counts = period_counts(evidence.versions, evidence.page, periods)
+    targets = {kind: link_targets(counts.new_links(internal=internal)) for kind, internal in KINDS.items()}
+    return Examples(page_features(evidence, as_of, around, options), targets)
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A way to foretell, with its name in paper 004 (Table 4)."""
+
+    name: str
+    target: Target
+    features: FeatureSet
+    learner: Learner = Learner.EXTRA_TREES
+    as_label: bool = False
+    """Rank by yes or no instead of by probability."""
+
+
+CONTESTANTS: Final = (
+    Contestant("LCR-ET-LBLA", Target.LCR, FeatureSet.LBLA),
+    Contestant("LCR-ET", Target.LCR, FeatureSet.ALL),
+    Contestant("NL-ET-LBLA", Target.NL, FeatureSet.LBLA, as_label=True),
+    Contestant("NL-ET", Target.NL, FeatureSet.ALL, as_label=True),
+    Contestant("PNL-ET", Target.NL, FeatureSet.ALL),
+    Contestant("NNL-NGB", Target.NNL, FeatureSet.ALL, Learner.NATURAL_BOOSTING),
+    Contestant("NNL-ET-LBLA", Target.NNL, FeatureSet.LBLA),
+    Contestant("NNL-ET", Target.NNL, FeatureSet.ALL),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How well one way to rank pages agrees with the true order by one target."""
+
+    kind: str
+    target: Target
+    name: str
+    spearman: float
+    area: float
+    """Mean Precision@k% over k = 1 … 100, ties resolved exactly (reading 004.5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Pages to learn from, pages to be judged on, and how to learn. Every model starts from the same seed."""
+
+    train: Examples
+    test: Examples
+    settings: Settings
+    seed: int
+    _foretold: dict[tuple[str, Target, FeatureSet, Learner], FloatArray] = field(default_factory=dict)
+    """What was foretold so far: several scores rest on one model."""
+
+    def foretold(self, kind: str, target: Target, features: FeatureSet, learner: Learner) -> FloatArray:
+        """What a learner says of the pages to be judged on."""
+        key = (kind, target, features, learner)
+        if key not in self._foretold:
+            internal = KINDS[kind]
+            chosen = (choose(part.table, features, target, internal=internal) for part in (self.train, self.test))
+            table, unseen = chosen
+            how = replace(self.settings, learner=learner, smallest_leaf=SMALLEST_LEAF[kind])
+            rng = np.random.default_rng(self.seed)
+            model = fit(table, target, self.train.truth(kind, target), rng, how)
+            self._foretold[key] = model.foretell(unseen)
+        return self._foretold[key]
+
+    def ranked(self, kind: str, contestants: Iterable[Contestant] = CONTESTANTS) -> list[Ranking]:
+        """Every contestant and baseline against every target (paper 004, figures 14 and 15)."""
+        scores: dict[str, FloatArray] = {}
+        for one in contestants:
+            score = self.foretold(kind, one.target, one.features, one.learner)
+            scores[one.name] = _yes(score).astype(np.float64) if one.as_label else score
+        for name, column in BASELINES.items():
+            known = self.test.table.column(column.format(kind=kind)).astype(np.float64)
+            scores[name] = np.nan_to_num(known)
+        return [self._ranking(kind, target, name, score) for target in Target for name, score in scores.items()]
+
+    def change_rate(self, kind: str, features: FeatureSet, learner: Learner) -> QuantityScores:
+        """How well a set of features foretells the link change rate (paper 004, figures 9 and 10)."""
+        return self.quantity(kind, Target.LCR, features, learner)
+
+    def quantity(self, kind: str, target: Target, features: FeatureSet, learner: Learner) -> QuantityScores:
+        """How far off a foretold rate or number is."""
+        truth = self.test.truth(kind, target)
+        known = ~np.isnan(truth)
+        return quantity_scores(self.foretold(kind, target, features, learner)[known], truth[known])
+
+    def presence(self, kind: str, features: FeatureSet, learner: Learner) -> ClassScores:
+        """How well it is foretold whether there will be new links (paper 004, figure 12)."""
+        truth = self.test.truth(kind, Target.NL)
+        known = ~np.isnan(truth)
+        return class_scores(_yes(self.foretold(kind, Target.NL, features, learner))[known], truth[known] > 0)
+
+    def presence_as_before(self, kind: str) -> ClassScores:
+        """The same for the baseline: new links in the next period if there were any in the last (NNL-Pr)."""
+        truth = self.test.truth(kind, Target.NL)
+        known = ~np.isnan(truth)
+        before = self.test.table.column(f"new_{kind}_1") > 0
+        return class_scores(before[known], truth[known] > 0)
+
+    def _ranking(self, kind: str, target: Target, name: str, score: FloatArray) -> Ranking:
+        truth = self.test.truth(kind, target)
+        known = ~np.isnan(truth)
+        return Ranking(
+            kind, target, name, spearman(truth[known], score[known]), precision_area(truth[known], score[known])
+        )
+
+
+def _yes(chance: FloatArray) -> BoolArray:
+    return chance >= 0.5  # noqa: PLR2004 - more likely than not
