@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 
 from recrawl.detect.parts import Parts, hidden_rows, template_of
-from recrawl.detect.shingles import SAMPLE, Shingles
+from recrawl.detect.shingles import SAMPLE, Shingles, smallest
 from recrawl.errors import InputError
 
 ENVELOPE = frozenset(
@@ -60,12 +60,12 @@ class Units(NamedTuple):
             return Parts(self.path, [0] * len(content), content)
         return Parts(self.path, [template_of(*one) for one in zip(self.path, self.said, strict=True)], content)
 
-    def sample(self, mask: frozenset[int]) -> Shingles:
+    def sample(self, mask: frozenset[int], *, in_machine_code: bool = False) -> Shingles:  # noqa: ARG002 - as for texts
         """The smallest numbers of all parts outside the mask: how much of the data is in both versions. O(length)."""
         parts = self.parts()
         hidden = hidden_rows(parts, mask) if mask else [False] * len(parts.content)
         numbers = [content for content, is_hidden in zip(parts.content, hidden, strict=True) if not is_hidden]
-        return np.unique(np.array(numbers, np.uint32))[:SAMPLE]
+        return smallest(np.array(numbers, np.uint32), SAMPLE)
 
     def saying(self, kept: Sequence[tuple[int, str]]) -> Units:
         """The same kind of data with these parts."""

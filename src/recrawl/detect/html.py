@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from recrawl.detect.noise import drop_noisy_elements, without_noise
-from recrawl.detect.parts import Runs, Text, runs_of, text_in_parts
+from recrawl.detect.parts import NO_RUNS, Runs, Text, runs_of, text_in_parts
 from recrawl.detect.robots_tag import NO_FOLLOWING, words
 from recrawl.detect.rules import NO_PAGE_RULES, PageRules
 from recrawl.errors import require
@@ -36,7 +36,7 @@ class Document:
     """Keys of links that the page asks not to follow wherever it names them, by ``rel`` or by ``meta robots``."""
     feeds: tuple[str, ...] = ()
     """Absolute URLs of the feeds that the page names, at most :data:`MOST_FEEDS`."""
-    runs: Runs = Runs((), ())
+    runs: Runs = NO_RUNS
     """The parts before they were cleaned, to find out which links stand in which."""
     base: str = ""
     """What relative links are resolved against."""

@@ -77,9 +77,10 @@ class NoiseBook:
         order = np.lexsort((columns[1], columns[0]))
         columns = [column[order] for column in columns]
         starts = np.flatnonzero(starts_of_runs(*columns[:2]))
-        names = [column[starts] for column in columns[:2]]
-        counts = [np.add.reduceat(count, starts) for count in columns[2:-1]]
-        return cls(*names, *counts, np.bitwise_or.reduceat(columns[-1], starts))
+        merged = [column[starts] for column in columns[:2]]
+        merged += [np.add.reduceat(count, starts) for count in columns[2:-1]]
+        merged += [np.bitwise_or.reduceat(columns[-1], starts)]
+        return cls(*merged)
 
     def plus(self, other: NoiseBook) -> NoiseBook:
         """This book with more evidence. O(n log n)."""

@@ -29,7 +29,7 @@ class TextRule(NamedTuple):
     hints: tuple[str, ...]
     """Lower-case texts of which every match holds at least one: where to look."""
     marks: str = ""
-    """If any: characters of which every match holds one right behind a hint, or with a space between. They are rarer."""
+    """If any: characters of which every match holds one right behind a hint, or with a space between: rarer still."""
 
 
 def _rule(name: str, pattern: str, hides: str, *hints: str, marks: str = "") -> TextRule:

@@ -30,7 +30,7 @@ _NAMED = re.compile(r' (class|id)="([^"]*)"')
 _DIGITS = re.compile(r"\d+")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
-_NUMBER = re.compile(r"\w*\d[\w.,:]*")
+_NUMBER = re.compile(r"\b[^\W\d]*+\d[\w.,:]*")
 _WORD = re.compile(r"[^\W\d_]{2}")
 _ENTITIES = (("&nbsp;", " "), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 """All that a parser writes for characters of a text; the last must be undone last."""
@@ -46,6 +46,9 @@ class Runs(NamedTuple):
 
     path: Sequence[int]
     html: Sequence[str]
+
+
+NO_RUNS = Runs((), ())
 
 
 class Parts(NamedTuple):
@@ -75,9 +78,9 @@ class Text(NamedTuple):
         template = [template_of(*one) for one in zip(self.path, self.said, strict=True)]
         return Parts(self.path, template, content)
 
-    def sample(self, mask: frozenset[int]) -> Shingles:
+    def sample(self, mask: frozenset[int], *, in_machine_code: bool = False) -> Shingles:
         """The smallest numbers of the shingles of the text outside the mask. O(length)."""
-        return shingles(self.without(mask), SAMPLE)
+        return shingles(self.without(mask), SAMPLE, in_machine_code=in_machine_code)
 
     def saying(self, kept: Sequence[tuple[int, str]]) -> Text:
         """A text with these parts."""

@@ -22,5 +22,7 @@ class Standards:
     """Parts that were learned to be noise on this host."""
     watched: frozenset[int] = frozenset()
     """Parts of this host that there is evidence on, noise or not."""
+    in_machine_code: bool = False
+    """Compile the slowest step where numba is installed: takes seconds once, and pays from thousands of pages on."""
     agent: str = "recrawl"
     """Our name in ``X-Robots-Tag`` rules, lower-case."""

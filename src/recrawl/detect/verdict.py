@@ -210,13 +210,13 @@ def _compare(
         now = _with_counts(now, capture, version, known, frozenset())
         kept = _packed(capture, version, standards)
         return replace(now, verdict=Verdict.CHANGED, kinds=ChangeKind.EXISTENCE, magnitude=1.0, fingerprint=kept)
-    now_print = _fingerprint(capture, version, standards)
-    found = differences(capture, version, known, standards, now_print)
+    latest = version.fingerprint(capture, standards)
+    found = differences(capture, version, known, standards, latest)
     now = replace(_with_counts(now, capture, version, known, found.quiet), compared=found.compared)
     kinds = found.kinds
     if now.new_internal > 0 or now.new_external > 0:
         kinds |= ChangeKind.NEW_LINKS
-    packed = now_print.pack() if now_print else b""
+    packed = latest.pack() if latest else b""
     if not found.comparable:
         return replace(now, fingerprint=packed)
     if kinds & found.telling:
@@ -225,13 +225,9 @@ def _compare(
     return replace(now, verdict=Verdict.UNCHANGED, kinds=kinds, magnitude=found.magnitude, fingerprint=kept)
 
 
-def _fingerprint(capture: Capture, version: Version, standards: Standards) -> Fingerprint | None:
-    return version.fingerprint(capture.time, standards.rules.of(capture.url).number, standards.mask)
-
-
 def _packed(capture: Capture, version: Version, standards: Standards) -> bytes:
     """The fingerprint to keep, empty if the version has no parts."""
-    kept = _fingerprint(capture, version, standards)
+    kept = version.fingerprint(capture, standards)
     return kept.pack() if kept else b""
 
 

@@ -83,11 +83,13 @@ class Version:
     feeds: tuple[str, ...] = ()
     """Absolute URLs of the feeds that the page names."""
 
-    def fingerprint(self, time: float, rules: int, mask: frozenset[int]) -> Fingerprint | None:
-        """What to keep of the version; the parts in the mask do not count in how much changed. O(length)."""
+    def fingerprint(self, capture: Capture, standards: Standards) -> Fingerprint | None:
+        """What to keep of the version; parts that are noise do not count in how much changed. O(length)."""
         if self.content is None:
             return None
-        return Fingerprint(time, rules, self.content.sample(mask), *folded(self.content.parts()))
+        sample = self.content.sample(standards.mask, in_machine_code=standards.in_machine_code)
+        rules = standards.rules.of(capture.url).number
+        return Fingerprint(capture.time, rules, sample, *folded(self.content.parts()))
 
 
 def body_of(capture: Capture) -> tuple[bytes, bool]:
