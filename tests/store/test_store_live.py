@@ -117,6 +117,7 @@ def test_pages_have_access_methods_of_their_own(store, pages):
     store.set_source(pages[:1], "rdf")
     assert store.sources(pages) == {int(pages[0]): ("rdf", "{}"), int(pages[1]): ("sparql", '{"query": "ASK {}"}')}
     assert store.sources(pages[2:]) == {}
+    assert store.sources() == store.sources(pages)
     store.set_source(pages[:2], "")
     assert store.sources(pages) == {}
     store.set_source(pages[:0], "rdf")

@@ -152,7 +152,9 @@ def _end(now: float, for_: str | None, until: str | None) -> float:
 
 
 def _scope(store: Store, place: Workspace) -> HomeScope:
-    """Around the pages that are to be visited."""
+    """Around the pages that are to be visited. Sources with a method of their own stand alone: nothing is near them."""
+    import numpy as np
+
     from recrawl.crawl.home_scope import HomeScope
     from recrawl.crawl.scope import ScopeKind
     from recrawl.errors import InputError
@@ -163,5 +165,6 @@ def _scope(store: Store, place: Workspace) -> HomeScope:
     if not len(wanted):
         raise InputError("There are no pages to visit.", "Add some with: recrawl add URL")
     settings = place.configuration.settings.crawl
-    known = (found for url in store.urls(wanted) if (found := address(url)) is not None)
+    homes = np.setdiff1d(wanted, np.array(list(store.sources()), np.int64), assume_unique=True)
+    known = (found for url in store.urls(homes) if (found := address(url)) is not None)
     return HomeScope(ScopeKind(settings.scope), known, max_depth=settings.max_depth)

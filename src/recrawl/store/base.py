@@ -344,8 +344,8 @@ class Store(Protocol):
         """Ask for these pages by this access method from now on, with options as JSON; without one, by plain HTTP."""
         ...
 
-    def sources(self, pages: IntArray) -> dict[int, tuple[str, str]]:
-        """Method and options of each of these pages that has a method of its own. Cheap where no page has."""
+    def sources(self, pages: IntArray | None = None) -> dict[int, tuple[str, str]]:
+        """Method and options of each of these pages, or of all, that has a method of its own. Cheap where none has."""
         ...
 
     def set_control(self, name: str, value: str | None, now: float) -> None:

@@ -65,6 +65,7 @@ class LiveStatements:
         )
         self.drop_sources = f"DELETE FROM source WHERE page {dialect.among(1)}"
         self.sources = f"SELECT page, method, options FROM source WHERE page {dialect.among(1)}"
+        self.all_sources = "SELECT page, method, options FROM source ORDER BY page"
         self.any_source = "SELECT 1 FROM source LIMIT 1"
         self.set_control = (
             "INSERT INTO control (name, value, changed) VALUES ($1, $2, $3) "

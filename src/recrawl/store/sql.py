@@ -195,7 +195,7 @@ class SqlStore:
         """Set how pages are asked for."""
         self._database.write(lambda session: told.set_source(session, pages, method, options))
 
-    def sources(self, pages: IntArray) -> dict[int, tuple[str, str]]:
+    def sources(self, pages: IntArray | None = None) -> dict[int, tuple[str, str]]:
         """How those of the pages are asked for that have a way of their own."""
         return self._database.read(lambda session: told.sources(session, pages))
 

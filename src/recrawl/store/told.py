@@ -22,11 +22,14 @@ def set_source(session: Session, pages: IntArray, method: str, options: str) -> 
         session.run(session.statements.live.drop_sources, distinct)
 
 
-def sources(session: Session, pages: IntArray) -> dict[int, tuple[str, str]]:
-    """Method and options of those of the pages that are asked for in a way of their own."""
-    if not len(pages) or not session.rows(session.statements.live.any_source):
+def sources(session: Session, pages: IntArray | None) -> dict[int, tuple[str, str]]:
+    """Method and options of those of the pages, or of all, that are asked for in a way of their own."""
+    if pages is None:
+        rows = session.rows(session.statements.live.all_sources)
+    elif not len(pages) or not session.rows(session.statements.live.any_source):
         return {}
-    rows = session.rows(session.statements.live.sources, np.unique(pages))
+    else:
+        rows = session.rows(session.statements.live.sources, np.unique(pages))
     return {page: (method, options) for page, method, options in rows}
 
 
