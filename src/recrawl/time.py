@@ -37,7 +37,11 @@ class Clock(Protocol):
         ...
 
     async def wait(self, running: Collection[asyncio.Task[T]], until: float) -> set[asyncio.Task[T]]:
-        """Return the tasks of ``running`` that are done, at the latest when ``now() >= until``."""
+        """Return the tasks of ``running`` that are done, at the latest when ``now() >= until``; maybe before."""
+        ...
+
+    def set_right(self) -> float:
+        """Follow the machine's clock if it was set; the seconds it was set forward, or back if negative."""
         ...
 
 
@@ -63,6 +67,10 @@ class VirtualClock:
     def advance_to(self, when: float) -> None:
         """Jump to ``when``; a time in the past changes nothing."""
         self._now = max(self._now, when)
+
+    def set_right(self) -> float:
+        """Nobody sets this clock."""
+        return 0.0
 
     async def sleep_until(self, when: float) -> None:
         """Jump to ``when``, letting other tasks run first."""
@@ -99,6 +107,10 @@ class AcceleratedClock:
     def now(self) -> float:
         """Seconds since the epoch on the fast time line."""
         return self._start + (self._base.now() - self._base_start) * self._factor
+
+    def set_right(self) -> float:
+        """As the other clock; in seconds on the fast time line."""
+        return self._base.set_right() * self._factor
 
     def _on_base(self, when: float) -> float:
         return self._base_start + (when - self._start) / self._factor

@@ -178,6 +178,7 @@ class Driver:
 
     async def _turn(self, now: float, until: float, *, until_idle: bool) -> bool:
         """Start what there is to start, and take in what is done first; whether there is nothing left to do."""
+        now = self._set_clock_right(now)
         if self._setback.is_on:
             self._recover(now)
         self._heed(now)
@@ -190,6 +191,19 @@ class Driver:
             return True
         self._settle(await self._wait(min(when, until)))
         return False
+
+    def _set_clock_right(self, now: float) -> float:
+        """Look whether the machine's clock was set; the time by now.
+
+        What lasts goes on lasting as long as it would have: pauses of hosts, and our leases.
+        """
+        moved = self._clock.set_right()
+        if moved > 0:
+            self._politeness.shift(now, moved)
+            self._hands.leap(now, moved, self._on_the_road())
+        if moved:
+            self._log.event("schedule", "the clock of this machine was set", level="warn", details={"seconds": moved})
+        return self._clock.now()
 
     def _recover(self, now: float) -> None:
         """Try again what failed, before anything new starts; leases we may have taken without knowing go back."""

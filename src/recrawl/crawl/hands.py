@@ -13,8 +13,11 @@ from recrawl.detect import Known
 from recrawl.model import IntArray
 from recrawl.store.base import Store
 from recrawl.store.values import Leased
+from recrawl.time import MINUTE
 
 _NONE: Mapping[int, tuple[str, str]] = MappingProxyType({})
+_GRACE = 2 * MINUTE
+"""Seconds in which every worker finds that the clock was set, and keeps its leases."""
 _POLL = 1.0
 """Seconds until the store is asked again at the earliest, although it had nothing."""
 
@@ -32,7 +35,7 @@ class Hands:
         self._lease_time = lease_time
         self._poll = poll
         self._targets: dict[int, Target] = {}
-        self._ask_at = -math.inf
+        self._ask_at = self._not_before = -math.inf
         self.renew_at = math.inf
         """When the leases must be renewed, seconds since the epoch; infinity without leases."""
 
@@ -43,7 +46,7 @@ class Hands:
     @property
     def lease_at(self) -> float:
         """When it makes sense to ask for more, seconds since the epoch; infinity while the hands are full."""
-        return self._ask_at if len(self._targets) < self._size else math.inf
+        return max(self._ask_at, self._not_before) if len(self._targets) < self._size else math.inf
 
     def start_empty(self) -> None:
         """Give back what an earlier run under our name may have left."""
@@ -113,6 +116,19 @@ class Hands:
         kept = self._store.renew(self._worker, now, ttl=self._lease_time, pages=held) if len(held) else 0
         self.renew_at = now + self._lease_time / 2 if kept else math.inf
         return self.empty() if kept < len(held) else np.empty(0, np.int64)
+
+    def leap(self, before: float, seconds: float, running: Sequence[int]) -> None:
+        """The clock, which read ``before``, leaps forward: keep our leases, and let others keep theirs.
+
+        Taking new pages drops leases that have ended, and by the new time all have. So nobody is asked for pages until
+        everybody can have renewed his own.
+        """
+        held = np.array([*self._targets, *running], dtype=np.int64)
+        now = before + seconds
+        if len(held):
+            self._store.renew(self._worker, before, ttl=seconds + self._lease_time, pages=held)
+            self.renew_at = now + self._lease_time / 2
+        self._not_before = now + _GRACE
 
     def drop_strays(self, running: Sequence[int]) -> None:
         """Give back leases that we have and do not know of: a call that took them failed on its way back."""

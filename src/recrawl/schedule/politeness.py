@@ -123,6 +123,10 @@ class Politeness:
         if row is not None:
             self._failures[row] = 0
 
+    def shift(self, since: float, seconds: float) -> None:
+        """The clock, which read ``since``, leaps forward: pauses that were not over by then last as long as before."""
+        self._free_at[self._free_at > since] += seconds
+
     def undone(self, host: int) -> None:
         """The request that began did not take place, and nothing was sent: the host is as free as before it."""
         row = self._row_of(host)
