@@ -1,0 +1,180 @@
+"""Somebody sets the clock of the machine: pauses are kept, leases last, and no page is seen before it was seen."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl.crawl.archive import NoArchive
+from recrawl.crawl.clock import SLOW, TOLERANCE, RealClock
+from recrawl.crawl.driver import Driver, Pace
+from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.recorder import Recorder
+from recrawl.crawl.scope import HostScope
+from recrawl.crawl.visitor import Visitor
+from recrawl.detect import decoded
+from recrawl.fetch.http import HttpFetcher
+from recrawl.fetch.robots import RobotsCache
+from recrawl.living.web import LivingWeb
+from recrawl.schedule.agenda import Agenda
+from recrawl.schedule.fixed_interval import FixedInterval
+from recrawl.schedule.politeness import Politeness, PolitenessRules
+from recrawl.simulate.sites import synthetic_web
+from recrawl.store.open import open_store
+from recrawl.time import DAY, HOUR, AcceleratedClock, VirtualClock
+
+AGENT = "clock/1.0 (+https://example.org/)"
+START, PAUSE = 1.79e9, 30.0
+
+
+class Machine:
+    """A machine whose clock can be set."""
+
+    def __init__(self):
+        self.steady, self.wall = 100.0, START
+
+    def clock(self):
+        return RealClock(lambda: self.wall, lambda: self.steady)
+
+    def pass_(self, seconds):
+        self.steady += seconds
+        self.wall += seconds
+
+
+def test_a_clock_that_is_set_forward_is_followed_when_somebody_looks():
+    machine = Machine()
+    clock = machine.clock()
+    machine.pass_(10.0)
+    machine.wall += DAY
+    assert clock.now() == START + 10.0
+    assert clock.set_right() == DAY
+    assert clock.now() == START + 10.0 + DAY
+    assert clock.set_right() == 0.0
+
+
+def test_a_clock_that_is_set_back_is_met_by_going_slower():
+    machine = Machine()
+    clock = machine.clock()
+    machine.wall -= HOUR
+    assert clock.set_right() == -HOUR
+    assert clock.now() == START
+    machine.pass_(100.0)
+    assert clock.now() == pytest.approx(START + 100.0 * SLOW)
+    assert clock.set_right() == 0.0
+    machine.pass_(HOUR / (1 - SLOW))
+    clock.set_right()
+    then = clock.now()
+    assert then <= machine.wall + TOLERANCE
+    machine.pass_(100.0)
+    assert clock.now() == pytest.approx(then + 100.0)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e5), st.floats(-1e5, 1e5), st.booleans()), max_size=30))
+def test_whatever_is_done_to_the_machine_the_clock_never_goes_back(steps):
+    machine = Machine()
+    clock = machine.clock()
+    before = clock.now()
+    for passed, moved, looks in steps:
+        machine.pass_(passed)
+        machine.wall += moved
+        if looks:
+            clock.set_right()
+            assert clock.now() >= machine.wall - TOLERANCE - 1e-6
+        assert clock.now() >= before + passed * SLOW - 1e-6
+        before = clock.now()
+
+
+def test_small_differences_are_nobodys_concern():
+    machine = Machine()
+    clock = machine.clock()
+    for _ in range(10):
+        machine.pass_(1.0)
+        machine.wall += TOLERANCE / 30
+        assert clock.set_right() == 0.0
+
+
+def test_sleep_lasts_until_the_clock_says_so():
+    machine = Machine()
+    clock = RealClock()
+    began = clock.now()
+    asyncio.run(clock.sleep_until(began + 0.05))
+    assert clock.now() >= began + 0.05
+    assert VirtualClock(5.0).set_right() == 0.0
+    fast = AcceleratedClock(machine.clock(), factor=10.0, start=0.0)
+    machine.wall += 60.0
+    assert fast.set_right() == 600.0
+    assert fast.now() == 600.0
+
+
+class SetClock(VirtualClock):
+    """Is set forward by so many seconds at some moment, while nobody looks."""
+
+    def __init__(self, start, at, seconds):
+        super().__init__(start)
+        self._at, self._seconds = at, seconds
+        self.leapt_from = math.nan
+
+    def set_right(self):
+        if self.now() < self._at:
+            return 0.0
+        moved, self._seconds, self.leapt_from = self._seconds, 0.0, self.now() if self._seconds else self.leapt_from
+        self.advance_to(self.now() + moved)
+        return moved
+
+
+def worker(clock, store, fetcher, hosts, log):
+    name = "one"
+    agenda = Agenda(FixedInterval(6 * HOUR), budget=1.0)
+    return Driver(
+        name,
+        clock=clock,
+        store=store,
+        agenda=agenda,
+        politeness=Politeness(PolitenessRules(shortest=PAUSE, longest=PAUSE)),
+        visitor=Visitor(fetcher, RobotsCache(fetcher, clock, AGENT, body_of=decoded), clock),
+        recorder=Recorder(name, store, agenda, HostScope(frozenset(hosts)), NoArchive()),
+        pace=Pace(poll=math.inf),
+        log=JsonLinesLog(log, clock),
+    )
+
+
+@pytest.mark.parametrize("seconds", [60.0, DAY])
+def test_a_leap_makes_no_burst_and_costs_no_lease(tmp_path, seconds):
+    web = synthetic_web(pages=30, start=START, days=5, seed=2)
+    clock, log = SetClock(START, START + 200.0, seconds), io.StringIO()
+
+    async def crawl():
+        with LivingWeb(web, clock) as living, open_store(tmp_path / "store.db", create=True, durable=False) as store:
+            store.discover(living.urls(), START)
+            pins = dict.fromkeys(living.hosts(), living.ip)
+            async with HttpFetcher(clock, AGENT, resolve=pins) as fetcher:
+                held = []
+
+                def others_lease(now):
+                    if now > START + 200.0 + seconds and not held:
+                        held.append(store.held("one"))
+                        assert store.expire(now) == 0
+
+                driver = worker(clock, store, fetcher, living.hosts(), log)
+                await driver.run(START + seconds + HOUR, others_lease)
+            return living.requests(), store.visits(), held
+
+    requests, visits, held = asyncio.run(crawl())
+    assert len(held[0]) > 3
+    leapt = clock.leapt_from
+    for host in set(requests.host.tolist()):
+        times = requests.time[requests.host == host]
+        elapsed = np.where(times > leapt, times - seconds, times)  # as a clock on the wall that nobody set
+        assert (np.diff(elapsed) >= PAUSE - 1e-6).all()
+    assert (requests.time > leapt).sum() > 10
+    for page in np.unique(visits.page):
+        assert (np.diff(visits.time[visits.page == page]) > 0).all()
+    [event] = [event for event in map(json.loads, log.getvalue().splitlines()) if "was set" in event["message"]]
+    assert event["details"] == {"seconds": seconds}
