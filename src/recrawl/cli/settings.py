@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recrawl import __version__
 from recrawl.cli.setting_kinds import COUNT, DURATION, NUMBER, SHARE, TEXT, VISITS, Kind, Value, one_of, write_duration
 from recrawl.errors import ConfigError
 from recrawl.time import DAY, HOUR
+
+if TYPE_CHECKING:
+    from recrawl.detect import Standards
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +207,11 @@ class CrawlSettings:
         "Which links are followed: none, those into the folders of the pages there are, into their hosts or domains.",
     )
     max_depth: int = _setting(20, COUNT, "Folders a URL may be deep; deeper ones are taken for a trap.")
+    nofollow: str = _setting(
+        "obey",
+        one_of("obey", "ignore"),
+        "What to do with links that a page asks robots not to follow, by rel, meta robots or X-Robots-Tag.",
+    )
     concurrency: int = _setting(64, COUNT, "Requests at once, over all hosts.", live=True)
     metrics: str = _setting(
         "",
@@ -225,6 +233,37 @@ class CrawlSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DetectSettings:
+    """What counts as a change. Rules have ;; between them; URL* => RULE is for some pages only."""
+
+    min_change: float = _setting(
+        0.0,
+        SHARE,
+        "Share of the text that must differ, from 0 to 1. 0 for any visible difference, 0.1 to pass over small edits.",
+    )
+    row_order: str = _setting(
+        "count",
+        one_of("count", "ignore"),
+        "Whether another order of rows in CSV, or of values in JSON lists, is a change.",
+    )
+    ignore_selectors: str = _setting("", TEXT, "CSS selectors of elements that are not compared.")
+    only_selectors: str = _setting("", TEXT, "CSS selectors of elements that alone are compared, if any is named.")
+    ignore_text: str = _setting("", TEXT, "Regular expressions of text that is not compared.")
+
+    def standards(self) -> Standards:
+        """What a judge is to go by, without what is learned.
+
+        Raises:
+            ConfigError: a rule cannot be read.
+        """
+        from recrawl.detect import Standards
+        from recrawl.detect.rules import Rules
+
+        rules = Rules.parse(self.ignore_selectors, self.ignore_text, self.only_selectors)
+        return Standards(self.min_change, self.row_order == "count", rules)
+
+
+@dataclass(frozen=True, slots=True)
 class ArchiveSettings:
     """Where the bytes go."""
 
@@ -241,6 +280,7 @@ class Settings:
     politeness: PolitenessSettings = PolitenessSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     crawl: CrawlSettings = CrawlSettings()
+    detect: DetectSettings = DetectSettings()
     archive: ArchiveSettings = ArchiveSettings()
 
 
