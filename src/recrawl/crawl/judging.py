@@ -21,14 +21,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from recrawl import detect
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.noise_books import noise_book, noise_counts
 from recrawl.crawl.target import SeenOnce, Sight, Target, Visited
 from recrawl.crawl.versions import known_after, seen_once, visit_of
-from recrawl.detect import Judgement, Known, judge
+from recrawl.detect import Judgement, judge
 from recrawl.detect.conduct import CAUGHT, is_believed, is_check
 from recrawl.detect.learned_noise import NEAR, NoiseBook, evidence, wants_second_look
+from recrawl.detect.second_look import looked_twice
 from recrawl.detect.standards import Standards
 from recrawl.detect.verdict import outcome_of
 from recrawl.model import Capture, IntArray, Outcome, Validators, Verdict
@@ -181,7 +181,7 @@ class Judging:
         if outcome != Outcome.FETCHED or not 0 < gap < NEAR:
             judged, compared = seen.judgement, None
         else:
-            judged, again = _looked_twice(seen.capture, capture, target.known, self._host(target.host).standards)
+            judged, again = looked_twice(seen.capture, capture, target.known, self._host(target.host).standards)
             compared = again.compared
         before = replace(target, seen=None)
         first = seen_once(before, replace(seen, judgement=judged))
@@ -207,13 +207,3 @@ class Judging:
             [name] = self._store.hosts(np.array([number])).name
             details = {"host": name, "lies": host.lies, "checks": host.checks, "believed": not believed}
             self._log.event("fetch", "validators judged", level="warn" if believed else "info", details=details)
-
-
-def _looked_twice(
-    first: Capture, second: Capture, known: Known | None, standards: Standards
-) -> tuple[Judgement, Judgement]:
-    once = judge(first, known, standards)
-    again = judge(second, detect.known_after(once, known), standards)
-    if again.compared is None:
-        return once, again
-    return judge(first, known, replace(standards, mask=standards.mask | again.compared.differed)), again
