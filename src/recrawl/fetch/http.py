@@ -33,10 +33,13 @@ from recrawl.model.failures import NO_CONNECTION, NO_ROUTE, NOT_ALLOWED
 from recrawl.time import Clock
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-_STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)? +(\d{3})")
+_STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)? +([1-9]\d{2})(?!\d)", re.IGNORECASE)
 _HEADER_VALUE = re.compile(r"[\x20-\x7e\x80-\xff]+")
 _INTERIM = range(100, 200)
 _HTTP2, _HTTP1 = b"HTTP/2", b"HTTP/1.1"
+_HTTP2_HEAD = b"HTTP/2 "
+_TOO_LARGE = 100
+"""libcurl's number for a head beyond its own limits."""
 _CUT_BY_SERVER = ("E_PARTIAL_FILE", "E_RECV_ERROR", "E_SEND_ERROR", "E_GOT_NOTHING", "E_HTTP2")
 _HTTP2_STREAM = 92
 """libcurl's number for a stream of HTTP/2 that was reset; pycurl has no name for it."""
@@ -257,9 +260,9 @@ class _Transfer:
 
     def capture(self, url: str, began: float, code: int, words: str) -> Capture:
         """What the exchange brought; ``code`` and ``words`` are libcurl's, 0 if it was content."""
-        answered = self._head_done
+        answered = self._head_done and self._status() > 0
         head, sent = b"".join(self._head) if answered else b"", self._sent
-        over_http2 = head.startswith(_HTTP2)
+        over_http2 = head.startswith(_HTTP2_HEAD)
         if over_http2:
             head, sent = head.replace(_HTTP2, _HTTP1, 1), sent.replace(_HTTP2, _HTTP1, 1)
         return Capture(
@@ -287,7 +290,9 @@ class _Transfer:
         """Why there is no answer."""
         if self._out_of_reach:
             return out_of_reach(self._out_of_reach)
-        if self._absurd:
+        if self._head_done:
+            return f"The answer begins with {self._head[0][:80]!r}, which is no status line."
+        if self._absurd or (code == _TOO_LARGE and not words):
             return f"The head of the answer is longer than {self._head_limit} bytes, or it never comes."
         return words or f"The server sent no complete answer (libcurl error {code})."
 
