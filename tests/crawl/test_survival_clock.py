@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from recrawl.crawl.archive import NoArchive
 from recrawl.crawl.clock import SLOW, TOLERANCE, RealClock
 from recrawl.crawl.driver import Driver, Pace
+from recrawl.crawl.hands import Hands
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.scope import HostScope
@@ -114,17 +115,19 @@ def test_sleep_lasts_until_the_clock_says_so():
 
 
 class SetClock(VirtualClock):
-    """Is set forward by so many seconds at some moment, while nobody looks."""
+    """Is set forward by so many seconds at some moment, while everybody sleeps."""
 
     def __init__(self, start, at, seconds):
         super().__init__(start)
         self._at, self._seconds = at, seconds
-        self.leapt_from = math.nan
+
+    async def sleep_until(self, when):
+        await super().sleep_until(min(when, self._at) if self.now() < self._at else when)
 
     def set_right(self):
         if self.now() < self._at:
             return 0.0
-        moved, self._seconds, self.leapt_from = self._seconds, 0.0, self.now() if self._seconds else self.leapt_from
+        moved, self._seconds = self._seconds, 0.0
         self.advance_to(self.now() + moved)
         return moved
 
@@ -146,29 +149,20 @@ def worker(clock, store, fetcher, hosts, log):
 
 
 @pytest.mark.parametrize("seconds", [60.0, DAY])
-def test_a_leap_makes_no_burst_and_costs_no_lease(tmp_path, seconds):
+def test_a_leap_makes_no_burst(tmp_path, seconds):
     web = synthetic_web(pages=30, start=START, days=5, seed=2)
-    clock, log = SetClock(START, START + 200.0, seconds), io.StringIO()
+    leapt = START + 200.0
+    clock, log = SetClock(START, leapt, seconds), io.StringIO()
 
     async def crawl():
         with LivingWeb(web, clock) as living, open_store(tmp_path / "store.db", create=True, durable=False) as store:
             store.discover(living.urls(), START)
             pins = dict.fromkeys(living.hosts(), living.ip)
             async with HttpFetcher(clock, AGENT, resolve=pins) as fetcher:
-                held = []
+                await worker(clock, store, fetcher, living.hosts(), log).run(START + seconds + HOUR)
+            return living.requests(), store.visits()
 
-                def others_lease(now):
-                    if now > START + 200.0 + seconds and not held:
-                        held.append(store.held("one"))
-                        assert store.expire(now) == 0
-
-                driver = worker(clock, store, fetcher, living.hosts(), log)
-                await driver.run(START + seconds + HOUR, others_lease)
-            return living.requests(), store.visits(), held
-
-    requests, visits, held = asyncio.run(crawl())
-    assert len(held[0]) > 3
-    leapt = clock.leapt_from
+    requests, visits = asyncio.run(crawl())
     for host in set(requests.host.tolist()):
         times = requests.time[requests.host == host]
         elapsed = np.where(times > leapt, times - seconds, times)  # as a clock on the wall that nobody set
@@ -178,3 +172,20 @@ def test_a_leap_makes_no_burst_and_costs_no_lease(tmp_path, seconds):
         assert (np.diff(visits.time[visits.page == page]) > 0).all()
     [event] = [event for event in map(json.loads, log.getvalue().splitlines()) if "was set" in event["message"]]
     assert event["details"] == {"seconds": seconds}
+
+
+def test_after_a_leap_nobody_takes_what_others_hold(tmp_path):
+    with open_store(tmp_path / "store.db", create=True, durable=False) as store:
+        store.discover([f"http://h{number}.example/" for number in range(4)], START)
+        one, other = (Hands(name, store, 2, 1, 900.0, 60.0) for name in ("one", "other"))
+        for hands in (one, other):
+            leased = hands.lease(START)
+            hands.hold(leased, [None] * len(leased))
+        one.leap(START + 10.0, DAY, [])
+        now = START + 10.0 + DAY
+        one.empty()
+        assert one.lease(now) is None  # it would find the leases of the other ended
+        assert now < one.lease_at <= now + 600.0
+        other.leap(START + 70.0, DAY, [])
+        assert set(one.lease(one.lease_at).page.tolist()).isdisjoint(store.held("other").tolist())
+        assert len(store.held("other")) == 2
