@@ -200,7 +200,8 @@ def _judge(place: Workspace, store: Store, importer: Importer, choices: _Choices
         away = store.unread([file for file in files if Path(file).is_absolute() and not archived.has(file)])
         store.set_read(np.setdiff1d(waiting, np.union1d(pages, away)))
         reading = bar.add_task("pages judged by content", total=len(pages))
-        judge = PayloadJudge(store, archived.read, choices.cleaning.merge_within)
+        standards = place.configuration.settings.detect.standards()
+        judge = PayloadJudge(store, archived.read, choices.cleaning.merge_within, standards)
         read = judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))
     return _Outcome(judged.new, judged.anew, judged.withdrawn, read)
 

@@ -114,6 +114,12 @@ class FetchSettings:
         TEXT,
         "Folders whose files may be pages (recrawl add --access file), as absolute paths with : between them.",
     )
+    check_validators: float = _setting(
+        0.05,
+        SHARE,
+        "Share of visits that ask for the whole page although the server could say that it did not change, to see "
+        "whether the server can be believed. One that lied twice is not.",
+    )
     max_size: int = _setting(
         67_108_864, COUNT, "Bytes of body after which an answer is cut off and marked as truncated."
     )
@@ -245,6 +251,11 @@ class DetectSettings:
         "count",
         one_of("count", "ignore"),
         "Whether another order of rows in CSV, or of values in JSON lists, is a change.",
+    )
+    second_looks: str = _setting(
+        "yes",
+        one_of("yes", "no"),
+        "Whether a page with a difference that may be noise is asked for again at once, before it is called a change.",
     )
     ignore_selectors: str = _setting("", TEXT, "CSS selectors of elements that are not compared.")
     only_selectors: str = _setting("", TEXT, "CSS selectors of elements that alone are compared, if any is named.")

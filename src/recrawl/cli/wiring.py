@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recrawl.cli.settings import ArchiveSettings, FetchSettings, PolitenessSettings, ScheduleSettings, Settings
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from recrawl.cli.workspace import Workspace
     from recrawl.crawl.controls import Orders
+    from recrawl.crawl.judging import JudgingRules
     from recrawl.crawl.live import CrawlSettings
     from recrawl.fetch.http import Limits
     from recrawl.formats.warc import WarcInfo
@@ -142,9 +144,19 @@ def crawl_settings_of(settings: Settings) -> CrawlSettings:
         log_level=LEVELS[LEVELS.index(settings.crawl.log_level)],
         log_size=settings.crawl.log_size,
         pace=Pace(concurrency=settings.crawl.concurrency),
+        judging=judging_of(settings),
         reach=Reach.of(settings.fetch.allow_networks.split()),
         folders=folders_of(settings.fetch),
     )
+
+
+def judging_of(settings: Settings) -> JudgingRules:
+    """How a crawl tells a change from noise, and a server that lies."""
+    from recrawl.crawl.judging import JudgingRules
+
+    name = settings.fetch.user_agent.partition("/")[0].lower()
+    standards = replace(settings.detect.standards(), agent=name)
+    return JudgingRules(standards, settings.fetch.check_validators, settings.detect.second_looks == "yes")
 
 
 def orders_of(settings: Settings) -> Orders:
