@@ -1,4 +1,4 @@
-"""``recrawl list``: pages, hosts or visits."""
+"""``recrawl list``: pages, hosts or visits, what is due, or what fails."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, HostOption, JsonOption, LimitOption, SetOption, WorkspaceOption
+from recrawl.cli.options import HERE, CsvOption, HostOption, JsonOption, LimitOption, SetOption, WorkspaceOption
 from recrawl.cli.workspace import open_workspace
+from recrawl.errors import InputError
 
 if TYPE_CHECKING:
     from recrawl.store.base import Store
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
 EXAMPLES = """
 recrawl list pages -w my-archive
 recrawl list hosts
+recrawl list due                                 which pages wait, for how long and why
+recrawl list failed --host example.org           what went wrong, and when it is tried again
 recrawl list visits --host example.org --limit 100
 recrawl list pages --json --limit 100000
+recrawl list failed --csv                        for a spreadsheet
 """
 
 Columns = dict[str, list[Any]]
@@ -31,6 +35,8 @@ class What(enum.StrEnum):
     PAGES = "pages"
     HOSTS = "hosts"
     VISITS = "visits"
+    DUE = "due"
+    FAILED = "failed"
 
 
 def listing(  # noqa: PLR0913 - one argument an option
@@ -40,30 +46,53 @@ def listing(  # noqa: PLR0913 - one argument an option
     limit: LimitOption = 50,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
+    csv_output: CsvOption = False,
     assignments: SetOption = None,
 ) -> None:
-    """List pages, hosts or visits.
+    """List pages, hosts or visits, what is due, or what fails.
 
     Pages come with how often they were looked at, how often that found a change, when that last was, and when to come
-    back. Hosts come with their pause between requests and when their next page is due. Visits come latest first, the
-    ones that found nothing or failed included.
+    back. Hosts come with their pause between requests, when they may next be asked, whether they are paused, how many
+    of their pages fail or are forbidden by robots.txt, and whether what they say of changes proved true. Visits come
+    latest first, the ones that found nothing or failed included. What is due comes with how late it is and why it is
+    due, what fails with what went wrong, for how long and how often, and when it is tried again.
     """
     from recrawl.cli.knowledge import host_id
-    from recrawl.cli.tables import print_columns, print_json, rows_of
+    from recrawl.cli.listing_work import due, failed, hosts
+    from recrawl.cli.tables import print_columns, print_csv, print_json, rows_of
+    from recrawl.crawl.clock import RealClock
 
-    lister = {What.PAGES: _pages, What.HOSTS: _hosts, What.VISITS: _visits}[what]
-    with open_workspace(workspace, parse_assignments(assignments or [])).open_store() as store:
-        columns, more = lister(store, host_id(store, host), limit)
+    if json_output and csv_output:
+        raise InputError("--json and --csv are two forms.", "Ask for one of them.")
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    now, settings = RealClock().now(), place.configuration.settings
+    with place.open_store() as store:
+        chosen = host_id(store, host)
+        match what:
+            case What.PAGES:
+                columns, more = _pages(store, chosen, limit)
+            case What.HOSTS:
+                columns, more = hosts(store, chosen, limit)
+            case What.VISITS:
+                columns, more = _visits(store, chosen, limit)
+            case What.DUE:
+                columns, more = due(store, settings.schedule, chosen, limit, now)
+            case What.FAILED:
+                columns, more = failed(store, chosen, limit)
     if json_output:
         print_json(rows_of(columns))
-        return
-    print_columns(columns)
-    if more:
-        shown = len(columns["id" if "id" in columns else "page"])
-        typer.echo(f"{shown} {more} shown; --limit shows more.")
+    elif csv_output:
+        print_csv(columns)
+    else:
+        print_columns(columns)
+        if more:
+            shown = len(columns["id" if "id" in columns else "page"])
+            typer.echo(f"{shown} {more} shown; --limit shows more.")
 
 
 def _pages(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
+    from recrawl.cli.listing_work import how_many
+
     pages = store.pages()
     if host is not None:
         pages = pages.take(pages.host == host)
@@ -81,27 +110,11 @@ def _pages(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
         "last_look": histories.last_visit.tolist(),
         "last_change": histories.last_change.tolist(),
         "next_due": store.due(pages.id).tolist(),
-    }, _of(total, limit)
-
-
-def _hosts(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
-    import numpy as np
-
-    hosts = store.hosts(None if host is None else np.array([host]))
-    pages = np.bincount(np.searchsorted(hosts.id, store.pages().host), minlength=len(hosts)) if host is None else None
-    columns: Columns = {
-        "id": hosts.id[:limit].tolist(),
-        "host": hosts.name[:limit],
-        "delay": hosts.delay[:limit].tolist(),
-        "ready_at": hosts.ready_at[:limit].tolist(),
-        "next_due": hosts.next_due[:limit].tolist(),
-    }
-    if pages is not None:
-        columns["pages"] = pages[:limit].tolist()
-    return columns, _of(len(hosts), limit)
+    }, how_many(total, limit)
 
 
 def _visits(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
+    from recrawl.cli.listing_work import in_words
     from recrawl.model import Outcome, Verdict
 
     found = store.latest_visits(limit + 1, host=host)
@@ -110,18 +123,9 @@ def _visits(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
         "page": visits.page.tolist(),
         "url": store.urls(visits.page),
         "time": visits.time.tolist(),
-        "outcome": [_words(Outcome(code)) for code in visits.outcome.tolist()],
-        "verdict": [_words(Verdict(code)) for code in visits.verdict.tolist()],
+        "outcome": [in_words(Outcome(code)) for code in visits.outcome.tolist()],
+        "verdict": [in_words(Verdict(code)) for code in visits.verdict.tolist()],
         "status": visits.status.tolist(),
         "size": visits.size.tolist(),
         "seconds": visits.cost.tolist(),
     }, "latest" if len(found) > limit else ""
-
-
-def _of(total: int, limit: int) -> str:
-    """What to say of how many there are, if that is more than is shown."""
-    return f"of {total}" if total > limit else ""
-
-
-def _words(value: enum.Enum) -> str:
-    return value.name.lower().replace("_", " ")

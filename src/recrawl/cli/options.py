@@ -13,6 +13,7 @@ WorkspaceOption = Annotated[
     typer.Option("--workspace", "-w", envvar="RECRAWL_WORKSPACE", metavar="FOLDER", help="The workspace to work in."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table, for other programs.")]
+CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table, for spreadsheets.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 SetOption = Annotated[
     list[str] | None,

@@ -1,4 +1,4 @@
-"""``recrawl pause`` and ``recrawl resume``: hold a crawl, or some of its hosts, and let it go on."""
+"""``recrawl pause``: hold a crawl, or some of its hosts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from recrawl.store.base import Store
 
 EXAMPLES = """
-recrawl pause                        hold the whole crawl
+recrawl pause -w my-archive          hold the whole crawl
 recrawl pause example.org            only this host
-recrawl resume example.org           let it be asked again
-recrawl resume                       let the crawl go on
 """
 
 HostsArgument = Annotated[
@@ -35,18 +33,11 @@ def pause(hosts: HostsArgument = None, workspace: WorkspaceOption = HERE, assign
     back and wait. A run that is started while the crawl is paused waits as well; with --once it ends. Pages stay due
     and are late when the crawl goes on.
     """
-    _tell(hosts or [], workspace, assignments or [], paused=True)
+    tell(hosts or [], workspace, assignments or [], paused=True)
 
 
-def resume(hosts: HostsArgument = None, workspace: WorkspaceOption = HERE, assignments: SetOption = None) -> None:
-    """Let a crawl that was paused, or some of its hosts, go on.
-
-    Without hosts the crawl goes on as a whole. Hosts that were paused by name stay so until they are named here.
-    """
-    _tell(hosts or [], workspace, assignments or [], paused=False)
-
-
-def _tell(hosts: list[str], workspace: Path, assignments: list[str], *, paused: bool) -> None:
+def tell(hosts: list[str], workspace: Path, assignments: list[str], *, paused: bool) -> None:
+    """Tell all runs to hold or to go on, and say so: the whole crawl, or these hosts."""
     from recrawl.crawl import controls
     from recrawl.crawl.clock import RealClock
 

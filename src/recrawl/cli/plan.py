@@ -81,6 +81,7 @@ def plan(  # noqa: PLR0913 - one argument an option
     from recrawl.cli.plan_outlook import look_ahead
     from recrawl.cli.rates_question import moment
     from recrawl.crawl.clock import RealClock
+    from recrawl.crawl.controls import limits
 
     questions = sum((slots is not None, crawl_time is not None, capacity))
     if questions > 1:
@@ -96,9 +97,9 @@ def plan(  # noqa: PLR0913 - one argument an option
     if freshness is not None and recall is not None:
         raise InputError("--freshness and --recall are two goals.", "Ask for one after the other.")
     place = open_workspace(workspace, parse_assignments(assignments or []))
-    settings = place.configuration.settings
     now = moment(at, RealClock().now())
     with place.open_store() as store:
+        settings = place.limited(limits(store.controls())).configuration.settings
         if crawl_time is not None:
             from recrawl.cli.plan_crawl_time import tell_crawl_time
 

@@ -17,10 +17,12 @@ recrawl status --json
 def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, assignments: SetOption = None) -> None:
     """Say what there is, how fresh it is and what is due.
 
+    Below that: who is at work and how fast, what the budget leaves, what is paused or limited, and what failed last.
     Freshness is an estimate: the probability that a page is still as it was when last seen, from how often it changes
     and how long ago that was, averaged over all pages that were ever seen.
     """
     from recrawl.cli.knowledge import learn
+    from recrawl.cli.status_work import work_facts, work_rows
     from recrawl.cli.tables import print_json, print_table, shown_time
     from recrawl.crawl.clock import RealClock
     from recrawl.estimate.estimators import ESTIMATORS
@@ -29,12 +31,14 @@ def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, a
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with place.open_store() as store:
         counts, next_due, known = store.counts(now), store.next_due(), learn(store, estimator=ESTIMATORS["posterior"])
+        work = work_facts(place, store, now)
     seen = len(known.histories)
     fresh = float(known.fresh(now).mean()) if seen else float("nan")
     last = float(known.histories.last_visit.max()) if seen else float("nan")
     if json_output:
         facts = {"fresh": fresh, "seen": seen, "last_look": last, "next_due": next_due, "now": now}
-        print_json({"workspace": str(place.folder), "store": place.shown_store, **dataclasses.asdict(counts), **facts})
+        place_facts = {"workspace": str(place.folder), "store": place.shown_store}
+        print_json({**place_facts, **dataclasses.asdict(counts), **facts, **dataclasses.asdict(work)})
         return
     rows = [
         ("workspace", str(place.folder)),
@@ -47,5 +51,6 @@ def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, a
         ("fresh now", f"{fresh:.0%} of the pages seen (estimated)" if seen else "–"),
         ("due now", f"{counts.due} pages, {counts.leased} in the hands of workers"),
         ("next due", shown_time(next_due)),
+        *work_rows(work, now),
     ]
     print_table(("", ""), rows)

@@ -56,6 +56,19 @@ def print_json(value: Sequence[Mapping[str, object]] | Mapping[str, object]) -> 
     typer.echo(json_text(value))
 
 
+def print_csv(columns: Mapping[str, Sequence[Any]]) -> None:
+    """Print a table given by columns as CSV, with a line of headings; nothing where a number is not finite."""
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow("" if _finite(value) is None else value for value in row)
+    typer.echo(text.getvalue(), nl=False)
+
+
 def json_text(value: Sequence[Mapping[str, object]] | Mapping[str, object]) -> str:
     r"""The same as a text.
 
@@ -95,12 +108,17 @@ def shown_time(when: float) -> str:
 _FIRST, _LAST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1, 9999))
 """What a calendar date of four digits can show, in whole years."""
 
-_TEXTS = ("url", "host", "outcome", "verdict")
+_TEXTS = ("url", "host", "outcome", "verdict", "why", "meaning", "robots", "state")
 _SHOWN: dict[str, Callable[[Any], str]] = {
     "importance": "{:g}".format,
     "delay": format_duration,
     "seconds": "{:.3f}".format,
-    **dict.fromkeys(("time", "discovered", "last_look", "last_change", "next_due"), shown_time),
+    **dict.fromkeys(
+        ("time", "discovered", "last_look", "last_change", "next_due", "due", "since", "last_try", "next_try"),
+        shown_time,
+    ),
+    "late": format_duration,
+    "believed": lambda yes: "yes" if yes else "no",
     "ready_at": lambda when: shown_time(when) if when > 0 else "–",
     **dict.fromkeys(("changes_per_day", "low", "high"), "{:.3g}".format),
     "changes_every": format_duration,
