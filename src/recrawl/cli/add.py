@@ -10,7 +10,7 @@ import typer
 
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, DryRunOption, SetOption, WorkspaceOption
-from recrawl.cli.sources import FEED, check_files, described, put, unknown
+from recrawl.cli.sources import check_files, described, put, unknown
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import ConfigError, InputError
 from recrawl.formats.seeds import read_seeds
@@ -77,7 +77,7 @@ def add(  # noqa: PLR0913 - one argument an option
         raise ConfigError("--feed and --access exclude each other.", "Leave one of them out.")
     lists = [read_seeds(text_of(file), str(file)) for file in files or []]
     given = [*(urls or []), *(seed.url for seeds in lists for seed in seeds.addresses)]
-    wanted = described(FEED if feed else access or "", given, options or [], text_of)
+    wanted = described("feed" if feed else access or "", given, options or [], text_of)
     check_files(wanted, folders_of(place.configuration.settings.fetch))
     for remark in dict.fromkeys(remark for one in wanted for remark in one.remarks):
         typer.echo(remark, err=True)

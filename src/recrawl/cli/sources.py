@@ -15,9 +15,9 @@ from recrawl.formats.seeds import parse_seed
 if TYPE_CHECKING:
     from recrawl.store.base import Store
 
-FEED = "feed"
-"""Kept in place of a method for pages that are read as feeds."""
-_PLAIN = "http"
+
+HOME = '{"home": "yes"}'
+"""Options of a feed that people named: the scope of the crawl goes around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +37,23 @@ class Wanted:
 def described(method: str, urls: Iterable[str], options: Sequence[str], read: Callable[[Path], str]) -> list[Wanted]:
     """The pages that URLs and options describe, each once. ``read`` gives the text of a file, for ``NAME=@FILE``.
 
+    Without a method they are to be asked for as they are now; ``feed`` stands for feeds.
+
     Raises:
         ConfigError: there is no such method, or an option is wrong.
         InputError: something is no URL, or a file cannot be read.
     """
+    from recrawl.fetch.access_methods import FEED, PLAIN, AccessMethods
+
     found: dict[str, Wanted] = {}
-    if method in ("", FEED, _PLAIN):
+    if method in ("", FEED, PLAIN):
         if options:
             raise ConfigError("A plain request has no options.", "Leave --option out, or name a method with --access.")
         for url in urls:
             seed = parse_seed(url, "")
-            found.setdefault(seed.key, Wanted(seed.url, seed.key, method))
+            options_kept = HOME if method == FEED else "{}"
+            found.setdefault(seed.key, Wanted(seed.url, seed.key, method, options_kept))
         return list(found.values())
-    from recrawl.fetch.access_methods import AccessMethods
-
     way, given = AccessMethods().get(method), _options(options, read)
     for url in urls:
         source = way.source(url, given)
@@ -98,6 +101,8 @@ def put(store: Store, wanted: Sequence[Wanted], importance: float, now: float) -
     """Add them; how many are new, or count from now on."""
     import numpy as np
 
+    from recrawl.fetch.access_methods import FEED
+
     feeds = [one for one in wanted if one.method == FEED]
     pages = [one for one in wanted if one.method != FEED]
     added = 0
@@ -115,9 +120,11 @@ def put(store: Store, wanted: Sequence[Wanted], importance: float, now: float) -
 def _set_sources(store: Store, wanted: Sequence[Wanted], ids: Sequence[int]) -> None:
     import numpy as np
 
+    from recrawl.fetch.access_methods import PLAIN
+
     ways: dict[tuple[str, str], list[int]] = {}
     for one, page in zip(wanted, ids, strict=True):
         if one.method:
             ways.setdefault((one.method, one.options), []).append(page)
     for (method, options), pages in ways.items():
-        store.set_source(np.array(pages), "" if method == _PLAIN else method, options)
+        store.set_source(np.array(pages), "" if method == PLAIN else method, options)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from recrawl.crawl.target import Target
 from recrawl.detect import decoded
 from recrawl.fetch.access import Question, Talk
-from recrawl.fetch.access_methods import AccessMethods
+from recrawl.fetch.access_methods import FEED, AccessMethods
 from recrawl.fetch.request import Fetcher
 from recrawl.model import Capture, Validators
 from recrawl.urls import host_of
@@ -32,7 +32,7 @@ class Access:
         Raises:
             ConfigError: the method is not there any more.
         """
-        if target.source is None or target.talk is not None:
+        if target.source is None or target.talk is not None or target.source[0] == FEED:
             return target
         name, options = target.source
         validators = target.known.validators if target.known else Validators()

@@ -10,13 +10,13 @@ import asyncio
 import math
 import traceback
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.crawl.errands import Errands
+from recrawl.crawl.announcements import Announcements
 from recrawl.crawl.hands import Hands
 from recrawl.crawl.log import JsonLinesLog, Level
 from recrawl.crawl.outage import DOUBT, Outage, is_silence
@@ -38,15 +38,14 @@ from recrawl.crawl.target import (
 from recrawl.crawl.trouble import is_well
 from recrawl.crawl.versions import seen_once
 from recrawl.crawl.visitor import Visitor
-from recrawl.errors import InputError, StoreError
+from recrawl.errors import StoreError
 from recrawl.fetch.patience import asked_patience
-from recrawl.formats.sitemap import read_sitemap
 from recrawl.model import ANSWERED, Outcome
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.frontier import Frontier
 from recrawl.schedule.politeness import Politeness
 from recrawl.store.base import Store
-from recrawl.time import DAY, MINUTE, Clock
+from recrawl.time import DAY, HOUR, MINUTE, Clock
 
 _FIT_PATIENCE = 60.0
 """Seconds a fit waits for a moment without requests; then no new request starts until it is done."""
@@ -62,6 +61,8 @@ class Pace:
 
     sitemaps_every: float = DAY
     """Seconds between two looks at a sitemap."""
+    feeds_every: float = HOUR
+    """Seconds between two looks at a feed."""
     concurrency: int = 64
     """Most requests at once, over all hosts."""
     lease_size: int = 256
@@ -108,7 +109,8 @@ class Driver:
         self._steering = steering or Unsteered(pace.concurrency)
         self._on_visits = on_visits
         self._hands = Hands(worker, store, pace.lease_size, pace.per_host, pace.lease_time, pace.poll)
-        self._errands = Errands()
+        self._announcements = Announcements(store, recorder, log, (pace.sitemaps_every, pace.feeds_every))
+        self._errands = self._announcements.errands
         self._told_until = -math.inf
         self._setback = Setback(log)
         self._running: dict[asyncio.Task[Result], Target] = {}
@@ -223,7 +225,10 @@ class Driver:
         """Whether nothing is under way, and nothing is in hand or due in the store that may be visited now."""
         if self._running or self._unrecorded:
             return False
-        return not self._steering.room(now, 0) or (not self._hands and self._store.next_due() > now)
+        if not self._steering.room(now, 0):
+            return True
+        at_once = (errand for errand in self._errands.due(now) if self._politeness.free_at(errand.host) < now + MINUTE)
+        return not self._hands and self._store.next_due() > now and next(at_once, None) is None
 
     def _set_out(self, now: float) -> float:
         """Start all requests that there is room for; when the next page may be asked for if nothing is done before."""
@@ -281,6 +286,7 @@ class Driver:
         self._catch_up(now)
         pages = self._store.pages()
         self._recorder.recall_signals(pages.id[pages.importance > 0], now)
+        self._offer_all(self._announcements.begin(now))
 
     def _catch_up(self, now: float) -> None:
         """Learn of pages and visits since the last time, also those of other workers. What is known is passed over."""
@@ -380,7 +386,7 @@ class Driver:
             case RulesRead():
                 self._apply(result, now)
             case ErrandDone():
-                self._read_sitemap(result, now)
+                self._offer_all(self._announcements.done(result, now))
             case Broken():
                 self._broken(result, now)
             case Hindered(target, fault):
@@ -485,6 +491,7 @@ class Driver:
             return
         self._on_visits(visited)
         self._log.events("fetch", "visited", [_told(one) for one in visited])
+        self._offer_all(self._announcements.visited(visited, now))
 
     def _apply(self, read: RulesRead, now: float) -> None:
         """Keep the pause a host asks for, send for its sitemaps, and put the page that waited back."""
@@ -494,22 +501,8 @@ class Driver:
         self._store.set_host(np.array([target.host]), delay=np.array([pause]))
         (self._errands if target.is_errand else self._hands).put_back(target)
         self._offer(target, target.due)
-        self._send_for(rules.sitemaps, target, now)
+        self._offer_all(self._announcements.rules_read(read, now))
         self._log.event("fetch", "robots.txt read", details={"url": target.url, "reason": rules.reason})
-
-    def _read_sitemap(self, done: ErrandDone, now: float) -> None:
-        """Put what a sitemap names on the agenda, and come back to it later."""
-        self._recorder.keep_aside(done.capture)
-        try:
-            sitemap = read_sitemap(done.capture)
-        except InputError as unreadable:
-            details = {"url": done.target.url, "reason": str(unreadable)}
-            self._log.event("fetch", "sitemap not read", level="warn", details=details)
-        else:
-            self._recorder.hear(sitemap.entries, done.target.url, now)
-            self._send_for([child.url for child in sitemap.children], done.target, now)
-        self._errands.put_back(done.target)
-        self._offer(done.target, now + self._pace.sitemaps_every)
 
     def _broken(self, broken: Broken, now: float) -> None:
         """Keep what our own code could not handle in the log, as a failed visit, and try again later."""
@@ -521,12 +514,11 @@ class Driver:
         if not target.is_errand:
             self._visited(broken.as_visit(Outcome.UNREACHABLE), now)
             return
-        self._errands.put_back(target)
-        self._offer(target, now + self._pace.sitemaps_every)
+        self._offer_all([self._errands.again(target, now)])
 
-    def _send_for(self, sitemaps: Sequence[str], sender: Target, now: float) -> None:
-        for errand in self._errands.new(sitemaps, sender, now):
-            self._offer(errand, now)
+    def _offer_all(self, errands: Iterable[Target]) -> None:
+        for errand in errands:
+            self._offer(errand, errand.due)
 
     def _offer(self, target: Target, due: float) -> None:
         self._frontier.offer(np.array([target.page]), np.array([target.host]), np.array([due]))

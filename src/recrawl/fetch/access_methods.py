@@ -19,6 +19,8 @@ GROUP = "recrawl.access"
 """Of entry points."""
 PLAIN = "http"
 """The method of pages that have none: one request, as any page is asked for."""
+FEED = "feed"
+"""Kept in place of a method for what is read as a feed, and asked for as any page."""
 
 
 class AccessMethods:
@@ -28,7 +30,7 @@ class AccessMethods:
         """``brought`` are the entry points of other packages; those that are installed, if not given."""
         ours: tuple[AccessMethod, ...] = (Negotiation(), Sparql(), LocalFile())
         self._methods = {method.name: method for method in ours}
-        self._ours = frozenset(self._methods) | {PLAIN}
+        self._ours = frozenset(self._methods) | {PLAIN, FEED}
         self._brought: dict[str, list[EntryPoint]] = {}
         for entry in entry_points(group=GROUP) if brought is None else brought:
             self._brought.setdefault(entry.name, []).append(entry)

@@ -1,0 +1,121 @@
+"""What sites announce of themselves: sitemaps and feeds, found on the way, and read again in time.
+
+Sitemaps are named by robots.txt and by other sitemaps. Feeds are named by pages (``link rel=alternate``) or by people
+(``recrawl add --feed``); they are remembered in the store, so that the next run knows them. Both name pages, and say
+when these changed: claims, which the policy believes as far as they proved true. What a site announces is asked for
+under its pauses, one request at a time, and only for what is new since the last time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from recrawl.crawl.errands import Errands
+from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.recorder import Recorder
+from recrawl.crawl.target import ErrandDone, RulesRead, Target, Visited
+from recrawl.detect import decoded
+from recrawl.errors import InputError
+from recrawl.fetch.access_methods import FEED
+from recrawl.formats.json_feed import is_json, parse_json_feed
+from recrawl.formats.sitemap import MAX_BYTES, Sitemap, parse_sitemap
+from recrawl.model import Capture
+from recrawl.store.base import Store
+from recrawl.urls import host_of
+
+MOST_FEEDS = 8
+"""Feeds of one host that pages may name; some sites have one for every page."""
+_NOT_MODIFIED = 304
+_REMARKS = "comment"
+"""In the URLs of feeds that name no pages but what readers say of them."""
+
+
+class Announcements:
+    """Sends for sitemaps and feeds, and takes in what they say. Returns errands to be offered, due as they say."""
+
+    def __init__(self, store: Store, recorder: Recorder, log: JsonLinesLog, every: tuple[float, float]) -> None:
+        """``every`` are the seconds between two looks at a sitemap, and at a feed."""
+        self._store = store
+        self._recorder = recorder
+        self._log = log
+        self._sitemaps_every, self._feeds_every = every
+        self._feeds: Counter[int] = Counter()
+        self._withheld: dict[int, RulesRead] = {}
+        """Rules of hosts where only sources with a method of their own were visited so far."""
+        self.errands = Errands()
+
+    def begin(self, now: float) -> Iterator[Target]:
+        """Errands for the feeds that the store knows."""
+        pages = np.array([page for page, (method, _) in self._store.sources().items() if method == FEED], np.int64)
+        known = self._store.pages(pages)
+        for url, host in zip(self._store.urls(known.id), known.host.tolist(), strict=True):
+            if not self.errands.knows(url):
+                self._feeds[host] += 1
+                yield self.errands.one(url, host, now, self._feeds_every)
+
+    def rules_read(self, read: RulesRead, now: float) -> Iterator[Target]:
+        """Errands for the sitemaps that robots.txt names, once there is a page of the host that is no mere source."""
+        if read.target.source is not None:
+            self._withheld[read.target.host] = read
+            return
+        yield from self.errands.new(read.rules.sitemaps, read.target, now, self._sitemaps_every)
+
+    def visited(self, batch: Sequence[Visited], now: float) -> Iterator[Target]:
+        """Errands for the feeds that pages name."""
+        for visited in batch:
+            target = visited.target
+            if target.source is not None or not (self._withheld or visited.judgement.feeds):
+                continue
+            if read := self._withheld.pop(target.host, None):
+                yield from self.errands.new(read.rules.sitemaps, target, now, self._sitemaps_every)
+            for url in visited.judgement.feeds:
+                if self._is_wanted(url, target):
+                    self._feeds[target.host] += 1
+                    self._remember(url, now)
+                    yield self.errands.one(url, target.host, now, self._feeds_every)
+
+    def done(self, done: ErrandDone, now: float) -> Iterator[Target]:
+        """Take in what came; the errand again in time, and those that it names."""
+        capture, target = done.capture, done.target
+        if capture.status != _NOT_MODIFIED:  # that it says nothing new is no content to keep
+            self._recorder.keep_aside(capture)
+            children = self._heard(capture, target, now)
+            yield from self.errands.new(children, target, now, self._sitemaps_every)
+        yield self.errands.again(target, now, capture)
+
+    def _heard(self, capture: Capture, target: Target, now: float) -> Sequence[str]:
+        """Tell the recorder what is announced; further sitemaps."""
+        try:
+            found = announced(capture)
+        except InputError as unreadable:
+            details = {"url": target.url, "reason": str(unreadable)}
+            self._log.event("fetch", "sitemap not read", level="warn", details=details)
+            return ()
+        self._recorder.hear(found.entries, target.url, now)
+        return [child.url for child in found.children]
+
+    def _is_wanted(self, url: str, target: Target) -> bool:
+        if self._feeds[target.host] >= MOST_FEEDS or self.errands.knows(url) or _REMARKS in url.lower():
+            return False
+        return host_of(url) == host_of(target.url)
+
+    def _remember(self, url: str, now: float) -> None:
+        page = self._store.discover([url], now, importance=0.0)
+        if not self._store.sources(page):
+            self._store.set_source(page, FEED, "{}")
+
+
+def announced(capture: Capture) -> Sitemap:
+    """What a sitemap or feed of any kind announces.
+
+    Raises:
+        InputError: it is none.
+    """
+    data = decoded(capture, MAX_BYTES)
+    if is_json(data):
+        feed = parse_json_feed(data, capture.url)
+        return Sitemap(feed.entries(), skipped=feed.skipped)
+    return parse_sitemap(data, capture.url)
