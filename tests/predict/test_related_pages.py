@@ -1,12 +1,14 @@
 """Related pages against the full table of cosines, and approximate searches that say how far they are off."""
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.predict.related_clusters import within_clusters
 from recrawl.predict.related_pages import RelatedPages, compare_all, descend, related_pages
+from recrawl.predict.text_space import learn_text_space
 
 
 def topics(n, rng, *, count=20, dimensions=16):
@@ -35,11 +37,10 @@ def test_all_pairs(n, k, seed, silent):
         assert len(set(found.row[one][there])) == len(cosine)
 
 
-@pytest.mark.parametrize("search", [descend, within_clusters])
-def test_approximate_searches_measure_their_recall(search):
+def test_an_approximate_search_measures_its_recall():
     vectors = topics(3000, np.random.default_rng(5))
     vectors[::100] = 0
-    exact, found = compare_all(vectors, k=10), search(vectors, np.random.default_rng(1), k=10)
+    exact, found = compare_all(vectors, k=10), within_clusters(vectors, np.random.default_rng(1), k=10)
     shared = np.mean([len(np.intersect1d(a, b)) for a, b in zip(found.row, exact.row, strict=True) if a[0] >= 0]) / 10
     assert found.sampled == 1000
     assert found.recall == pytest.approx(shared, abs=0.02)
@@ -99,3 +100,20 @@ def test_means_over_related_pages(n, seed):
                 assert found[page, column] == pytest.approx(sum(one * value for one, value in pairs) / whole)
             else:
                 assert np.isnan(found[page, column])
+
+
+@pytest.mark.big
+def test_searches_on_real_texts(data_folder):
+    """Nearest-neighbour descent finds nearly all, and clusters fewer; both say how many. (Most of the time compiles.)"""
+    told = pq.read_table(data_folder / "scholarly" / "texts.parquet", columns=["text"]).column("text").to_pylist()
+    rng = np.random.default_rng(1)
+    vectors = learn_text_space(told[::6], rng, dimensions=64).vectors(told)
+    exact = compare_all(vectors, k=10)
+    by_descent, by_clusters = descend(vectors, rng, k=10), within_clusters(vectors, rng, k=10, probes=2)
+    assert by_descent.recall > 0.95
+    assert by_descent.recall > by_clusters.recall > 0.3
+    for found in (by_descent, by_clusters):
+        # Copies of one text are as near as each other: compare how near the found ones are, not which they are.
+        hit = found.similarity >= exact.similarity[:, -1:] - 1e-5
+        assert hit[exact.row[:, 0] >= 0].mean() == pytest.approx(found.recall, abs=0.03)
+        assert ((found.row >= 0).any(axis=1) == vectors.any(axis=1)).all()

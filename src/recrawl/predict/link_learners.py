@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from recrawl.errors import require
 from recrawl.model import FloatArray
 from recrawl.predict.feature_sets import Target
 from recrawl.predict.feature_table import FeatureArray, FeatureTable
+
+Score: TypeAlias = Callable[[FeatureArray], FloatArray]
+"""From features to what is foretold, one number a page."""
 
 
 class Learner(enum.StrEnum):
@@ -40,7 +43,7 @@ class LinkModel:
     target: Target
     schema: str
     """Of the tables it reads."""
-    score: Callable[[FeatureArray], FloatArray]
+    score: Score
 
     def foretell(self, table: FeatureTable) -> FloatArray:
         """The expected number of new links, the expected rate, or the probability of any: one number a page.
@@ -63,7 +66,7 @@ class Settings:
     rounds: int = 500
     """Of boosting."""
     rate: float = 0.04
-    """Learning rate of boosting."""
+    """Learning rate of boosting; NGBoost keeps its own, as in the paper."""
     boosted_leaf: int = 25
     """Pages in a leaf of a boosted tree, at least."""
     leaves: int = 31
@@ -89,15 +92,27 @@ def fit(
         msg = "natural boosting learns counts: it can only foretell the number of new links"
         raise ValueError(msg)
     seed = int(rng.integers(2**31))
-    if bool((wanted == wanted[0]).all()):
-        same = float(wanted[0])
+    # What no page has teaches nothing, and some learners stumble over it.
+    told = np.flatnonzero(~np.isnan(values).all(axis=0))
+    if bool((wanted == wanted[0]).all()) or not len(told):
+        same = float(wanted.mean())
         return LinkModel(target, table.schema, lambda rows: np.full(len(rows), same))
-    return LinkModel(target, table.schema, _TRAINERS[how.learner](values, wanted, target, seed, how))
+    lesson = _Lesson(values[:, told], wanted, target, tuple(table.columns[place].categorical for place in told))
+    score = _TRAINERS[how.learner](lesson, seed, how)
+    return LinkModel(target, table.schema, lambda rows: score(rows[:, told]))
 
 
-def _extra_trees(
-    values: FeatureArray, wanted: FloatArray, target: Target, seed: int, how: Settings
-) -> Callable[[FeatureArray], FloatArray]:
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    """What a learner learns from."""
+
+    values: FeatureArray
+    wanted: FloatArray
+    target: Target
+    categorical: tuple[bool, ...]
+
+
+def _extra_trees(lesson: _Lesson, seed: int, how: Settings) -> Score:
     ensemble = require("sklearn.ensemble", "predict")
     common = {
         "n_estimators": how.trees,
@@ -105,15 +120,15 @@ def _extra_trees(
         "random_state": seed,
         "n_jobs": how.jobs,
     }
-    if target is Target.NL:
-        return _chance(ensemble.ExtraTreesClassifier(class_weight="balanced", **common).fit(values, wanted > 0))
-    predict: Callable[[FeatureArray], FloatArray] = ensemble.ExtraTreesRegressor(**common).fit(values, wanted).predict
+    if lesson.target is Target.NL:
+        return _chance(
+            ensemble.ExtraTreesClassifier(class_weight="balanced", **common).fit(lesson.values, lesson.wanted > 0)
+        )
+    predict: Score = ensemble.ExtraTreesRegressor(**common).fit(lesson.values, lesson.wanted).predict
     return predict
 
 
-def _histogram_boosting(
-    values: FeatureArray, wanted: FloatArray, target: Target, seed: int, how: Settings
-) -> Callable[[FeatureArray], FloatArray]:
+def _histogram_boosting(lesson: _Lesson, seed: int, how: Settings) -> Score:
     ensemble = require("sklearn.ensemble", "predict")
     common = {
         "max_iter": how.rounds,
@@ -121,24 +136,22 @@ def _histogram_boosting(
         "min_samples_leaf": how.boosted_leaf,
         "max_leaf_nodes": how.leaves,
         "early_stopping": False,
+        "categorical_features": list(lesson.categorical),
         "random_state": seed,
     }
-    if target is Target.NL:
+    if lesson.target is Target.NL:
         model = ensemble.HistGradientBoostingClassifier(class_weight="balanced", **common)
-        return _chance(model.fit(values, wanted > 0))
-    predict: Callable[[FeatureArray], FloatArray]
-    predict = ensemble.HistGradientBoostingRegressor(**common).fit(values, wanted).predict
+        return _chance(model.fit(lesson.values, lesson.wanted > 0))
+    predict: Score
+    predict = ensemble.HistGradientBoostingRegressor(**common).fit(lesson.values, lesson.wanted).predict
     return predict
 
 
-def _light_boosting(
-    values: FeatureArray, wanted: FloatArray, target: Target, seed: int, how: Settings
-) -> Callable[[FeatureArray], FloatArray]:
+def _light_boosting(lesson: _Lesson, seed: int, how: Settings) -> Score:
     light = require("lightgbm", "boost")
-    # The numbered columns of a bare array carry no names; the booster itself does not ask for them.
     options = {
-        "objective": "binary" if target is Target.NL else "regression",
-        "is_unbalance": target is Target.NL,
+        "objective": "binary" if lesson.target is Target.NL else "regression",
+        "is_unbalance": lesson.target is Target.NL,
         "learning_rate": how.rate,
         "min_data_in_leaf": how.boosted_leaf,
         "num_leaves": how.leaves,
@@ -148,29 +161,27 @@ def _light_boosting(
         "force_col_wise": True,
         "verbosity": -1,
     }
-    data = light.Dataset(values, (wanted > 0) if target is Target.NL else wanted)
-    predict: Callable[[FeatureArray], FloatArray] = light.train(options, data, how.rounds).predict
+    wanted = (lesson.wanted > 0) if lesson.target is Target.NL else lesson.wanted
+    names = np.flatnonzero(lesson.categorical).tolist()
+    data = light.Dataset(lesson.values, wanted, categorical_feature=names)
+    predict: Score = light.train(options, data, how.rounds).predict
     return predict
 
 
-def _natural_boosting(
-    values: FeatureArray, wanted: FloatArray, target: Target, seed: int, how: Settings
-) -> Callable[[FeatureArray], FloatArray]:
-    del target  # fit() lets only counts through
+def _natural_boosting(lesson: _Lesson, seed: int, how: Settings) -> Score:
     ngboost, distributions = require("ngboost", "boost"), require("ngboost.distns", "boost")
-    below = _below(values)
+    below = _below(lesson.values)
     model = ngboost.NGBRegressor(
         Dist=distributions.Poisson,
         n_estimators=how.rounds,
-        learning_rate=how.rate,
         random_state=seed,
         verbose=False,
     )
-    fitted: Any = model.fit(_filled(values, below), wanted.astype(np.int64))
+    fitted: Any = model.fit(_filled(lesson.values, below), lesson.wanted.astype(np.int64))
     return lambda rows: np.asarray(fitted.pred_dist(_filled(rows, below)).mean(), dtype=np.float64)
 
 
-def _chance(classifier: Any) -> Callable[[FeatureArray], FloatArray]:  # noqa: ANN401 - scikit-learn ships no types
+def _chance(classifier: Any) -> Score:  # noqa: ANN401 - scikit-learn ships no types
     return lambda rows: np.asarray(classifier.predict_proba(rows)[:, 1], dtype=np.float64)
 
 
@@ -184,7 +195,7 @@ def _filled(values: FeatureArray, below: FloatArray) -> FloatArray:
     return np.where(np.isnan(values), below, values)
 
 
-_TRAINERS: Final[dict[Learner, Callable[..., Callable[[FeatureArray], FloatArray]]]] = {
+_TRAINERS: Final[dict[Learner, Callable[..., Score]]] = {
     Learner.EXTRA_TREES: _extra_trees,
     Learner.HISTOGRAM_BOOSTING: _histogram_boosting,
     Learner.LIGHT_BOOSTING: _light_boosting,
