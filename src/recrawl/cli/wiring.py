@@ -130,7 +130,7 @@ def crawl_settings_of(settings: Settings) -> CrawlSettings:
     from recrawl.crawl.live import CrawlSettings
     from recrawl.crawl.log import LEVELS
     from recrawl.fetch.reach import Reach
-    from recrawl.time import DAY
+    from recrawl.time import DAY, MINUTE
 
     return CrawlSettings(
         budget=settings.schedule.budget / DAY,
@@ -143,7 +143,7 @@ def crawl_settings_of(settings: Settings) -> CrawlSettings:
         roll_size=settings.archive.roll_size,
         log_level=LEVELS[LEVELS.index(settings.crawl.log_level)],
         log_size=settings.crawl.log_size,
-        pace=Pace(concurrency=settings.crawl.concurrency),
+        pace=Pace(feeds_every=max(settings.crawl.feeds_every, MINUTE), concurrency=settings.crawl.concurrency),
         judging=judging_of(settings),
         reach=Reach.of(settings.fetch.allow_networks.split()),
         folders=folders_of(settings.fetch),
@@ -155,7 +155,7 @@ def judging_of(settings: Settings) -> JudgingRules:
     from recrawl.crawl.judging import JudgingRules
 
     name = settings.fetch.user_agent.partition("/")[0].lower()
-    standards = replace(settings.detect.standards(), agent=name)
+    standards = replace(settings.detect.standards(), agent=name, in_machine_code=True)
     return JudgingRules(standards, settings.fetch.check_validators, settings.detect.second_looks == "yes")
 
 

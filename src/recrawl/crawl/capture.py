@@ -191,6 +191,7 @@ class SiteDriver:
             "url": visited.target.url,
             "outcome": visit.outcome.name.lower(),
             "verdict": visit.verdict.name.lower(),
+            "magnitude": round(visit.magnitude, 3),
             "status": visit.status,
             "size": visit.size,
         }

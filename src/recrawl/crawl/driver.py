@@ -536,6 +536,7 @@ def _told(visited: Visited) -> tuple[Level, dict[str, object]]:
         "url": visited.target.url,
         "outcome": visit.outcome.name.lower(),
         "verdict": visit.verdict.name.lower(),
+        "magnitude": round(visit.magnitude, 3),
         "status": visit.status,
         "size": visit.size,
     }
