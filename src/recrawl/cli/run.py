@@ -152,19 +152,25 @@ def _end(now: float, for_: str | None, until: str | None) -> float:
 
 
 def _scope(store: Store, place: Workspace) -> HomeScope:
-    """Around the pages that are to be visited. Sources with a method of their own stand alone: nothing is near them."""
+    """Around the pages that are to be visited, and the feeds that people named.
+
+    Sources with a method of their own stand alone: nothing is near them.
+    """
     import numpy as np
 
+    from recrawl.cli.sources import HOME
     from recrawl.crawl.home_scope import HomeScope
     from recrawl.crawl.scope import ScopeKind
     from recrawl.errors import InputError
+    from recrawl.fetch.access_methods import FEED
     from recrawl.urls import address
 
     pages = store.pages()
-    wanted = pages.id[pages.importance > 0]
-    if not len(wanted):
+    wanted, sources = pages.id[pages.importance > 0], store.sources()
+    feeds = np.array([page for page, source in sources.items() if source == (FEED, HOME)], np.int64)
+    if not len(wanted) and not len(feeds):
         raise InputError("There are no pages to visit.", "Add some with: recrawl add URL")
     settings = place.configuration.settings.crawl
-    homes = np.setdiff1d(wanted, np.array(list(store.sources()), np.int64), assume_unique=True)
-    known = (found for url in store.urls(homes) if (found := address(url)) is not None)
+    homes = np.setdiff1d(wanted, np.array(list(sources), np.int64), assume_unique=True)
+    known = (found for url in store.urls(np.append(homes, feeds)) if (found := address(url)) is not None)
     return HomeScope(ScopeKind(settings.scope), known, max_depth=settings.max_depth)

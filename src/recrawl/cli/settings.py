@@ -218,6 +218,11 @@ class CrawlSettings:
         one_of("obey", "ignore"),
         "What to do with links that a page asks robots not to follow, by rel, meta robots or X-Robots-Tag.",
     )
+    feeds_every: float = _setting(
+        HOUR,
+        DURATION,
+        "How often a feed is looked at that pages name (link rel=alternate) or recrawl add --feed named.",
+    )
     concurrency: int = _setting(64, COUNT, "Requests at once, over all hosts.", live=True)
     metrics: str = _setting(
         "",
