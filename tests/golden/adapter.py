@@ -20,9 +20,10 @@ from recrawl.capture import (
     sharc_threshold,
 )
 from recrawl.capture.walk import LinkGraph, walk
+from recrawl.detect import judge, known_after
 from recrawl.estimate import bias_reduced, change_classes, exact_kmeans, mle, oracle, sitemap
 from recrawl.estimate.interpolated import interpolate, update_model
-from recrawl.model import Histories, Pages, Verdict, Visits
+from recrawl.model import UNCOUNTED, Capture, Histories, Pages, Verdict, Visits
 from recrawl.plan import crawl_time
 from recrawl.predict import link_periods, online_features, rate_bins, url_features
 from recrawl.predict.lbla import look_back_look_around
@@ -47,6 +48,17 @@ def golden(name):
 
 def floats(values):
     return np.asarray(values, dtype=np.float64)
+
+
+def judged_links(versions):
+    """What the judge says of a page that had these links, version by version."""
+    known = None
+    for number, links in enumerate(versions):
+        body = "".join(f"<a href=/{link}>{link}</a>" for link in links).encode()
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+        judged = judge(Capture("http://example.org/page", float(number), 200, head, body), known)
+        known = known_after(judged, known)
+        yield judged
 
 
 # -- 000 HACS ---------------------------------------------------------------------------------
@@ -74,6 +86,12 @@ def captures(times, new):
     """One page with captures at these times; a capture with new links is an update, the first one cannot be."""
     verdict = [Verdict.UNKNOWN, *(Verdict.CHANGED if count else Verdict.UNCHANGED for count in new[1:])]
     return Histories.from_visits(Visits.of(np.zeros(len(times)), times, verdict=verdict[: len(times)]))
+
+
+@golden("hacs.new_link_counts")
+def new_link_counts(links):
+    first, *others = judged_links(links)
+    return [None if first.new_internal == UNCOUNTED else first.new_internal, *(one.new_internal for one in others)]
 
 
 @golden("hacs.interpolated_intervals")
@@ -446,6 +464,11 @@ def precision_area(truth, pred):
 @golden("lbla.spearman")
 def spearman(a, b):
     return rankings.spearman(floats(a), floats(b))
+
+
+@golden("lbla.new_counts")
+def lbla_new_counts(outlinks):
+    return [judged.added_internal for judged in judged_links(outlinks)][1:]
 
 
 @golden("lbla.targets")
