@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from recrawl.detect.fingerprint import Fingerprint
+from recrawl.detect.noise import is_noisy_key
 from recrawl.detect.parts import Parts, hidden_rows
 
 _DIGITS = re.compile(r"\d+")
@@ -92,9 +93,10 @@ def nothing_differed(version: Fingerprint, watched: frozenset[int], gap: float) 
 
 
 def compared_links(before: Iterable[str], after: Iterable[str], watched: frozenset[int], gap: float) -> Compared:
-    """What two sets of link keys teach: a kind of link differs if some of it left and others came. O(links)."""
+    """What two sets of link keys teach: a kind of link differs if some of it went and others came. O(links)."""
     old, new = frozenset(before), frozenset(after)
-    differing = {link_kind(key) for key in old - new} & {link_kind(key) for key in new - old}
+    went, came = ({link_kind(key) for key in some if not is_noisy_key(key)} for some in (old - new, new - old))
+    differing = went & came
     stayed = {link_kind(key) for key in old & new} & watched if watched else set()
     told = frozenset(differing | stayed)
     return Compared(frozenset(differing), frozenset(stayed - differing), gap, told)

@@ -47,6 +47,7 @@ def differences(
     quiet, has_quiet = _quiet_links(version, before, standards.mask)
     kinds, text = _kinds_of_content(version, known, before, now, standards.mask)
     links = frozenset(link.key for link in version.links or ())
+    quiet |= _of_masked_kind(links - known.links_last, standards.mask)
     if version.links is not None and _links_differ(links, known.links_last, quiet, standards.mask, has_quiet=has_quiet):
         kinds |= ChangeKind.LINKS
     magnitude = text
@@ -109,6 +110,11 @@ def _quiet_links(version: Version, before: Fingerprint | None, mask: frozenset[i
     return frozenset(link.key for link in page.links) - page.links_outside(mask), True
 
 
+def _of_masked_kind(links: frozenset[str], mask: frozenset[int]) -> frozenset[str]:
+    """Keys of links that are noise by their kind."""
+    return frozenset(key for key in links if link_kind(key) in mask) if mask else frozenset()
+
+
 def _links_differ(
     links: frozenset[str], others: frozenset[str], quiet: frozenset[str], mask: frozenset[int], *, has_quiet: bool
 ) -> bool:
@@ -117,5 +123,6 @@ def _links_differ(
     Of links that went it is not known where they stood; on pages with parts that are not looked at they do not count.
     Where a link goes from the rest of a page, its text does too.
     """
-    loud = (links - others - quiet) | (frozenset() if has_quiet else others - links)
-    return any(not is_noisy_key(key) and not (mask and link_kind(key) in mask) for key in loud)
+    gone = frozenset[str]() if has_quiet else others - links
+    loud = (links - others - quiet) | (gone - _of_masked_kind(gone, mask))
+    return not all(map(is_noisy_key, loud))

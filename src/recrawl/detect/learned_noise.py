@@ -7,7 +7,7 @@ works that fast. So each comparison of two versions is evidence on the parts tha
     far, far_differed     the same for versions further apart
     pages                 which pages it was seen on, as a set of 62 bits
 
-A part is noise if it differed in at least half of the near comparisons, and in two of them. Without near ones (an
+A part is noise if it differed in at least a third of the near comparisons, and in two of them. Without near ones (an
 imported archive has none), it is noise if it differed in at least 95 % of eight comparisons, on three pages: a clock is
 in the template of a site, while the one page of latest news may well be another on every visit. A part that was looked
 at twice and stayed is never noise by the second rule, however often it changes. Evidence adds up, so a part that stops
@@ -27,10 +27,10 @@ from recrawl.model.arrays import starts_of_runs
 
 NEAR = 120.0
 """Seconds between two versions up to which a difference is nobody's work."""
-NEAR_ENOUGH, NEAR_SHARE = 2, 0.5
+NEAR_ENOUGH, NEAR_SHARE = 2, 1 / 3
 FAR_ENOUGH, FAR_SHARE, FAR_PAGES = 8, 0.95, 3
 MOST_LOOKS = 4
-"""Near comparisons after which a part has been looked at often enough."""
+"""Near comparisons of a part of which only those tell anything; of others it depends on how often they differed."""
 FIRST_LOOKS, LOOKS_SHARE = 8, 0.02
 """Second looks at a host: the first few, and beyond them this share of its visits."""
 _PAGE_BITS = 62
@@ -101,9 +101,13 @@ class NoiseBook:
         return noise
 
     def is_settled(self) -> BoolArray:
-        """Which rows need no further look: noise, looked at often enough, or seen to stay. O(n)."""
-        stayed = (self.near >= NEAR_ENOUGH) & (self.near_differed == 0)
-        settled: BoolArray = self.is_noise() | stayed | (self.near >= MOST_LOOKS)
+        """Which rows need no further look: they are noise, or were looked at often enough. O(n).
+
+        Looks double with what there is to explain: the n-th is made once the part differed 2ⁿ⁻² times from visit to
+        visit. A part that shows itself on every other request is found in the end; news cost a handful of looks.
+        """
+        enough = 2.0**self.near > 2.0 * self.far_differed
+        settled: BoolArray = self.is_noise() | np.where(self.far > 0, enough, self.near >= MOST_LOOKS)
         return settled
 
     def mask(self, host: int) -> frozenset[int]:
