@@ -1,0 +1,317 @@
+"""Operating a crawl: pause, limits, budget, slots, lists and metrics, on real processes and a real server."""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from recrawl.crawl.metrics import COUNTERS, GAUGES
+
+HURRY = (
+    *("--set", "politeness.min_delay=0", "--set", "politeness.factor=0", "--set", "politeness.ip_delay=0"),
+    *("--set", "fetch.contact=me@example.org", "--set", "fetch.allow_networks=127.0.0.1"),
+)
+RICH = ("--budget", "100/s", "--set", "schedule.new_share=1")
+PATIENCE = 30.0
+"""Seconds until a test gives up on a process."""
+
+
+class Site(ThreadingHTTPServer):
+    """Pages below /site/, all linked from the first; says who asked for what, and when."""
+
+    def __init__(self, pages: int, delay: float) -> None:
+        self.pages, self.delay = pages, delay
+        self.asked: list[tuple[float, str]] = []
+        super().__init__(("127.0.0.1", 0), Answering)
+        self.host = f"127.0.0.1:{self.server_port}"
+        self.home = f"http://{self.host}/site/"
+
+    def visits(self) -> list[str]:
+        return [path for _, path in list(self.asked) if path.startswith("/site/")]
+
+
+class Answering(BaseHTTPRequestHandler):
+    server: Site
+
+    def do_GET(self):
+        self.server.asked.append((time.monotonic(), self.path))  # noqa: TID251 - real processes, real time
+        time.sleep(self.server.delay)
+        links = "".join(f'<a href="{number}.html">{number}</a> ' for number in range(self.server.pages))
+        body = (links if self.path == "/site/" else f"<p>Page {self.path}.").encode()
+        there = self.path.startswith("/site/") and not self.path.endswith("broken.html")
+        self.send_response(200 if there else 403 if "broken" in self.path else 404)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_arguments):
+        """Say nothing."""
+
+
+@pytest.fixture
+def serve():
+    """Makes sites: ``serve(pages=12, delay=0.1)``."""
+    sites: list[tuple[Site, threading.Thread]] = []
+
+    def make(*, pages: int = 12, delay: float = 0.0) -> Site:
+        site = Site(pages, delay)
+        thread = threading.Thread(target=site.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        sites.append((site, thread))
+        return site
+
+    yield make
+    for site, thread in sites:
+        site.shutdown()
+        thread.join()
+        site.server_close()
+
+
+@pytest.fixture
+def crawling(workspace):
+    """Starts ``recrawl run`` in processes of their own; those that still run in the end are ended."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*options: str) -> subprocess.Popen[str]:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RECRAWL_")}  # noqa: TID251 - a child's
+        command = [sys.executable, "-m", "recrawl", "run", "-w", str(workspace), *HURRY, *options]
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=workspace.parent
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def until(true: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + PATIENCE  # noqa: TID251 - real processes, real time
+    while not true():
+        assert time.monotonic() < end, f"waited in vain: {what}"  # noqa: TID251 - real processes, real time
+        time.sleep(0.05)
+
+
+def quiet(site: Site, seconds: float) -> bool:
+    return not site.asked or time.monotonic() - site.asked[-1][0] > seconds  # noqa: TID251 - real processes, real time
+
+
+def read_json(result) -> object:
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.mark.usefixtures("workspace")
+def test_a_crawl_that_runs_is_watched_held_limited_and_let_go(run, serve, crawling):
+    site = serve(pages=2_000, delay=0.05)
+    run("add", site.home, "-w", "ws")
+    process = crawling(*RICH, "--metrics", "0")
+    address = re.search(r"http://\S+/metrics", process.stderr.readline())[0]
+    until(lambda: len(site.visits()) > 5, "the first visits")
+
+    def measured() -> dict[tuple[str, str], float]:
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            families = text_string_to_metric_families(answer.read().decode())
+            return {
+                (sample.name, sample.labels.get("outcome", "")): sample.value
+                for family in families
+                for sample in family.samples
+            }
+
+    until(lambda: measured().get(("recrawl_visits_total", "fetched"), 0) > 0, "visits in the metrics")
+    names = {name for name, _ in measured()}
+    assert {f"recrawl_{name}" for name in GAUGES if name != "price"} <= names
+    assert {f"recrawl_{name}_total" for name in (*COUNTERS, "events", "received_bytes", "visits")} <= names
+    assert measured()["recrawl_archive_bytes_total", ""] > 0
+    assert measured()["recrawl_budget_visits_per_second", ""] == 100.0
+
+    def at_work() -> list[dict]:
+        return read_json(run("status", "-w", "ws", "--json"))["workers"]
+
+    until(lambda: [worker["visits"] > 0 for worker in at_work()] == [True], "a worker that tells of visits")
+    assert read_json(run("status", "-w", "ws", "--json"))["visits_last_hour"] > 0
+
+    assert "is paused" in run("pause", "-w", "ws").stdout
+    until(lambda: quiet(site, 1.0), "the pause")
+    until(lambda: measured()["recrawl_paused", ""] == 1.0, "the pause in the metrics")
+    status = read_json(run("status", "-w", "ws", "--json"))
+    assert status["paused"]
+    assert status["leased"] == 0
+    before = len(site.visits())
+
+    run("limit", "-w", "ws", "politeness.min_delay=600s", "politeness.max_delay=700s")
+    run("resume", "-w", "ws")
+    until(lambda: len(site.visits()) > before, "a visit after the pause")
+    until(lambda: quiet(site, 1.0), "the longer pause between requests")
+    assert len(site.visits()) <= before + 2
+    process.terminate()
+    assert process.wait(PATIENCE) == 11
+    assert at_work() == []
+
+
+@pytest.mark.usefixtures("workspace")
+def test_two_runs_in_the_same_slot_visit_every_page_once(run, serve, crawling):
+    sites = [serve(pages=15, delay=0.02) for _ in range(3)]
+    run("add", *(site.home for site in sites), "-w", "ws")
+    both = [crawling(*RICH, "--once", "--for", "60s") for _ in range(2)]
+    said = [process.communicate(timeout=2 * PATIENCE) for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    for site in sites:
+        assert sorted(site.visits()) == sorted(["/site/", *(f"/site/{number}.html" for number in range(15))])
+    made = [int(re.search(r"([\d,]+) visits", out)[1]) for out, _ in said]
+    assert sum(made) == 3 * 16
+
+
+@pytest.mark.usefixtures("workspace")
+def test_a_slot_that_is_too_short_leaves_the_rest_to_the_next(run, serve):
+    site = serve(pages=6, delay=0.3)
+    run("add", site.home, "-w", "ws")
+    first = run("run", "-w", "ws", *HURRY, *RICH, "--once", "--for", "1s")
+    assert first.returncode == 0, first.stderr
+    assert 1 <= len(site.visits()) < 7
+    site.delay = 0.0
+    assert run("run", "-w", "ws", *HURRY, *RICH, "--once", "--for", "60s").returncode == 0
+    assert sorted(site.visits()) == sorted(["/site/", *(f"/site/{number}.html" for number in range(6))])
+
+
+@pytest.mark.usefixtures("workspace")
+def test_no_more_visits_are_made_than_the_budget_allows_over_all_runs(run, serve):
+    site = serve(pages=30)
+    run("add", site.home, "-w", "ws")
+    capped = ("--budget", "6/h", "--set", "schedule.new_share=1")
+    first = run("run", "-w", "ws", *HURRY, *capped, "--once", "--for", "60s")
+    assert "6 visits" in first.stdout
+    assert "The budget is spent" in first.stdout
+    again = run("run", "-w", "ws", *HURRY, *capped, "--once", "--for", "60s")
+    assert "0 visits" in again.stdout
+    assert len(site.visits()) == 6
+    assert read_json(run("status", "-w", "ws", "--set", "schedule.budget=6/h", "--json"))["budget_left"] < 1
+    more = run("run", "-w", "ws", *HURRY, "--budget", "8/h", "--set", "schedule.new_share=1", "--once", "--for", "60s")
+    assert "2 visits" in more.stdout
+
+
+@pytest.mark.usefixtures("workspace")
+def test_new_pages_take_their_share_and_no_more(run, serve):
+    site = serve(pages=30)
+    run("add", site.home, "-w", "ws")
+    run("run", "-w", "ws", *HURRY, "--budget", "20/h", "--once", "--for", "60s")
+    assert len(site.visits()) in range(10, 13)  # half of the hour that is saved up, and the first page
+    due = read_json(run("list", "pages", "-w", "ws", "--json"))
+    assert len({page["next_due"] for page in due if page["looks"] == 0}) == 31 - len(site.visits())
+
+
+@pytest.mark.usefixtures("workspace")
+def test_a_host_is_held_by_name_until_it_is_let_go(run, serve):
+    quick, held = serve(pages=2), serve(pages=2)
+    run("add", quick.home, held.home, "-w", "ws")
+    assert f"{held.host} is paused." in run("pause", held.host, "-w", "ws").stdout
+    once = ("run", "-w", "ws", *HURRY, *RICH, "--once", "--for", "60s")
+    assert run(*once).returncode == 0
+    assert (len(quick.visits()), len(held.asked)) == (3, 0)
+    states = {row["host"]: row["state"] for row in read_json(run("list", "hosts", "-w", "ws", "--json"))}
+    assert states == {quick.host: "running", held.host: "paused"}
+    assert read_json(run("status", "-w", "ws", "--json"))["paused_hosts"] == [held.host]
+    assert "still" in run("resume", "-w", "ws").stdout
+    assert f"{held.host} is no longer paused." in run("resume", held.host, "-w", "ws").stdout
+    assert run(*once).returncode == 0
+    assert (len(quick.visits()), len(held.visits())) == (3, 3)
+
+
+@pytest.mark.usefixtures("workspace")
+def test_a_run_that_starts_while_the_crawl_is_paused_asks_nothing(run, serve):
+    site = serve()
+    run("add", site.home, "-w", "ws")
+    run("pause", "-w", "ws")
+    result = run("run", "-w", "ws", *HURRY, "--once", "--for", "60s")
+    assert result.returncode == 0
+    assert "The crawl is paused, 1 pages are due" in result.stdout
+    assert site.asked == []
+    assert "whole is still paused" in run("resume", site.host, "-w", "ws").stdout
+
+
+@pytest.mark.usefixtures("workspace")
+def test_limits_win_until_they_are_taken_back_and_are_shown(run):
+    assert run("limit", "-w", "ws", "schedule.budget=500/h", "crawl.concurrency=8").returncode == 0
+    shown = read_json(run("config", "show", "-w", "ws", "--set", "schedule.budget=7", "--json"))
+    assert shown["schedule.budget"] == {"value": 12_000.0, "origin": "limit"}
+    assert shown["crawl.concurrency"] == {"value": 8, "origin": "limit"}
+    assert read_json(run("status", "-w", "ws", "--json"))["limits"] == {
+        "crawl.concurrency": "8",
+        "schedule.budget": "500/h",
+    }
+    run("limit", "-w", "ws", "--reset", "crawl.concurrency")
+    assert {key for key, row in read_json(run("limit", "-w", "ws", "--json")).items() if row["origin"] == "limit"} == {
+        "schedule.budget"
+    }
+    run("limit", "-w", "ws", "--reset")
+    assert {row["origin"] for row in read_json(run("limit", "-w", "ws", "--json")).values()} == {"default"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words", "code"),
+    [
+        (("store.location=x",), "read when a run starts", 4),
+        (("schedule.bugdet=5",), "no such setting", 4),
+        (("schedule.budget",), "has no value", 1),
+        (("--reset", "schedule.budget=5"), "has a value", 1),
+        (("schedule.budget=lots",), "not a number", 4),
+        (("politeness.min_delay=60s",), "longer than politeness.max_delay", 4),
+    ],
+)
+@pytest.mark.usefixtures("workspace")
+def test_a_limit_that_makes_no_sense_is_refused_and_changes_nothing(run, arguments, words, code):
+    result = run("limit", "-w", "ws", *arguments)
+    assert (result.returncode, words in result.stderr) == (code, True), result.stderr
+    assert {row["origin"] for row in read_json(run("limit", "-w", "ws", "--json")).values()} == {"default"}
+
+
+@pytest.mark.usefixtures("workspace")
+def test_what_is_due_and_what_fails_is_listed_with_the_reason(run, serve):
+    site = serve(pages=2)
+    urls = [site.home + name for name in ("", "broken.html")]
+    run("add", *urls, "-w", "ws")
+    due = read_json(run("list", "due", "-w", "ws", "--json"))
+    assert {(row["url"], row["why"]) for row in due} == {(url, "never seen") for url in urls}
+    assert all(row["late"] > 0 for row in due)
+    assert run("run", "-w", "ws", *HURRY, *RICH, "--once", "--for", "60s").returncode == 0
+    assert read_json(run("list", "due", "-w", "ws", "--json")) == []
+    [failed] = read_json(run("list", "failed", "-w", "ws", "--json"))
+    assert (failed["url"], failed["status"], failed["meaning"], failed["tries"]) == (
+        urls[1],
+        403,
+        "Forbidden",
+        1,
+    )
+    assert failed["next_try"] > failed["last_try"]
+    [row] = csv.DictReader(io.StringIO(run("list", "failed", "-w", "ws", "--csv").stdout))
+    assert (row["url"], row["outcome"]) == (urls[1], "rejected")
+    [host] = read_json(run("list", "hosts", "-w", "ws", "--json"))
+    assert (host["pages"], host["failing"], host["forbidden"], host["believed"]) == (4, 1, 0, True)
+    assert "Forbidden, 1 in a row" in run("status", "-w", "ws").stdout
+    assert run("list", "due", "--json", "--csv", "-w", "ws").returncode == 1
+
+
+@pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:99999", "taken"])
+@pytest.mark.usefixtures("workspace")
+def test_metrics_that_cannot_be_served_are_said_before_anything_is_asked(run, serve, address):
+    site = serve()
+    run("add", site.home, "-w", "ws")
+    result = run("run", "-w", "ws", *HURRY, "--once", "--metrics", site.host if address == "taken" else address)
+    assert result.returncode == 4
+    assert "crawl.metrics" in result.stderr
+    assert site.asked == []
