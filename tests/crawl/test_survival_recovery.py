@@ -1,0 +1,247 @@
+"""What a worker that died leaves behind is brought into a clear state by the next one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from warcio.archiveiterator import ArchiveIterator
+
+from recrawl.crawl.archive import WarcArchive
+from recrawl.crawl.presence import at_work, departed, present
+from recrawl.crawl.recovery import acknowledged_by, give_back
+from recrawl.crawl.target import Target, Visited
+from recrawl.detect import Judgement
+from recrawl.errors import DiskFullError, InputError
+from recrawl.formats.warc import WarcInfo, WarcWriter
+from recrawl.formats.warc_repair import repair
+from recrawl.model import Capture, Outcome, Visit, Visits
+from recrawl.store.open import open_store
+from recrawl.time import VirtualClock
+
+START = 1.79e9
+INFO = WarcInfo(host="crawler")
+PAGES = 6
+
+
+def capture(url, number=0):
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    return Capture(url, START + number, 200, head, f"<p>{url} {number}".encode(), b"GET / HTTP/1.1\r\n\r\n")
+
+
+def visited(page, url, number):
+    visit = Visit(page, START + number, Outcome.FETCHED, status=200)
+    return Visited(Target(page, 1, url, START), visit, Judgement(Outcome.FETCHED), capture(url, number))
+
+
+def urls(folder):
+    found = []
+    for path in sorted(folder.glob("*.warc.gz")):
+        with path.open("rb") as stream:
+            for record in ArchiveIterator(stream, check_digests="raise"):
+                if record.rec_type == "response":
+                    found.append(record.rec_headers["WARC-Target-URI"])
+                record.content_stream().read()
+    return found
+
+
+class Stage(SimpleNamespace):
+    """A store with a few pages, and an archive that writes beside it."""
+
+    def url(self, page):
+        return f"http://a.example/{page}"
+
+    def keep(self, page, number):
+        return self.archive.keep(visited(page, self.url(page), number))
+
+    def acknowledge(self, captures):
+        visits = Visits.of([row.page for row in captures], [row.time for row in captures])
+        self.store.record(visits, captures=captures)
+        self.archive.acknowledged(captures)
+
+    def start_again(self):
+        """What the next start makes of the folder."""
+        self.writer.close()
+        return repair(self.folder, acknowledged_by(self.store))
+
+
+@pytest.fixture
+def stages(tmp_path):
+    opened = []
+
+    def make(roll_size=1_000_000):
+        place = tmp_path / str(len(opened))
+        place.mkdir()
+        store = open_store(place / "store.db", create=True, durable=False)
+        opened.append(store)
+        store.discover([f"http://a.example/{page + 1}" for page in range(PAGES)], START)
+        writer = WarcWriter(place / "warc", VirtualClock(START), INFO, roll_size=roll_size, durable=False)
+        return Stage(store=store, folder=place / "warc", writer=writer, archive=WarcArchive(writer, store))
+
+    yield make
+    for store in opened:
+        store.close()
+
+
+def test_what_nobody_acknowledged_is_cut_off_and_all_else_stays(stages):
+    stage = stages()
+    stage.acknowledge(stage.keep(1, 1))
+    stage.archive.keep_aside(capture("http://a.example/robots.txt"))
+    stage.keep(2, 2)
+    stage.archive.keep_aside(capture("http://b.example/robots.txt"))
+    stage.archive.keep_document("urn:x:statement", START, b"{}")
+    stage.keep(3, 3)
+    assert urls(stage.folder) == []
+    [path] = stage.start_again()
+    assert urls(stage.folder) == [stage.url(1), "http://a.example/robots.txt", "http://b.example/robots.txt"]
+    with path.open("rb") as stream:
+        kinds = [record.rec_type for record in ArchiveIterator(stream)]
+    assert kinds == ["warcinfo", "response", "request", "response", "request", "response", "request", "metadata"]
+
+
+def test_a_file_of_which_nothing_counts_is_gone(stages):
+    stage = stages()
+    stage.keep(1, 1)
+    assert stage.start_again() == []
+    assert list(stage.folder.iterdir()) == []
+
+
+def test_a_file_without_anything_open_gets_its_name_as_ever(stages):
+    stage = stages()
+    stage.acknowledge(stage.keep(1, 1))
+    stage.writer.close()
+    assert [path.name for path in stage.folder.iterdir()] == [stage.writer.path.name]
+
+
+steps = st.lists(st.sampled_from(["keep", "aside", "acknowledge"]), max_size=25)
+one_folder_each = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+
+
+@one_folder_each
+@given(steps=steps, roll_size=st.sampled_from([1, 600, 1_000_000]), cut=st.floats(0.0, 1.0))
+def test_an_acknowledged_visit_and_its_record_are_both_there_or_both_not(stages, steps, roll_size, cut):
+    """Whatever was done, and wherever within the last record the process was killed."""
+    stage = stages(roll_size)
+    kept, expected, asides = [], [], []
+    for number, step in enumerate(steps):
+        if step == "keep":
+            kept += stage.keep(1 + number % PAGES, number)
+        elif step == "aside":
+            asides.append(f"http://a.example/robots.txt?{number}")
+            stage.archive.keep_aside(capture(asides[-1]))
+        elif kept:
+            stage.acknowledge(kept)
+            expected += [stage.url(row.page) for row in kept]
+            kept = []
+    if kept:  # the last write was cut
+        path = stage.writer.path.with_name(stage.writer.path.name + ".open")
+        data = path.read_bytes()
+        stage.writer.close()
+        last = kept[-1].warc_offset
+        path.write_bytes(data[: last + int(cut * (len(data) - last))])
+    stage.start_again()
+    found = urls(stage.folder)
+    assert [url for url in found if "robots" not in url] == expected
+    assert not list(stage.folder.glob("*.open"))
+    for row in stage.store.captures(stage.store.pages().id):
+        with (stage.folder / row.warc_file).open("rb") as stream:
+            stream.seek(row.warc_offset)
+            record = next(iter(ArchiveIterator(stream)))
+        assert record.rec_headers["WARC-Target-URI"] == stage.url(row.page)
+
+
+def test_a_batch_that_was_kept_is_not_written_again_when_it_is_tried_again(stages, monkeypatch):
+    from recrawl.crawl.recorder import Recorder
+    from recrawl.crawl.scope import HostScope
+    from recrawl.schedule.agenda import Agenda
+    from recrawl.schedule.fixed_interval import FixedInterval
+
+    stage = stages()
+    agenda = Agenda(FixedInterval(60.0), budget=1.0)
+    agenda.add(stage.store.pages())
+    recorder = Recorder("one", stage.store, agenda, HostScope(frozenset(["a.example"])), stage.archive)
+    batch = [visited(page, stage.url(page), page) for page in (1, 2, 3)]
+    ready = np.full(3, START)
+    real, failures = stage.store.record, [DiskFullError("full"), DiskFullError("full")]
+
+    def record(*arguments, **named):
+        if failures:
+            raise failures.pop()
+        real(*arguments, **named)
+
+    monkeypatch.setattr(stage.store, "record", record)
+    for _ in range(2):
+        with pytest.raises(DiskFullError):
+            recorder.record(batch, START, ready)
+    recorder.record(batch, START, ready)
+    stage.writer.close()
+    assert urls(stage.folder) == [stage.url(page) for page in (1, 2, 3)]
+    assert len(stage.store.captures(np.array([1, 2, 3]))) == 3
+
+
+# -- who is at work -----------------------------------------------------------------------------------
+
+WORKER = """
+import sys, time
+from pathlib import Path
+from recrawl.crawl.presence import present
+with present(Path(sys.argv[1]), "other"):
+    print("here", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def other(tmp_path):
+    with subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"here\n"
+        yield process
+        process.kill()
+
+
+def test_a_worker_is_at_work_until_it_dies(tmp_path, other):
+    with present(tmp_path, "me"):
+        assert at_work(tmp_path) == ["me", "other"]
+        assert list(departed(tmp_path)) == []
+        os.kill(other.pid, signal.SIGKILL)
+        other.wait()
+        assert at_work(tmp_path) == ["me"]
+        assert list(departed(tmp_path)) == ["other"]
+        assert list(departed(tmp_path)) == []
+    assert at_work(tmp_path) == []
+    assert list(departed(tmp_path)) == []
+
+
+def test_a_worker_that_ends_by_an_error_may_hold_leases(tmp_path):
+    with pytest.raises(ZeroDivisionError), present(tmp_path, "me"):
+        _ = 1 / 0
+    assert list(departed(tmp_path)) == ["me"]
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "workers").write_text("not a folder")
+    with pytest.raises(InputError, match="cannot be written"), present(tmp_path, "me"):
+        pass
+
+
+def test_what_the_dead_held_goes_back_and_their_hosts_rest(tmp_path, other):
+    with open_store(tmp_path / "store.db", create=True, durable=False) as store:
+        store.discover(["http://a.example/", "http://b.example/", "http://c.example/"], START)
+        store.set_host(np.array([1]), delay=np.array([20.0]))
+        assert len(store.lease("other", START, 2, ttl=900.0)) == 2
+        assert give_back(store, tmp_path, START, 5.0) == []
+        other.kill()
+        other.wait()
+        assert give_back(store, tmp_path, START, 5.0) == ["other"]
+        assert len(store.held("other")) == 0
+        assert store.hosts().ready_at.tolist()[:2] == [START + 20.0, START + 5.0]
+        assert len(store.lease("me", START + 1.0, 10, ttl=900.0)) == 1
+        assert len(store.lease("me", START + 6.0, 10, ttl=900.0)) == 1
+        assert give_back(store, tmp_path, START, 5.0) == []
