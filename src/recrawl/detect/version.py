@@ -132,7 +132,7 @@ def page_version(capture: Capture, body: bytes, named: bytes, *, whole: bool, st
 
 
 def _html_version(capture: Capture, html: str, named: bytes, standards: Standards) -> Version:
-    page = read_html(html, capture.url, standards.rules.of(capture.url))
+    page = read_html(html, capture.url, standards.rules.of(capture.url), in_machine_code=standards.in_machine_code)
     shunned = page.nofollow
     if forbids_following(capture, standards.agent):
         shunned = frozenset(link.key for link in page.links)

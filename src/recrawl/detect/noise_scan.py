@@ -1,0 +1,187 @@
+"""Where noise may be in a text, found in one pass of machine code: most texts have none, and then nothing else is done.
+
+The kernel makes one space of every run of space, and looks for what each rule of ``noise.py`` cannot do without: the
+hint, and behind or before it the first characters that the rule's pattern needs there. It may find too much, never too
+little; the patterns decide. To be imported late: numba is loaded with it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from recrawl.model.compiled import machine_code
+
+LONG_WORD = 16
+"""Characters of a word from which on it may be a token."""
+CLOCK, AGO, TOOK, COUNT, TOKEN, WORD = (1 << place for place in range(6))
+"""Kinds of noise: a clock, a relative time, how long a page took, a visitor count, a labelled token, a long word."""
+
+_HINTS = (
+    (AGO, "just now"),
+    (TOOK, "generated"),
+    (TOOK, "rendered"),
+    (TOOK, "loaded"),
+    (TOOK, "served"),
+    (TOOK, "processed"),
+    (TOOK, "executed"),
+    (TOOK, "took"),
+    (COUNT, "visit"),
+    (COUNT, "page"),
+    (COUNT, "hits"),
+    (COUNT, "users online"),
+    (TOKEN, "nonce"),
+    (TOKEN, "csrf"),
+    (TOKEN, "xsrf"),
+    (TOKEN, "token"),
+    (TOKEN, "session"),
+    (TOKEN, "request"),
+    (TOKEN, "trace"),
+)
+"""What a word begins with. ``ago`` is looked for by itself."""
+_SOON = 8
+"""Characters between a hint and the sign or number that it needs: `` views `` and the like."""
+_ROWS = sorted(_HINTS, key=lambda hint: hint[1])
+_LETTERS = np.zeros((len(_ROWS), max(len(hint) for _, hint in _ROWS)), np.uint8)
+for _row, _hint in enumerate(_ROWS):
+    _LETTERS[_row, : len(_hint[1])] = list(_hint[1].encode())
+_LENGTHS = np.array([len(hint) for _, hint in _ROWS])
+_KINDS = np.array([kind for kind, _ in _ROWS])
+_FIRST = np.searchsorted(_LETTERS[:, 0], np.arange(129))
+"""The first row whose hint begins with a letter, or with a later one."""
+
+Codes = npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
+"""Characters of a text, one number each."""
+
+
+def scanned(text: str) -> tuple[str, int]:
+    """The text with one space for every run of space and none at its ends, and the kinds of noise that may be in it.
+
+    >>> scanned("  Served   at 09:14:07 ")[0], scanned("No noise here.")[1], scanned("Visits: 12")[1] == COUNT
+    ('Served at 09:14:07', 0, True)
+    """
+    plain = text.isascii()
+    codes: Codes = (
+        np.frombuffer(text.encode("ascii"), np.uint8)
+        if plain
+        else np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    )
+    out = np.empty_like(codes)
+    size = collapse(codes, out)
+    found = scan(out[:size], _LETTERS, _LENGTHS, _KINDS, _FIRST)
+    kept = out[:size].tobytes()
+    return (kept.decode("ascii") if plain else kept.decode("utf-32-le", "surrogatepass")), int(found)
+
+
+@machine_code
+def collapse(codes: Codes, out: Codes) -> int:
+    """Write the text with single spaces to ``out``; how long it is. Space is what ``str.split`` takes for it."""
+    size, pending = 0, False
+    for code in codes:
+        if code == 32 or (9 <= code <= 13) or (28 <= code <= 31):  # noqa: PLR2004 - characters
+            pending = True
+            continue
+        if code >= 128 and (  # noqa: PLR2004
+            code in (0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000) or 0x2000 <= code <= 0x200A  # noqa: PLR2004
+        ):
+            pending = True
+            continue
+        if pending and size:
+            out[size] = 32
+            size += 1
+        pending = False
+        out[size] = code
+        size += 1
+    return size
+
+
+@machine_code
+def is_digit(code: int) -> bool:
+    """Whether a pattern may take it for a digit."""
+    return 48 <= code <= 57 or code >= 128  # noqa: PLR2004
+
+
+@machine_code
+def is_in_word(code: int) -> bool:
+    """Whether no word can begin behind it."""
+    return 97 <= code <= 122 or 65 <= code <= 90 or 48 <= code <= 57 or code == 95  # noqa: PLR2004
+
+
+@machine_code
+def lowered(code: int) -> int:
+    """The small letter, as far as it matters: two letters beyond ASCII have small ones within."""
+    if 65 <= code <= 90:  # noqa: PLR2004 - A to Z
+        return code + 32
+    if code == 0x212A:  # noqa: PLR2004 - the Kelvin sign
+        return 107
+    return 105 if code == 0x130 else code  # noqa: PLR2004 - İ
+
+
+@machine_code
+def follows(codes: Codes, end: int, kind: int) -> bool:
+    """Whether what a pattern of this kind needs behind its hint is there: a number, or a sign."""
+    if kind == AGO:
+        return True
+    for place in range(end, min(end + _SOON, len(codes))):
+        code = codes[place]
+        if kind == TOOK:
+            if is_digit(code):
+                return True
+        elif code == 58 or code == 61 or (code == 35 and kind == TOKEN):  # noqa: PLR1714, PLR2004 - : = #
+            return True
+    return False
+
+
+@machine_code
+def is_ago(codes: Codes, place: int) -> bool:
+    """Whether "ago" may stand there, with something before it."""
+    return 1 < place < len(codes) - 2 and lowered(codes[place + 1]) == 103 and lowered(codes[place + 2]) == 111  # noqa: PLR2004
+
+
+@machine_code
+def scan(  # noqa: C901, PLR0912 - one pass over all characters
+    codes: Codes,
+    letters: npt.NDArray[np.uint8],
+    lengths: npt.NDArray[np.int64],
+    kinds: npt.NDArray[np.int64],
+    first: npt.NDArray[np.int64],
+) -> int:
+    """The kinds of noise that may be in a text with single spaces. O(length).
+
+    Characters beyond ASCII count as digits and as tokens, so that nothing is missed.
+    """
+    found, word, special, before, size = 0, 0, False, 32, len(codes)
+    for place in range(size):
+        code = int(codes[place])
+        if code == 32:  # noqa: PLR2004 - space
+            if word >= LONG_WORD and special:
+                found |= WORD
+            word, special, before = 0, False, code
+            continue
+        word += 1
+        begins = not is_in_word(before)
+        before = code
+        if code < 97:  # noqa: PLR2004 - all but small letters
+            if code == 45 or 48 <= code <= 57:  # noqa: PLR2004 - hyphen, digits
+                special = True
+            elif code == 58 and 0 < place < size - 2 and is_digit(codes[place - 1]) and is_digit(codes[place + 1]):  # noqa: PLR2004
+                found |= CLOCK
+        elif code >= 128:  # noqa: PLR2004
+            special = True
+        if not begins:
+            continue
+        letter = lowered(code)
+        if letter >= 128:  # noqa: PLR2004
+            continue
+        if letter == 97 and word == 1 and is_ago(codes, place):  # noqa: PLR2004 - a
+            found |= AGO
+        for row in range(first[letter], first[letter + 1]):
+            length = lengths[row]
+            if place + length > size or found & kinds[row]:
+                continue
+            same = 1
+            while same < length and lowered(codes[place + same]) == letters[row, same]:
+                same += 1
+            if same == length and follows(codes, place + length, kinds[row]):
+                found |= kinds[row]
+    return found | WORD if word >= LONG_WORD and special else found
