@@ -450,7 +450,8 @@ class Driver:
         if well:
             self._politeness.answered(target.host)
         elif well is False:
-            self._politeness.failed(target.host, now)
+            if result.capture is None or asked_patience(result.capture) is None:  # it did not say when it will be well
+                self._politeness.failed(target.host, now)
             self._let_rest(target.host, now)
 
     def _wait_in_line(self, away: TurnedAway) -> None:
