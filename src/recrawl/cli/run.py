@@ -77,11 +77,13 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
 
     from recrawl.cli.interrupts import interruptible
     from recrawl.cli.run_display import Tally, display, every, together
+    from recrawl.cli.sources import check_methods
     from recrawl.cli.wiring import LiveSettings, crawl_settings_of, host_limits_of, policy_of
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.live import live_crawl
     from recrawl.errors import ExitCode
 
+    check_methods(store)
     clock, said, live = RealClock(), place.configuration.settings, LiveSettings(place)
     end, tally = _end(clock.now(), for_, until), Tally()
     takers: list[PulseTaker] = []

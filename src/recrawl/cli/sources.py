@@ -92,6 +92,19 @@ def check_files(wanted: Iterable[Wanted], folders: Sequence[Path]) -> None:
             raise InputError(f"{path} is no file.", "Check the path.")
 
 
+def check_methods(store: Store) -> None:
+    """Refuse to set out without the access methods of all pages: one may come from a package that is gone.
+
+    Raises:
+        ConfigError: one of them is not there, or cannot be loaded.
+    """
+    from recrawl.fetch.access_methods import FEED, AccessMethods
+
+    methods = AccessMethods()
+    for name in sorted({method for method, _ in store.sources().values()} - {FEED}):
+        methods.get(name)
+
+
 def unknown(store: Store, wanted: Sequence[Wanted]) -> int:
     """How many of them the store does not know yet."""
     return sum(store.find(one.url) is None for one in wanted)
