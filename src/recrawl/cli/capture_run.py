@@ -51,6 +51,7 @@ async def carry_out(
             fetcher=at_hand.fetcher,
             robots=at_hand.robots,
             doors=at_hand.doors,
+            judging=settings.judging,
             politeness=Politeness(rules),
             archive=at_hand.archive,
             rates=BelievedRates(store, unfinished.started if unfinished else clock.now(), order.rates),

@@ -4,7 +4,9 @@ It decides nothing itself. The order is the strategy's word, the rules of retrie
 pauses politeness'. What is recorded is all there is to know of a capture, so one that was killed is resumed by
 replaying it (see ``capture_course`` and, for the order of what is written, ``capture_recording``).
 
-Visits are unconditional: their bytes and links belong to the capture. Revisits carry the validators of the visit.
+Visits are unconditional: their bytes and links belong to the capture. Revisits carry the validators of the visit. One
+that finds a difference which may be noise takes the next slot for a second look (see ``judging``): a counter on a page
+does not make its capture incoherent.
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.crawl.capture_quality import CaptureReport, capture_urn, report_json, report_of
 from recrawl.crawl.capture_recording import Rates, Stage, StepRecorder
 from recrawl.crawl.capture_slots import Slots
+from recrawl.crawl.judging import Judging, JudgingRules
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.scope import SiteScope
-from recrawl.crawl.target import Broken, Result, RulesRead, Target, TurnedAway, Visited
+from recrawl.crawl.target import Broken, Result, RulesRead, SeenOnce, Target, TurnedAway, Visited
+from recrawl.crawl.versions import settled
 from recrawl.crawl.visitor import Visitor
 from recrawl.fetch.doors import Doors
 from recrawl.fetch.request import Fetcher
@@ -39,6 +43,7 @@ from recrawl.store.values import SiteCapture
 from recrawl.time import Clock
 from recrawl.urls import surt
 
+_AT_ONE_LOOK = JudgingRules(second_looks=False)
 _MOST_HOPS = 5
 """Redirects from one way to write a page's URL to another that are followed in one visit."""
 _MOST_RULE_READS = 3
@@ -75,6 +80,7 @@ class SiteDriver:
         rates: Rates,
         log: JsonLinesLog,
         doors: Doors | None = None,
+        judging: JudgingRules = _AT_ONE_LOOK,
         on_visit: Callable[[Visited], None] = lambda _visited: None,
     ) -> None:
         """``on_visit`` is told of each visit once it is recorded."""
@@ -82,10 +88,11 @@ class SiteDriver:
         self._store = store
         self._robots = robots
         self._archive = archive
-        self._recorder = StepRecorder(store, archive, rates)
+        self._judging = Judging(store, judging, log)
+        self._recorder = StepRecorder(store, archive, rates, self._judging)
         self._log = log
         self._on_visit = on_visit
-        self._visitor = Visitor(fetcher, robots, clock, doors)
+        self._visitor = Visitor(fetcher, robots, clock, doors, judging=self._judging)
         self._slots = Slots(clock, politeness, store, doors)
         self._opener = Opener(store=store, slots=self._slots, fetcher=fetcher, robots=robots, archive=archive, log=log)
 
@@ -126,29 +133,40 @@ class SiteDriver:
                 return None
             host_ready = self._slots.free_at(visited.target.host)
             found = self._recorder.record(capture, Stage(course, stop, site), visited, host_ready)
-            course.done(visited.visit.outcome)
+            course.done((visited.first or visited).visit.outcome)
             course.found(found.rate, found.weight)
-            self._told(visited)
+            for look in (visited.first, visited) if visited.first else (visited,):
+                self._told(look)
             progress(self._progress(course, capture.delay))
         return self._finish(capture, course)
 
     # -- one step -------------------------------------------------------------------------------
 
     async def _see(self, stop: Stop, site: SiteMap) -> Visited | None:
-        """Go to a page in its slot; ``None`` if no slot begins any more.
+        """Go to a page in its slot, and once more in the next if a revisit is in doubt; ``None`` if no slot begins."""
+        page, host, url = site.page[stop.number], site.host[stop.number], site.url[stop.number]
+        known = self._recorder.known(page, conditional=stop.revisit)
+        self._judging.prepare(np.array([host]), self._clock.now())
+        result = await self._look(Target(page, host, url, self._clock.now(), known))
+        if not isinstance(result, SeenOnce):
+            return result
+        again = await self._look(result.target) if stop.revisit else None
+        return again if isinstance(again, Visited) else settled(result.target)
+
+    async def _look(self, target: Target) -> Visited | SeenOnce | None:
+        """Go to a target in its slot; ``None`` if no slot begins any more.
 
         A redirect to another way to write the same page (https, www, a slash at the end) is followed as part of the
         visit; where else a page redirects to is another page.
         """
-        page, host, url = site.page[stop.number], site.host[stop.number], site.url[stop.number]
-        known = self._recorder.known(page, conditional=stop.revisit)
+        host, url = target.host, target.url
         hops = rule_reads = 0
         while True:
             rules = self._robots.known(url)
             asks = rules is None or not rules.available or rules.allowed(url)
             if asks and not await self._slots.begin(host):
                 return None
-            result = await self._go(Target(page, host, url, self._clock.now(), known))
+            result = await self._go(replace(target, url=url, due=self._clock.now()))
             if isinstance(result, TurnedAway):
                 self._slots.give_back(host, result.until)
                 continue
@@ -167,7 +185,7 @@ class SiteDriver:
                     hops += 1
                     self._archive.keep_aside(capture)
                     url = judgement.redirect_to
-                case Visited():
+                case Visited() | SeenOnce():
                     return result
                 case Broken():
                     return self._broken(result)
@@ -183,7 +201,8 @@ class SiteDriver:
     def _broken(self, broken: Broken) -> Visited:
         details = {"url": broken.target.url, "error": broken.error, "traceback": broken.trace}
         self._log.event("fetch", "visit broken", level="error", details=details)
-        return broken.as_visit(Outcome.UNREACHABLE)
+        visited = broken.as_visit(Outcome.UNREACHABLE)
+        return replace(visited, first=settled(broken.target)) if broken.target.seen else visited
 
     def _told(self, visited: Visited) -> None:
         visit = visited.visit

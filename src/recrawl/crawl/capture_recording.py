@@ -16,6 +16,7 @@ import numpy as np
 from recrawl.crawl.archive import Archive
 from recrawl.crawl.capture_course import Course, Stop
 from recrawl.crawl.capture_map import SiteMap
+from recrawl.crawl.judging import Judging
 from recrawl.crawl.recorder import last_modified_claims, newly_stated, recall
 from recrawl.crawl.target import Visited
 from recrawl.crawl.versions import last_version
@@ -42,8 +43,9 @@ class Stage:
 class StepRecorder:
     """Between the driver of a capture and the store."""
 
-    def __init__(self, store: Store, archive: Archive, rates: Rates) -> None:
+    def __init__(self, store: Store, archive: Archive, rates: Rates, judging: Judging) -> None:
         self._store = store
+        self._judging = judging
         self._archive = archive
         self.rates = rates
         """What is believed of pages when they are found."""
@@ -57,24 +59,32 @@ class StepRecorder:
         return replace(known, validators=replace(known.validators, etag="", last_modified=""))
 
     def record(self, capture: SiteCapture, stage: Stage, visited: Visited, host_ready: float) -> FoundPages:
-        """Acknowledge a step; the pages it found. ``host_ready`` is when its host may be asked again."""
-        visit, stop = visited.visit, stage.stop
+        """Acknowledge a step; the pages it found. ``host_ready`` is when its host may be asked again.
+
+        If it was looked at twice, the first look is the step, and the second is kept beside it.
+        """
+        looks = [visited.first, visited] if visited.first else [visited]
+        visited, stop = looks[0], stage.stop
+        visit = visited.visit
         links = links_of(visited)
         ids = self._store.discover(links, visit.time, importance=0.0)
         self._note(visited, ids)
-        captures = self._archive.keep(visited)
+        captures = [record for look in looks for record in self._archive.keep(look)]
         self._archive.settle()
         found = self._found(stage.site, stop, links, ids, visit.outcome)
         step = SiteStep(
             stage.course.steps, stop.number, stop.revisit, visit.time, outcome=visit.outcome, verdict=visit.verdict
         )
+        lessons = self._judging.lessons(looks)
         self._store.record(
-            Visits.from_rows([visit]),
-            validators=[last_version(visited)],
+            Visits.from_rows(look.visit for look in looks),
+            validators=[last_version(look) for look in looks],
             captures=captures,
-            host_ready=np.array([host_ready]),
+            host_ready=np.full(len(looks), host_ready),
             site=SiteProgress(capture.id, step, found, known=stage.course.pages),
+            lessons=lessons,
         )
+        self._judging.learn(lessons)
         self._archive.acknowledged(captures)
         return found
 

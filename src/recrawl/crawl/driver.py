@@ -36,7 +36,7 @@ from recrawl.crawl.target import (
     Visited,
 )
 from recrawl.crawl.trouble import is_well
-from recrawl.crawl.versions import seen_once
+from recrawl.crawl.versions import settled
 from recrawl.crawl.visitor import Visitor
 from recrawl.errors import StoreError
 from recrawl.fetch.patience import asked_patience
@@ -332,8 +332,7 @@ class Driver:
         seen = self._hands.take_seen()
         self._frontier.withdraw(np.array([target.page for target in seen], np.int64))
         for target in seen:
-            if target.seen is not None:
-                self._visited(seen_once(target, target.seen), now)
+            self._visited(settled(target), now)
         self._record(now)
         self._frontier.withdraw(self._hands.empty())
 
@@ -511,7 +510,7 @@ class Driver:
         details = {"url": target.url, "error": broken.error, "traceback": broken.trace}
         self._log.event("fetch", "visit broken", level="error", details=details)
         if target.seen is not None:
-            self._visited(seen_once(target, target.seen), now)
+            self._visited(settled(target), now)
         if not target.is_errand:
             self._visited(broken.as_visit(Outcome.UNREACHABLE), now)
             return

@@ -21,6 +21,14 @@ def seen_once(target: Target, sight: Sight) -> Visited:
     return Visited(replace(target, seen=None), visit, judgement, capture, sign=sign)
 
 
+def settled(target: Target) -> Visited:
+    """The visit of a target that waits for its second look in vain: what the first one makes."""
+    if target.seen is None:
+        msg = f"{target.url} does not wait for a second look"
+        raise ValueError(msg)
+    return seen_once(target, target.seen)
+
+
 def visit_of(page: int, capture: Capture, judgement: Judgement) -> Visit:
     """The row that a capture and its judgement make."""
     return Visit(

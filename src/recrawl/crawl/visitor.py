@@ -7,7 +7,7 @@ from dataclasses import replace
 from recrawl.crawl.access import Access
 from recrawl.crawl.judging import Judging
 from recrawl.crawl.target import ErrandDone, Result, RulesRead, Sight, Target, TurnedAway, Underway, Visited
-from recrawl.crawl.versions import seen_once
+from recrawl.crawl.versions import seen_once, settled
 from recrawl.detect import Judgement, judge
 from recrawl.detect.learned_noise import NEAR
 from recrawl.fetch.doors import Door, Doors
@@ -110,7 +110,7 @@ class Visitor:
         if target.seen is None:
             return refused
         late = self._clock.now() - target.seen.capture.time >= NEAR
-        return seen_once(target, target.seen) if refused or late else None
+        return settled(target) if refused or late else None
 
     def _heard(self, target: Target, answer: Capture, *, conditional: bool = True) -> Result:
         """What an answer makes of the visit: the end of it, or a part."""
