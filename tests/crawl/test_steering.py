@@ -1,0 +1,249 @@
+"""What workers are told and share: controls, the roll, the budget; on a real store, and a real web on virtual time."""
+
+import asyncio
+import io
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+
+from recrawl.crawl import controls
+from recrawl.crawl.budget import SharedBudget
+from recrawl.crawl.controls import LOOK_EVERY, Controls, Orders
+from recrawl.crawl.driver import Pace
+from recrawl.crawl.live import CrawlSettings, live_crawl
+from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.rollcall import CALL_EVERY, AtWork, RollCall, is_alive, roll
+from recrawl.crawl.scope import HostScope
+from recrawl.crawl.steering import Load, Steered
+from recrawl.errors import ConfigError
+from recrawl.living.web import LivingWeb
+from recrawl.model import Outcome, Visits
+from recrawl.schedule.agenda import Agenda
+from recrawl.schedule.fixed_interval import FixedInterval
+from recrawl.schedule.politeness import Politeness, PolitenessRules
+from recrawl.simulate.sites import synthetic_web
+from recrawl.store.open import open_store
+from recrawl.time import DAY, HOUR, MINUTE, VirtualClock
+
+START = 1.79e9
+
+
+@pytest.fixture
+def store(tmp_path, empty_store):
+    path = shutil.copy(empty_store, tmp_path / "told.db")
+    with open_store(path, durable=False) as opened:
+        yield opened
+
+
+def orders(limits) -> Orders:
+    if limits.get("crawl.concurrency") == "bad":
+        raise ConfigError("no number", "write one")
+    return Orders(
+        budget=float(limits.get("schedule.budget", 100)) / HOUR,
+        burst=HOUR,
+        concurrency=int(limits.get("crawl.concurrency", 4)),
+    )
+
+
+def steered(store, worker="one", log=None):
+    agenda = Agenda(FixedInterval(HOUR), budget=100 / HOUR)
+    return Steered(
+        worker,
+        orders({}),
+        controls=Controls(store, orders),
+        budget=SharedBudget(store),
+        roll=RollCall(store, worker),
+        agenda=agenda,
+        politeness=Politeness(),
+        log=JsonLinesLog(log or io.StringIO(), VirtualClock(START)),
+    )
+
+
+IDLE = Load(0, 0)
+
+
+def test_controls_are_looked_at_now_and_then_and_only_news_is_told(store):
+    mine = Controls(store, orders)
+    assert not mine.look(START).paused
+    controls.set_paused(store, START, paused=True)
+    assert mine.look(START + LOOK_EVERY / 2) is None  # too soon
+    assert mine.look(START + LOOK_EVERY).paused
+    assert mine.look(START + 2 * LOOK_EVERY) is None  # nothing new
+    RollCall(store, "other").call(AtWork("other", START, START))
+    assert mine.look(START + 3 * LOOK_EVERY) is None  # that is not for us
+    controls.set_paused(store, START, paused=False)
+    assert not mine.look(START + 4 * LOOK_EVERY).paused
+
+
+def test_hosts_that_rest_are_known_by_their_ids(store):
+    store.discover(["http://a.example/", "http://b.example/"], START)
+    mine = Controls(store, orders)
+    mine.look(START)
+    controls.set_hosts_paused(store, np.array([2]), START, paused=True)
+    assert mine.look(START + LOOK_EVERY) is not None
+    assert mine.resting == {2}
+    controls.set_hosts_paused(store, np.array([2]), START + 1, paused=False)
+    mine.look(START + 2 * LOOK_EVERY)
+    assert mine.resting == frozenset()
+
+
+def test_the_roll_knows_who_is_at_work_and_forgets_the_dead(store):
+    one, two = RollCall(store, "one"), RollCall(store, "two")
+    two.call(AtWork("two", START, START, visits=7, underway=3))
+    one.call(AtWork("one", START + 1, START + 1))
+    assert [(other.worker, other.visits, other.underway) for other in one.others] == [("two", 7, 3)]
+    one.call(AtWork("one", START + 20 * CALL_EVERY, START))
+    assert one.others == []
+    assert [(who.worker, is_alive(who, START + 20 * CALL_EVERY)) for who in roll(store.controls())] == [
+        ("one", True),
+        ("two", False),
+    ]
+    one.call(AtWork("one", START + 2 * DAY, START))
+    one.leave(START + 2 * DAY)
+    assert roll(store.controls()) == []
+
+
+def test_workers_that_share_a_store_share_what_is_left(store):
+    """Whatever each of three begins and records: together no more than saved up and earned, but for a call's lag."""
+    page = store.discover([f"http://a.example/{number}" for number in range(400)], START - DAY)
+    now, made = START, 0
+    workers = [(SharedBudget(store), RollCall(store, name)) for name in ("a", "b", "c")]
+    for budget, _ in workers:
+        budget.set(60 / HOUR, HOUR, now)
+    for step in range(60):
+        now = START + step * CALL_EVERY
+        for number, (_, called) in enumerate(workers):
+            called.call(AtWork("abc"[number], now, START))
+        for budget, called in workers:
+            budget.share(called.others, 0, now)
+        for budget, _ in workers:
+            begun = min(int(budget.room(now)), 5)
+            budget.take(now, begun)
+            times = now + np.arange(begun) * 1e-3 + made * 1e-6
+            store.record(Visits.of(page[made : made + begun], times))
+            made += begun
+        if step:  # all have heard of each other
+            assert made <= 60 + 60 / HOUR * (now - START) + len(workers)
+    assert made >= 60
+
+
+def test_what_is_under_way_elsewhere_is_taken_off(store):
+    budget = SharedBudget(store)
+    budget.set(60 / HOUR, HOUR, START)
+    assert budget.room(START) == 60
+    budget.share([AtWork("other", START, START, underway=40)], 10, START)
+    assert budget.room(START) == 5
+    budget.share([], 0, START)  # alone again
+    assert budget.room(START) == 60
+
+
+def test_refusals_cost_nothing_and_a_budget_on_average_lets_everything_begin(store):
+    page = store.discover(["http://a.example/1", "http://a.example/2"], START - DAY)
+    outcome = [Outcome.FETCHED, Outcome.REFUSED]
+    store.record(Visits.of(page, np.array([START - 1.0, START - 2.0]), outcome=outcome))
+    budget = SharedBudget(store)
+    budget.set(10 / HOUR, HOUR, START)
+    assert budget.room(START) == 9
+    budget.take(START, 9)
+    assert budget.next_at(START) > START
+    budget.give_back(1)
+    assert budget.room(START) == 1
+    budget.set(10 / HOUR, math.inf, START)
+    assert (budget.room(START), budget.left(START), budget.next_at(START)) == (math.inf, None, START)
+
+
+def test_a_worker_does_what_it_is_told_and_says_so(store):
+    log = io.StringIO()
+    mine = steered(store, log=log)
+    mine.begin(START)
+    assert mine.heed(START, IDLE)
+    assert (mine.room(START, 1), mine.paused) == (3, False)
+    controls.set_limit(store, "crawl.concurrency", "2", START)
+    controls.set_limit(store, "schedule.budget", "1", START)
+    assert mine.heed(START + LOOK_EVERY, IDLE)
+    assert (mine.room(START + LOOK_EVERY, 0), mine.budget) == (1, 1 / HOUR)
+    mine.began(START + LOOK_EVERY, 1)
+    assert mine.room(START + LOOK_EVERY, 0) == 0
+    assert mine.next_at(START + LOOK_EVERY) == pytest.approx(START + LOOK_EVERY + HOUR)
+    mine.spared(1)
+    assert mine.room(START + LOOK_EVERY, 0) == 1
+    controls.set_paused(store, START, paused=True)
+    mine.heed(START + 3 * LOOK_EVERY, IDLE)
+    assert (mine.room(START + 3 * LOOK_EVERY, 0), mine.next_at(START + 3 * LOOK_EVERY)) == (0, math.inf)
+    assert [json.loads(line)["message"] for line in log.getvalue().splitlines()] == ["told otherwise"] * 2
+    mine.end(START + 100)
+    assert roll(store.controls()) == []
+
+
+def test_limits_that_contradict_each_other_are_logged_and_the_old_ones_kept(store):
+    log = io.StringIO()
+    mine = steered(store, log=log)
+    mine.begin(START)
+    mine.heed(START, IDLE)
+    controls.set_limit(store, "crawl.concurrency", "bad", START)
+    assert not mine.heed(START + LOOK_EVERY, IDLE)
+    assert mine.room(START + LOOK_EVERY, 0) == 4
+    assert json.loads(log.getvalue().splitlines()[-1])["message"] == "limits not taken over"
+
+
+def crawl_for(tmp_path, store, hours, told, **changes):
+    """A steered crawl of a living web on virtual time; ``told(now)`` may change controls. What the server saw."""
+    web = synthetic_web(pages=60, start=START, days=hours / 24, seed=3)
+    clock = VirtualClock(START)
+    with LivingWeb(web, clock) as living:
+        hosts = living.hosts()
+        settings = CrawlSettings(
+            budget=60 / HOUR,
+            user_agent="steered/1.0 (+https://example.org/)",
+            politeness=PolitenessRules(factor=0.0, shortest=1.0, longest=1.0),
+            pace=Pace(poll=math.inf),
+            pins=dict.fromkeys(hosts, living.ip),
+            durable=False,
+        )
+
+        def asked_for(limits):
+            budget = float(limits.get("schedule.budget", 60)) / HOUR
+            return Orders(budget=budget, burst=10 * MINUTE, politeness=settings.politeness, **changes)
+
+        async def run():
+            store.discover(living.seeds(), START)
+            async with live_crawl(
+                "one",
+                FixedInterval(5 * MINUTE),
+                clock=clock,
+                store=store,
+                folder=tmp_path,
+                scope=HostScope(frozenset(hosts)),
+                settings=settings,
+                orders=asked_for,
+            ) as driver:
+                await driver.run(web.end, told)
+
+        asyncio.run(run())
+        return living.requests()
+
+
+def test_a_budget_that_binds_is_never_exceeded_and_new_pages_do_not_starve_the_others(tmp_path, store):
+    """60 pages that ask for twelve visits an hour each, at a budget of 60; half of it for pages never seen."""
+    crawl_for(tmp_path, store, 1.0, lambda _now: None, new_share=0.5)
+    visits = store.visits()
+    times = np.sort(visits.time[visits.outcome != Outcome.REFUSED])
+    for first in range(len(times)):
+        spans = times[first:] - times[first]
+        assert (np.arange(1, len(spans) + 1) <= 10 + 60 / HOUR * spans + 1e-3).all()
+    assert len(times) == pytest.approx(70, abs=3)
+    assert 20 <= len(np.unique(visits.page)) <= 40  # at least half of the visits came back to a page
+
+
+def test_a_crawl_that_is_paused_makes_no_visit_until_it_goes_on(tmp_path, store):
+    def told(now):
+        controls.set_paused(store, now, paused=START + 10 * MINUTE <= now < START + 20 * MINUTE)
+
+    crawl_for(tmp_path, store, 0.5, told, new_share=1.0)
+    minutes = (store.visits().time - START) / MINUTE
+    assert (minutes < 10).any()
+    assert (minutes > 20).any()
+    assert not ((minutes > 10.1) & (minutes < 20)).any()
