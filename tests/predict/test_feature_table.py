@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.predict.feature_table import Feature, FeatureTable, Group, beside, schema_of, table_of
+from recrawl.predict.feature_table import Feature, FeatureTable, Group, beside, schema_of, stacked, table_of
 
 SIZE = Feature("size", Group.SP)
 MIME = Feature("mime", Group.SP, categorical=True)
@@ -68,3 +68,13 @@ def test_tables_are_joined_only_if_they_are_of_the_same_pages_and_time(table):
 def test_values_must_fit():
     with pytest.raises(ValueError, match="do not fit"):
         FeatureTable(np.array([1, 2]), (SIZE,), np.zeros((3, 1), np.float32), 0.0)
+
+
+def test_tables_of_several_times_are_stacked(table):
+    later = FeatureTable(table.page[:2], table.columns, table.values[:2], 200.0)
+    whole = stacked([table, later])
+    assert whole.page.tolist() == [2, 5, 9, 2, 5]
+    assert whole.as_of == 200.0
+    assert whole.column("size").tolist() == [1, 2, 3, 1, 2]
+    with pytest.raises(InputError, match="other features"):
+        stacked([table, later.only({"size"})])

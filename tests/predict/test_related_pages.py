@@ -104,7 +104,7 @@ def test_means_over_related_pages(n, seed):
 
 @pytest.mark.big
 def test_searches_on_real_texts(data_folder):
-    """Nearest-neighbour descent finds nearly all, and clusters fewer; both say how many. (Most of the time compiles.)"""
+    """Nearest-neighbour descent finds nearly all, and clusters fewer; both say how many. Mostly it compiles."""
     told = pq.read_table(data_folder / "scholarly" / "texts.parquet", columns=["text"]).column("text").to_pylist()
     rng = np.random.default_rng(1)
     vectors = learn_text_space(told[::6], rng, dimensions=64).vectors(told)

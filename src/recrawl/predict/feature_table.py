@@ -54,7 +54,7 @@ class FeatureTable:
     """Features of n pages as they were known just before ``as_of``. NaN where unknown."""
 
     page: IntArray
-    """Page ids, ascending, unique. Shape (n,)."""
+    """Page ids, ascending, unique (but see :func:`stacked`). Shape (n,)."""
     columns: tuple[Feature, ...]
     values: FeatureArray
     """Shape (n, columns). Single precision: a million pages with a hundred features take 400 MB."""
@@ -141,6 +141,18 @@ def beside(tables: Sequence[FeatureTable]) -> FeatureTable:
             raise ValueError(msg)
     columns = tuple(column for table in tables for column in table.columns)
     return FeatureTable(first.page, columns, np.concatenate([table.values for table in tables], axis=1), first.as_of)
+
+
+def stacked(tables: Sequence[FeatureTable]) -> FeatureTable:
+    """Tables of several times as one, to learn from: page ids repeat, and ``as_of`` is the latest.
+
+    Raises:
+        InputError: they have different features.
+    """
+    first = tables[0]
+    values = np.concatenate([table.fitting(first.schema).values for table in tables])
+    page = np.concatenate([table.page for table in tables])
+    return FeatureTable(page, first.columns, values, max(table.as_of for table in tables))
 
 
 def table_of(page: IntArray, as_of: float, columns: Sequence[Column]) -> FeatureTable:

@@ -177,7 +177,9 @@ def _natural_boosting(lesson: _Lesson, seed: int, how: Settings) -> Score:
         random_state=seed,
         verbose=False,
     )
-    fitted: Any = model.fit(_filled(lesson.values, below), lesson.wanted.astype(np.int64))
+    # Its line search tries steps that are far too long, sees that they are, and halves them.
+    with np.errstate(over="ignore", invalid="ignore"):
+        fitted: Any = model.fit(_filled(lesson.values, below), lesson.wanted.astype(np.int64))
     return lambda rows: np.asarray(fitted.pred_dist(_filled(rows, below)).mean(), dtype=np.float64)
 
 

@@ -6,7 +6,7 @@ time. So they never see the future; pages, or whole sites, can be kept apart as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -16,7 +16,7 @@ from recrawl.assess.foretelling import ClassScores, QuantityScores, class_scores
 from recrawl.assess.rankings import precision_area, spearman
 from recrawl.model import BoolArray, FloatArray
 from recrawl.predict.feature_sets import BASELINES, FeatureSet, Target, choose
-from recrawl.predict.feature_table import FeatureTable
+from recrawl.predict.feature_table import FeatureTable, stacked
 from recrawl.predict.features import Evidence, FeatureOptions, Surroundings, page_features
 from recrawl.predict.link_learners import Learner, Settings, fit
 from recrawl.predict.link_periods import LinkTargets, Periods, link_targets, period_counts
@@ -46,6 +46,19 @@ class Examples:
         """The true value of a target for each page; NaN where unknown."""
         found = self.targets[kind]
         return {Target.LCR: found.change_rate, Target.NL: found.presence, Target.NNL: found.number}[target]
+
+
+def pooled(parts: Sequence[Examples]) -> Examples:
+    """Examples of several times as one, to learn from."""
+    targets = {
+        kind: LinkTargets(
+            np.concatenate([part.targets[kind].number for part in parts]),
+            np.concatenate([part.targets[kind].presence for part in parts]),
+            np.concatenate([part.targets[kind].change_rate for part in parts]),
+        )
+        for kind in KINDS
+    }
+    return Examples(stacked([part.table for part in parts]), targets)
 
 
 def examples(evidence: Evidence, as_of: float, around: Surroundings | None, options: FeatureOptions) -> Examples:
