@@ -1,10 +1,12 @@
 """The scope of a workspace agrees with that of a capture, and adding what it covers does not widen it."""
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from recrawl.crawl.home_scope import HomeScope, trap
+from recrawl.crawl.home_scope import HomeScope
 from recrawl.crawl.scope import ScopeKind, ScopeRules, SiteScope
+from recrawl.crawl.traps import HostCap, trap
 from recrawl.urls import address
 
 HOSTS = st.sampled_from(["a.org", "www.a.org", "b.a.org", "xa.org", "a.org:8080", "c.org"])
@@ -38,9 +40,66 @@ def test_pages_alone_take_in_nothing():
     assert not HomeScope(ScopeKind.PAGE, [address("http://a.org/")], max_depth=20).covers(address("http://a.org/"))
 
 
-def test_traps_are_named():
-    assert trap("http://a.org/" + "a/" * 21, max_depth=20) == "it is too deep"
-    assert trap("http://a.org/" + "a" * 2_000, max_depth=20) == "it is too long"
-    assert trap("http://a.org/x/y/x/y/x/", max_depth=20) == "a folder comes up again and again"
-    assert trap("http://a.org/?PHPSESSID=1f", max_depth=20) == "it carries a session"
-    assert not trap("http://a.org/en/docs/en/2026/11?side=1&inside=2", max_depth=20)
+TRAPS = {
+    "http://a.org/" + "a/" * 21: "it is too deep",
+    "http://a.org/" + "a" * 2_000: "it is too long",
+    "http://a.org/x/y/x/y/x/": "a folder comes up again and again",
+    "http://a.org/?PHPSESSID=1f": "it carries a session",
+    "http://a.org/a;jsessionid=1f?x=1": "it carries a session",
+    "http://a.org/a?x=1&sid=1f": "it carries a session",
+    "http://a.org/(S(lit3py55t21z5v55vlm25s55))/page.aspx": "it carries a session",
+    "http://a.org/?a=1&a=1&a=1": "an argument comes up again and again",
+    "http://a.org/calendar/2028/01/": "it is a page of a calendar, of a far year",
+    "http://a.org/2031/05/12/": "it is a page of a calendar, of a far year",
+    "http://a.org/events/?date=2040-01-31": "it is a page of a calendar, of a far year",
+    "http://a.org/events/?date=204001": "it is a page of a calendar, of a far year",
+    "http://a.org/x?month=5&year=9999": "it is a page of a calendar, of a far year",
+    "http://a.org/calendar?month=1970-01": "it is a page of a calendar, of a far year",
+    "http://a.org/events/day/1899-12-31": "it is a page of a calendar, of a far year",
+}
+HARMLESS = [
+    "http://a.org/en/docs/en/2026/11?side=1&inside=2",
+    "http://a.org/calendar/2026/12/24/",
+    "http://a.org/calendar/2027/01/",
+    "http://a.org/history/1848/03/18/revolution.html",
+    "http://a.org/?product=9999&size=2",
+    "http://a.org/?color=red&color=blue&color=green",
+    "http://a.org/?asid=1&resident=2",
+    "http://a.org/article-204001.html",
+]
+
+
+@pytest.mark.parametrize(("url", "why"), TRAPS.items())
+def test_traps_are_named(url, why):
+    assert trap(url, max_depth=20, year=2026) == why
+
+
+@pytest.mark.parametrize("url", HARMLESS)
+def test_what_only_looks_a_little_like_a_trap_is_none(url):
+    assert not trap(url, max_depth=20, year=2026)
+
+
+def test_without_a_year_no_date_is_a_trap():
+    assert not trap("http://a.org/2031/05/12/", max_depth=20)
+
+
+@given(st.text(max_size=60))
+def test_any_text_can_be_asked_about(text):
+    trap("http://a.org/" + text, max_depth=20, year=2026)
+
+
+def test_a_walk_through_a_calendar_ends():
+    """Every page links to the next month, and the server knows no end."""
+    home = HomeScope(ScopeKind.HOST, [address("http://a.org/")], max_depth=20, year=2026)
+    year, month, pages = 2026, 11, 0
+    while home.covers(address(f"http://a.org/calendar/{year}/{month:02}/")):
+        year, month, pages = year + month // 12, month % 12 + 1, pages + 1
+    assert pages == 14
+
+
+def test_a_host_has_room_for_so_many_pages():
+    cap = HostCap(3, {"a.org": 2})
+    assert cap.has_room("a.org")
+    cap.took("a.org")
+    assert not cap.has_room("a.org")
+    assert cap.has_room("b.org")

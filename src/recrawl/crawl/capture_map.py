@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from recrawl.crawl.capture_order import CaptureOrder
-from recrawl.crawl.home_scope import trap
 from recrawl.crawl.scope import Place, SiteScope
+from recrawl.crawl.traps import trap
 from recrawl.model import Outcome
 from recrawl.store.values import SiteLog
 from recrawl.urls import address

@@ -12,13 +12,8 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from recrawl.crawl.scope import ScopeKind
+from recrawl.crawl.traps import trap
 from recrawl.urls import Address
-
-_LONGEST = 2_000
-"""Characters of a URL; nobody reads longer ones, and traps make them."""
-_MOST_REPEATS = 2
-"""How often one folder may come up again in a path: /a/b/a/b/a is the mark of a link relative to the wrong place."""
-_SESSION = re.compile(r"(?:jsessionid|phpsessid|aspsessionid\w*|sid|session_?id|cfid|cftoken)=", re.IGNORECASE)
 
 
 class HomeScope:
@@ -27,8 +22,10 @@ class HomeScope:
     O(pages) to make, O(depth of the URL) to ask.
     """
 
-    def __init__(self, kind: ScopeKind, pages: Iterable[Address], *, max_depth: int) -> None:
+    def __init__(self, kind: ScopeKind, pages: Iterable[Address], *, max_depth: int, year: int | None = None) -> None:
+        """``year`` is the current one; with it calendars are followed to near years only."""
         self._kind = kind
+        self._year = year
         self._max_depth = max_depth
         self._places = {_place(kind, page) for page in pages}
 
@@ -42,7 +39,7 @@ class HomeScope:
         """
         if self._kind is ScopeKind.PAGE or not self._reaches(address):
             return False
-        return not trap(address.url, max_depth=self._max_depth)
+        return not trap(address.url, max_depth=self._max_depth, year=self._year)
 
     def _reaches(self, address: Address) -> bool:
         host, path = _parts(address)
@@ -55,27 +52,6 @@ class HomeScope:
                 return any(f"{','.join(labels[:count])}:{port}" in self._places for count in range(len(labels), 0, -1))
             case _:
                 return any(f"{host})/{path[:end]}" in self._places for end in _folder_ends(path))
-
-
-def trap(url: str, *, max_depth: int) -> str:
-    """Why a URL looks like one of endlessly many, in words; empty text if it does not.
-
-    >>> trap("http://x/a/b/a/b/a/b/a/", max_depth=20), trap("http://x/a;jsessionid=1", max_depth=20)
-    ('a folder comes up again and again', 'it carries a session')
-    >>> trap("http://x/2026/11/15/news", max_depth=20)
-    ''
-    """
-    if len(url) > _LONGEST:
-        return "it is too long"
-    parts = urlsplit(url)
-    folders = [folder for folder in parts.path.split("/") if folder]
-    if len(folders) > max_depth:
-        return "it is too deep"
-    if any(folders.count(folder) > _MOST_REPEATS for folder in set(folders)):
-        return "a folder comes up again and again"
-    if _SESSION.search(parts.path) or _SESSION.search(parts.query):
-        return "it carries a session"
-    return ""
 
 
 def _place(kind: ScopeKind, address: Address) -> str:

@@ -63,7 +63,7 @@ class ScopeRules:
     extra_hops: int = 0
     """Links that are followed out of the scope."""
     max_folders: int = 20
-    """Folders a URL may be deep; links to deeper ones, and to other traps (``home_scope.trap``), are not followed."""
+    """Folders a URL may be deep; links to deeper ones, and to other traps (``traps.trap``), are not followed."""
 
     def __post_init__(self) -> None:
         for pattern in (*self.include, *self.exclude):
