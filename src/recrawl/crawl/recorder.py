@@ -11,16 +11,19 @@ bytes that were kept are not written twice.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from recrawl.crawl.archive import Archive
 from recrawl.crawl.judging import Judging
+from recrawl.crawl.memory import KnownMemory
 from recrawl.crawl.scope import Scope
 from recrawl.crawl.site_claims import LAST_MODIFIED, news, signals, sitemap_claims
 from recrawl.crawl.target import Target, Visited
-from recrawl.crawl.versions import last_version
+from recrawl.crawl.versions import known_after, last_version, links_stand
 from recrawl.detect import Known
 from recrawl.detect.digest import digest
 from recrawl.formats.claims import Entry
@@ -53,6 +56,7 @@ class Recorder:
         self._scope = scope
         self._archive = archive
         self._judging = judging or Judging(store)
+        self._memory = KnownMemory()
         self._page_of: dict[str, int] = {}
         self._kept: dict[tuple[int, float], list[CaptureRecord]] = {}
         """What was archived of visits that are not acknowledged yet, by page and time."""
@@ -82,6 +86,7 @@ class Recorder:
             lessons=lessons,
         )
         self._judging.learn(lessons)
+        self._remember(batch)
         self._archive.acknowledged(captures)
         self._kept = {}
 
@@ -139,7 +144,13 @@ class Recorder:
     def recall(self, leased: Leased, now: float) -> list[Known | None]:
         """What the judge must know of each leased page."""
         self._judging.prepare(leased.host, now)
-        return recall(self._store, leased.page, leased.validators)
+        known = list(map(self._memory.recall, leased.page.tolist(), leased.validators))
+        rows = [row for row, found in enumerate(known) if found is None]
+        if rows:
+            asked = recall(self._store, leased.page[rows], [leased.validators[row] for row in rows])
+            for row, found in zip(rows, asked, strict=True):
+                known[row] = found
+        return known
 
     # -- inside -------------------------------------------------------------------------------
 
@@ -152,8 +163,20 @@ class Recorder:
         self._archive.settle()
         return [record for kept in self._kept.values() for record in kept]
 
+    def _remember(self, batch: Sequence[Visited]) -> None:
+        """Keep what is known after these visits. Of a page with several the store knows better: each brought links."""
+        often = Counter(visited.visit.page for visited in batch)
+        for visited in batch:
+            if often[visited.visit.page] == 1:
+                self._memory.remember(visited.visit.page, known_after(visited))
+            else:
+                self._memory.forget(visited.visit.page)
+
     def _links(self, batch: Sequence[Visited], now: float) -> None:
-        read = [visited for visited in batch if visited.judgement.links_read and visited.judgement.links]
+        """Write down the links that pages have now. Where they are those of the version before, nothing is written."""
+        read = [one for one in batch if one.judgement.links_read and one.judgement.links and not links_stand(one)]
+        if not read:
+            return
         targets = self.discover((url for visited in read for url in visited.judgement.links), now)
         counts = [len(visited.judgement.links) for visited in read]
         self._store.record_links(
@@ -187,7 +210,8 @@ class Recorder:
 
 def recall(store: Store, pages: IntArray, validators: Sequence[Validators]) -> list[Known | None]:
     """What the judge must know of each page: its last version and its links. A few queries for all."""
-    links, fingerprints = store.outlinks(pages), store.fingerprints(pages)
+    read = np.array([last.links_read_at > -math.inf for last in validators], dtype=np.bool_)
+    links, fingerprints = store.outlinks(pages[read]), store.fingerprints(pages)
     keys = np.array([_key(url) for url in store.urls(links.target)], dtype=np.object_)
     known: list[Known | None] = []
     for page, last, fingerprint in zip(pages.tolist(), validators, fingerprints, strict=True):

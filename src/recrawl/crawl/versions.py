@@ -49,14 +49,33 @@ def visit_of(page: int, capture: Capture, judgement: Judgement) -> Visit:
 
 
 def last_version(visited: Visited) -> Validators:
-    """What to remember of the page after this visit."""
+    """What to remember of the page after this visit. A second look leaves what the first found."""
+    if visited.first is not None:
+        return last_version(visited.first)
     judgement, known = visited.judgement, visited.target.known
-    read_at = visited.visit.time if judgement.links_read else known.validators.links_read_at if known else -math.inf
+    read_at = known.validators.links_read_at if known else -math.inf
+    if judgement.links_read and not links_stand(visited):
+        read_at = visited.visit.time
     gone = judgement.outcome == Outcome.GONE or (visited.visit.outcome > ANSWERED and known is not None and known.gone)
     return replace(judgement.validators, mime=judgement.mime, gone=gone, links_read_at=read_at)
 
 
+def links_stand(visited: Visited) -> bool:
+    """Whether the page has the links of the version before: then nothing is written about them.
+
+    So ``links_read_at`` is when the links of a page were last written, and a link stands if it was last seen then.
+    """
+    judgement, known = visited.judgement, visited.target.known
+    return (
+        judgement.links_read
+        and known is not None
+        and known.validators.links_read_at > -math.inf
+        and judgement.link_keys == known.links_last
+    )
+
+
 def known_after(visited: Visited) -> Known:
     """What the judge of the next visit must know."""
-    known = visited.target.known
-    return replace(detect.known_after(visited.judgement, known) or Known(), validators=last_version(visited))
+    after = detect.known_after(visited.judgement, visited.target.known) or Known()
+    last = last_version(visited)
+    return replace(after, validators=last, gone=last.gone, mime=last.mime)
