@@ -19,7 +19,7 @@ from recrawl.errors import ConfigError
 
 LONGEST = 500
 """Characters of a text that are searched at once."""
-MAX_WAYS = LONGEST**2
+MAX_WAYS = (LONGEST + 1) ** 2
 """Ways at one place. Two unbounded repetitions are this many; a piece then takes some 0.3 s at the very worst."""
 
 
