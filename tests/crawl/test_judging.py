@@ -1,0 +1,291 @@
+"""What a crawl makes of answers: learned noise, second looks, and servers that lie. A real store, answers by hand."""
+
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recrawl.crawl.judging import Judging, JudgingRules
+from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.recorder import recall
+from recrawl.crawl.target import SeenOnce, Target, Visited
+from recrawl.crawl.versions import last_version, settled
+from recrawl.model import Capture, Outcome, Verdict, Visits
+from recrawl.store.open import open_store
+from recrawl.time import HOUR, VirtualClock
+
+URLS = [f"http://a.example/{n}" for n in range(60)]
+TEXT = "The mill by the river turns as it has turned for as long as anybody here can remember."
+
+
+@pytest.fixture
+def store(tmp_path, empty_store):
+    path = tmp_path / "store.db"
+    path.write_bytes(empty_store.read_bytes())
+    with open_store(path, durable=False) as opened:
+        opened.discover(URLS, 0.0)
+        yield opened
+
+
+@pytest.fixture
+def events():
+    return io.StringIO()
+
+
+@pytest.fixture
+def judging(store, events):
+    return Judging(store, JudgingRules(check_share=0.0), JsonLinesLog(events, VirtualClock(0.0)))
+
+
+def answer(page, time, *, text=TEXT, readers="", etag="", status=200):  # noqa: PLR0913 - what differs between answers
+    """A page with a paragraph and, somewhere else, how many have read it."""
+    counter = f"<div class='box'><p>{readers} of us were here.</p></div>" if readers else ""
+    body = f"<html><body><main><h1>Page {page}</h1><p>{text}</p></main>{counter}</body></html>".encode()
+    head = f"HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n{f'ETag: {etag}' if etag else 'X: y'}\r\n\r\n"
+    return Capture(URLS[page], time, status, head.encode(), body)
+
+
+class Crawl:
+    """Visits pages and records them, as the driver does; time passes as told."""
+
+    def __init__(self, store, judging):
+        self.store, self.judging = store, judging
+
+    def target(self, page, due=0.0):
+        one = np.array([page + 1])
+        [known] = recall(self.store, one, self.store.validators(one))
+        return Target(page + 1, 1, URLS[page], due, known)
+
+    def see(self, capture, page, **how):
+        """One look; recorded unless a second one is wanted."""
+        self.judging.prepare(np.array([1]), capture.time)
+        result = self.judging.heard(self.target(page), capture, **{"conditional": False, **how})
+        return self.record(result) if isinstance(result, Visited) else result
+
+    def again(self, seen, capture):
+        """The second look."""
+        return self.record(self.judging.heard(seen.target, capture, conditional=False))
+
+    def record(self, visited):
+        batch = [visited.first, visited] if visited.first else [visited]
+        lessons = self.judging.lessons(batch)
+        self.store.record(
+            Visits.from_rows(look.visit for look in batch),
+            validators=[last_version(look) for look in batch],
+            lessons=lessons,
+        )
+        self.judging.learn(lessons)
+        return visited
+
+    def looked_twice(self, page, time, **how):
+        """A page whose counter is another each time, seen and seen again."""
+        seen = self.see(answer(page, time, readers="41", **how), page)
+        assert isinstance(seen, SeenOnce)
+        return self.again(seen, answer(page, time + 5.0, readers="77", **how))
+
+
+@pytest.fixture
+def crawl(store, judging):
+    return Crawl(store, judging)
+
+
+def words(verdicts):
+    return [Verdict(verdict).name for verdict in verdicts]
+
+
+def test_what_both_looks_show_is_a_change(crawl, store):
+    crawl.see(answer(0, 0.0), 0)
+    seen = crawl.see(answer(0, HOUR, text="The mill stands still."), 0)
+    assert isinstance(seen, SeenOnce)
+    assert len(store.visits()) == 1  # nothing is called a change before the second look
+    crawl.again(seen, answer(0, HOUR + 5.0, text="The mill stands still."))
+    visits = store.visits()
+    assert visits.time.tolist() == [0.0, HOUR, HOUR + 5.0]
+    assert words(visits.verdict) == ["UNKNOWN", "CHANGED", "UNKNOWN"]
+    assert visits.magnitude[1] > 0.2
+    assert visits.magnitude[[0, 2]].tolist() == [-1.0, -1.0]
+    assert store.histories().gaps.tolist() == [HOUR]
+
+
+def test_what_differs_between_the_looks_is_none(crawl, store):
+    crawl.see(answer(0, 0.0, readers="12"), 0)
+    crawl.looked_twice(0, HOUR)
+    assert words(store.visits().verdict) == ["UNKNOWN", "UNCHANGED", "UNKNOWN"]
+
+
+def test_a_change_beside_noise_is_still_found(crawl, store):
+    crawl.see(answer(0, 0.0, readers="12"), 0)
+    crawl.looked_twice(0, HOUR, text="The mill stands still.")
+    assert words(store.visits().verdict) == ["UNKNOWN", "CHANGED", "UNKNOWN"]
+
+
+def test_noise_is_learned_for_all_pages_of_the_host(crawl, store):
+    for page in range(12):
+        crawl.see(answer(page, float(page), readers="12"), page)
+    looks = 0
+    for page in range(12):
+        time = HOUR * (page + 1)
+        visited = crawl.see(answer(page, time, readers="41"), page)
+        if isinstance(visited, SeenOnce):
+            looks += 1
+            visited = crawl.again(visited, answer(page, time + 5.0, readers="77")).first
+        assert visited.visit.verdict == Verdict.UNCHANGED
+    assert 2 <= looks <= 4
+    changed = crawl.see(answer(3, 50 * HOUR, readers="90", text="The mill stands still."), 3)
+    if isinstance(changed, SeenOnce):
+        changed = crawl.again(changed, answer(3, 50 * HOUR + 5, readers="91", text="The mill stands still.")).first
+    assert changed.visit.verdict == Verdict.CHANGED
+
+
+def test_another_worker_learns_it_too(crawl, store):
+    """Counts are added up in the store, and read again after a few minutes."""
+    other = Crawl(store, Judging(store, JudgingRules(check_share=0.0)))
+    for page in range(8):
+        crawl.see(answer(page, float(page), readers="12"), page)
+    for page in range(4):
+        if isinstance(seen := crawl.see(answer(page, HOUR + page, readers="41"), page), SeenOnce):
+            crawl.again(seen, answer(page, HOUR + page + 5.0, readers="77"))
+    found = other.see(answer(7, 2 * HOUR, readers="55"), 7)
+    assert found.visit.verdict == Verdict.UNCHANGED
+
+
+def test_a_known_host_is_not_asked_about_again_and_again(crawl, store):
+    crawl.see(answer(0, 0.0, readers="12"), 0)
+    crawl.judging.prepare(np.array([1]), 0.0)
+    asked = []
+    crawl.judging._store = watched(store, asked)
+    for now in (1.0, 299.0, 300.0, 301.0):
+        crawl.judging.prepare(np.array([1, 1]), now)
+    assert len(asked) == 1
+
+
+def watched(store, asked):
+    """The store, with a note each time it is asked about noise."""
+
+    class Watched:
+        def __getattr__(self, name):
+            if name == "noise":
+                asked.append(name)
+            return getattr(store, name)
+
+    return Watched()
+
+
+@pytest.mark.parametrize(
+    "second",
+    [answer(0, HOUR + 5.0, status=503), answer(0, HOUR + 5.0, status=404), Capture(URLS[0], HOUR + 5.0, 0, error="x")],
+)
+def test_a_second_look_that_shows_no_page_leaves_the_first(crawl, store, second):
+    crawl.see(answer(0, 0.0), 0)
+    seen = crawl.see(answer(0, HOUR, text="The mill stands still."), 0)
+    crawl.again(seen, second)
+    visits = store.visits()
+    assert words(visits.verdict) == ["UNKNOWN", "CHANGED", "UNKNOWN"]
+    assert visits.outcome[2] in {Outcome.SERVER_ERROR, Outcome.GONE, Outcome.UNREACHABLE}
+    [known] = store.validators(np.array([1]))
+    assert not known.gone  # the next visit will find that
+    assert crawl.see(answer(0, 9 * HOUR, text="The mill stands still."), 0).visit.verdict == Verdict.UNCHANGED
+
+
+def test_what_changes_between_the_looks_is_found_by_the_next_visit(crawl, store):
+    crawl.see(answer(0, 0.0), 0)
+    seen = crawl.see(answer(0, HOUR, text="The mill stands still."), 0)
+    crawl.again(seen, answer(0, HOUR + 5.0, text="The mill was sold."))
+    visited = crawl.see(answer(0, 9 * HOUR, text="The mill was sold."), 0)
+    if isinstance(visited, SeenOnce):
+        visited = crawl.again(visited, answer(0, 9 * HOUR + 5.0, text="The mill was sold.")).first
+    assert visited.visit.verdict == Verdict.CHANGED
+
+
+def test_one_look_has_to_do_where_the_second_never_came(crawl, store):
+    crawl.see(answer(0, 0.0), 0)
+    seen = crawl.see(answer(0, HOUR, text="The mill stands still."), 0)
+    crawl.record(settled(seen.target))
+    assert words(store.visits().verdict) == ["UNKNOWN", "CHANGED"]
+    with pytest.raises(ValueError, match="does not wait"):
+        settled(replace(seen.target, seen=None))
+
+
+def test_a_clock_that_stands_still_makes_one_visit_of_two_looks(crawl, store):
+    crawl.see(answer(0, 0.0), 0)
+    seen = crawl.see(answer(0, HOUR, text="The mill stands still."), 0)
+    crawl.again(seen, answer(0, HOUR, text="The mill stands still."))
+    assert words(store.visits().verdict) == ["UNKNOWN", "CHANGED"]
+
+
+def test_second_looks_can_be_switched_off(store):
+    crawl = Crawl(store, Judging(store, JudgingRules(second_looks=False)))
+    crawl.see(answer(0, 0.0), 0)
+    assert crawl.see(answer(0, HOUR, text="The mill stands still."), 0).visit.verdict == Verdict.CHANGED
+
+
+# -- servers that lie ---------------------------------------------------------------------------
+
+
+def lie(crawl, page, time):
+    """The page changed, its entity tag did not."""
+    crawl.see(answer(page, time, etag='"1"'), page)
+    seen = crawl.see(answer(page, time + HOUR, text=f"It is {time} now.", etag='"1"'), page)
+    if isinstance(seen, SeenOnce):
+        crawl.again(seen, answer(page, time + HOUR + 5.0, text=f"It is {time} now.", etag='"1"'))
+
+
+def test_a_host_that_lied_twice_is_not_asked_conditionally(crawl, store, events):
+    lie(crawl, 0, 0.0)
+    assert crawl.judging.sends(crawl.target(0)).etag == '"1"'
+    assert events.getvalue() == ""
+    lie(crawl, 1, 10.0)
+    assert crawl.judging.sends(crawl.target(0)).etag == ""
+    [event] = map(json.loads, events.getvalue().splitlines())
+    assert event["message"] == "validators judged"
+    assert event["details"] == {"host": "a.example", "lies": 2, "checks": 2, "believed": False}
+    hosts = store.hosts()
+    assert (hosts.checks.tolist(), hosts.lies.tolist()) == ([2], [2])
+    other = Crawl(store, Judging(store, JudgingRules(check_share=0.0)))
+    other.judging.prepare(np.array([1]), 0.0)
+    assert other.judging.sends(other.target(0)).etag == ""
+
+
+def test_a_host_whose_changes_move_the_validators_is_believed_again(crawl, events):
+    for page in (0, 1):
+        lie(crawl, page, 10.0 * page)
+    for page in range(2, 60):
+        crawl.see(answer(page, float(page), etag='"1"'), page)
+        seen = crawl.see(answer(page, HOUR + page, text="The mill stands still.", etag='"2"'), page)
+        if isinstance(seen, SeenOnce):
+            crawl.again(seen, answer(page, HOUR + page + 5.0, text="The mill stands still.", etag='"2"'))
+        if crawl.judging.sends(crawl.target(0)).etag:
+            break
+    assert [json.loads(line)["details"]["believed"] for line in events.getvalue().splitlines()] == [False, True]
+
+
+def test_noise_with_the_same_validators_is_no_lie(crawl, store):
+    crawl.see(answer(0, 0.0, readers="12", etag='"1"'), 0)
+    crawl.looked_twice(0, HOUR, etag='"1"')
+    assert store.hosts().lies.tolist() == [0]
+
+
+def test_a_share_of_visits_is_made_to_see_for_oneself(store):
+    judging = Judging(store, JudgingRules(check_share=0.25))
+    crawl = Crawl(store, judging)
+    crawl.see(answer(0, 0.0, etag='"1"'), 0)
+    sent = [bool(judging.sends(crawl.target(0, due=HOUR * visit)).etag) for visit in range(400)]
+    assert 60 < sent.count(False) < 140
+    seen = replace(crawl.target(0, due=HOUR), seen=object())
+    assert not judging.sends(seen).etag  # the bytes of both looks are compared
+
+
+def test_a_host_to_which_all_was_modified_just_now_makes_no_claims(crawl, store):
+    def modified(time):
+        capture = answer(0, time)
+        date = f"Thu, 01 Jan 1970 {int(time // HOUR):02d}:00:00 GMT"
+        head = capture.raw_head.replace(b"X: y", f"Date: {date}\r\nLast-Modified: {date}".encode())
+        return replace(capture, raw_head=head)
+
+    for hour in range(4):
+        assert crawl.judging.believes_dates(1) == (hour < 3)
+        crawl.see(modified(hour * HOUR), 0)
+    assert store.hosts().restless.tolist() == [3]
+    assert crawl.judging.sends(crawl.target(0)).last_modified
