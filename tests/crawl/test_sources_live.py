@@ -260,6 +260,24 @@ def test_every_change_reported_is_one_that_happened_and_none_is_missed(tmp_path,
     assert is_sound(tmp_path)
 
 
+def test_data_that_is_another_at_every_visit_is_no_noise(tmp_path, clock, portal):
+    portal.changes = {
+        name: list(np.arange(START, START + 5 * DAY, HOUR)) for name in ("sparql", "thing", "json", "csv")
+    }
+
+    async def run():
+        async with crawling(tmp_path, clock, portal) as (driver, store):
+            home = f"http://{portal.host}"
+            pages = [add(store, "sparql", f"{home}/sparql", query=ROWS), add(store, "rdf", f"{home}/thing")]
+            pages += store.discover([f"{home}/list.json", f"{home}/table.csv"], START).tolist()
+            await driver.run(START + 5 * DAY)
+            return [visits_of(store, page) for page in pages]
+
+    for visits in asyncio.run(run()):
+        assert len(visits) == 20
+        assert [verdict for *_, verdict in visits] == [Verdict.UNKNOWN] + [Verdict.CHANGED] * 19
+
+
 def test_each_page_of_an_answer_is_asked_in_turn_and_kept_and_the_whole_is_a_resource(tmp_path, clock, portal):
     async def run():
         async with crawling(tmp_path, clock, portal) as (driver, store):
