@@ -33,7 +33,7 @@ def embeds_of(html: str, url: str) -> tuple[Address, ...]:
     """
     tree = require("selectolax.lexbor", "crawl").LexborHTMLParser(html)
     base = base_of(tree, url)
-    found = (address(written, base=base) for written in dict.fromkeys(_embedded(tree)))
+    found = (address(written, base=base) for written in dict.fromkeys(_embedded(tree)) if written.strip())
     first: dict[str, Address] = {}
     for one in found:
         if one is not None:
