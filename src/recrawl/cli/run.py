@@ -59,13 +59,13 @@ def run(  # noqa: PLR0913 - one argument an option
     limit reach them within seconds. The first Ctrl-C finishes what is under way and stops; a second one drops it.
     Whatever happens, what was acknowledged stays, and the next run goes on from there.
     """
-    import asyncio
+    from recrawl.crawl import event_loop
 
     chosen = {"schedule.budget": budget, "schedule.policy": policy, "crawl.metrics": metrics}
     flags = parse_assignments(assignments or []) | {key: text for key, text in chosen.items() if text is not None}
     place = open_workspace(workspace, flags)
     with place.open_store() as store:
-        raise typer.Exit(asyncio.run(_run(place, store, for_, until, once=once)))
+        raise typer.Exit(event_loop.run(_run(place, store, for_, until, once=once)))
 
 
 async def _run(place: Workspace, store: Store, for_: str | None, until: str | None, *, once: bool) -> int:
