@@ -57,7 +57,7 @@ def scene(tmp_path, empty_store):
     """``async with scene(clock=…, hosts=…) as stage``: everything but the server. Opened again, it goes on."""
 
     @asynccontextmanager
-    async def open_scene(clock=None, hosts=(), rates=lambda page: np.full(len(page), 1e-5), rules=None):
+    async def open_scene(clock=None, hosts=(), rates=lambda page: np.full(len(page), 1e-5), rules=None, **how):
         clock = clock or VirtualClock(1.79e9)
         stream = io.StringIO()
         location = tmp_path / "store.db"
@@ -78,6 +78,7 @@ def scene(tmp_path, empty_store):
                     archive=archive,
                     rates=rates,
                     log=JsonLinesLog(stream, clock),
+                    **how,
                 )
                 yield Scene(driver, store, clock, stream)
 
@@ -94,6 +95,7 @@ class Site:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = 65_536  # head and body in one piece: two pieces wait 40 ms for each other
 
             def do_GET(self):
                 site.asked.append((self.path, dict(self.headers)))

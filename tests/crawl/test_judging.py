@@ -221,6 +221,19 @@ def test_second_looks_can_be_switched_off(store):
     assert crawl.see(answer(0, HOUR, text="The mill stands still."), 0).visit.verdict == Verdict.CHANGED
 
 
+def test_a_page_that_changes_every_minute_is_no_noise(crawl, store):
+    """Visits may be moments apart without being second looks."""
+    crawl.see(answer(0, 0.0), 0)
+    changes = 0
+    for minute in range(1, 12):
+        text = f"{minute} o'clock, and all is {'well' if minute % 2 else 'quiet'}."
+        visited = crawl.see(answer(0, 60.0 * minute, text=text), 0)
+        if isinstance(visited, SeenOnce):
+            visited = crawl.again(visited, answer(0, 60.0 * minute + 5.0, text=text)).first
+        changes += visited.visit.verdict == Verdict.CHANGED
+    assert changes == 11
+
+
 # -- servers that lie ---------------------------------------------------------------------------
 
 

@@ -128,11 +128,7 @@ class Judging:
 
     def lessons(self, batch: Sequence[Visited]) -> Lessons:
         """What to record with these visits."""
-        noise = NoiseBook.concat(
-            evidence(visited.target.host, visited.target.page, visited.judgement.compared)
-            for visited in batch
-            if visited.judgement.compared is not None
-        )
+        noise = NoiseBook.concat(_evidence(visited) for visited in batch)
         signs = [(visited.target.host, *visited.sign) for visited in batch if any(visited.sign)]
         conduct = Conduct(*np.array(signs, np.int64).T) if signs else None
         return Lessons(
@@ -207,3 +203,17 @@ class Judging:
             [name] = self._store.hosts(np.array([number])).name
             details = {"host": name, "lies": host.lies, "checks": host.checks, "believed": not believed}
             self._log.event("fetch", "validators judged", level="warn" if believed else "info", details=details)
+
+
+def _evidence(visited: Visited) -> NoiseBook:
+    """What a visit teaches about noise.
+
+    Only second looks tell what differs moments apart. Where a page is simply visited every minute, what differs may
+    well be somebody's work.
+    """
+    compared = visited.judgement.compared
+    if compared is None:
+        return NoiseBook.empty()
+    if visited.first is None:
+        compared = replace(compared, gap=max(compared.gap, NEAR))
+    return evidence(visited.target.host, visited.target.page, compared)

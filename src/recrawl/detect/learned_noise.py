@@ -21,12 +21,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from recrawl.detect.comparison import Compared
+from recrawl.detect.comparison import NEAR, Compared
 from recrawl.model import BoolArray, IntArray
 from recrawl.model.arrays import starts_of_runs
 
-NEAR = 120.0
-"""Seconds between two versions up to which a difference is nobody's work."""
 NEAR_ENOUGH, NEAR_SHARE = 2, 1 / 3
 FAR_ENOUGH, FAR_SHARE, FAR_PAGES = 8, 0.95, 3
 MOST_LOOKS = 4
@@ -136,9 +134,9 @@ def wants_second_look(book: NoiseBook, host: int, compared: Compared | None, *, 
     """Whether a page that was found changed should be asked for again at once, to see what of it is noise.
 
     True if parts differ that nobody looked at often enough yet, and the host has looks left: ``looks`` and ``visits``
-    are how many it had so far. What differs between second looks themselves asks for no third.
+    are how many it had so far. Not to be asked of a second look: that would make a third.
     """
-    if compared is None or abs(compared.gap) < NEAR or looks >= FIRST_LOOKS + LOOKS_SHARE * visits:
+    if compared is None or looks >= FIRST_LOOKS + LOOKS_SHARE * visits:
         return False
     mine = book.of(host)
-    return not compared.differed <= frozenset(mine.part[mine.is_settled()].tolist())
+    return not compared.differed | compared.doubtful <= frozenset(mine.part[mine.is_settled()].tolist())
