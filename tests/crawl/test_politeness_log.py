@@ -67,6 +67,7 @@ class Web:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = 65_536
 
             def do_GET(self):
                 began = time.monotonic()  # noqa: TID251 - the server has its own clock

@@ -1,0 +1,161 @@
+"""A host that does not answer is left alone, whichever page is due; its pages do not stand in the way of others."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import math
+
+import numpy as np
+import pytest
+
+from recrawl.crawl.archive import NoArchive
+from recrawl.crawl.driver import Driver, Pace
+from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.recorder import Recorder
+from recrawl.crawl.scope import HostScope
+from recrawl.crawl.visitor import Visitor
+from recrawl.detect import decoded
+from recrawl.fetch.doors import Doors
+from recrawl.fetch.http import HttpFetcher, Limits
+from recrawl.fetch.names import Names
+from recrawl.fetch.reach import Reach
+from recrawl.fetch.robots import RobotsCache
+from recrawl.model import Outcome
+from recrawl.model.failures import NO_CONNECTION, NO_NAME, NOT_ALLOWED
+from recrawl.schedule.agenda import Agenda
+from recrawl.schedule.fixed_interval import FixedInterval
+from recrawl.schedule.politeness import Politeness, PolitenessRules
+from recrawl.schedule.turns import TurnRules, Turns
+from recrawl.store.open import open_store
+from recrawl.time import DAY, HOUR, VirtualClock
+
+AGENT = "trouble/1.0 (+https://example.org/)"
+START = 1.79e9
+NAMES = {"well.test": "127.0.0.1", "dead.test": "127.0.0.1", "hidden.test": "10.0.0.1"}
+
+
+async def look_up(host):
+    if host not in NAMES:
+        raise OSError(-2, "no such name")  # as the resolver of the system says it
+    return [NAMES[host]]
+
+
+class Scene:
+    """A driver in virtual time at the real server of ``site``; every page is due again after an hour."""
+
+    def __init__(self, folder, pace=None, turns=None):
+        self.clock = VirtualClock(START)
+        self.store = open_store(str(folder / "store.db"), create=True, durable=False)
+        self.pace = pace or Pace(poll=math.inf)
+        self.turns = turns
+
+    async def run(self, seeds, rules_known=(), until=START + DAY):
+        clock = self.clock
+        names = Names(clock, reach=Reach.of(["127.0.0.1"]), look_up=look_up)
+        limits = Limits(connect=5.0, total=5.0)
+        with self.store as store:
+            async with names, HttpFetcher(clock, AGENT, names=names, limits=limits) as fetcher:
+                robots = RobotsCache(fetcher, clock, AGENT, body_of=decoded)
+                for url in rules_known:
+                    await robots.rules(url)
+                agenda = Agenda(FixedInterval(HOUR), budget=1.0)
+                doors = Doors(names, Turns(self.turns), clock) if self.turns else None
+                driver = Driver(
+                    "w",
+                    clock=clock,
+                    store=store,
+                    agenda=agenda,
+                    politeness=Politeness(PolitenessRules(factor=0.0, shortest=3.0)),
+                    visitor=Visitor(fetcher, robots, clock, doors),
+                    recorder=Recorder("w", store, agenda, HostScope(frozenset()), NoArchive()),
+                    pace=self.pace,
+                    log=JsonLinesLog(io.StringIO(), clock),
+                )
+                pages = store.discover(seeds, START)
+                await driver.run(until)
+            visits = store.visits()
+            return pages, visits
+
+
+def of(visits, pages):
+    return visits.take(np.isin(visits.page, pages))
+
+
+def test_a_host_that_refuses_connections_is_asked_a_few_times_a_day(tmp_path, site, linked):
+    """Its rules are known, and one connection a page would be a thousand."""
+    port = int(site.home.split(":")[2].strip("/"))
+    for number in range(20):
+        site.answers[f"/{number}"] = linked()
+    well = [f"http://well.test:{port}/{number}" for number in range(20)]
+    dead = [f"http://dead.test:1/{number}" for number in range(1_000)]
+
+    async def run():
+        scene = Scene(tmp_path, Pace(poll=math.inf, lease_size=64))
+        return await scene.run([*well, *dead])
+
+    pages, visits = asyncio.run(run())
+    of_dead, of_well = of(visits, pages[20:]), of(visits, pages[:20])
+    assert 3 <= len(of_dead) <= 20
+    assert set(of_dead.outcome.tolist()) == {Outcome.UNREACHABLE}
+    assert len(of_well) >= 20 * 23, "the other host is visited every hour all the same"
+    assert set(of_well.outcome.tolist()) == {Outcome.FETCHED}
+
+
+@pytest.mark.parametrize(
+    ("host", "outcome", "status"),
+    [("gone.test:80", Outcome.UNREACHABLE, NO_NAME), ("hidden.test:80", Outcome.REFUSED, NOT_ALLOWED)],
+)
+def test_why_a_page_could_not_be_visited_is_kept(tmp_path, host, outcome, status):
+    """As a number in place of the status (conventions L3)."""
+
+    class Allowed(RobotsCache):
+        """Somebody else told the rules, or they are from yesterday."""
+
+        def known(self, _url):
+            return self._free("rules of yesterday")
+
+    async def run():
+        clock = VirtualClock(START)
+        names = Names(clock, reach=Reach(), look_up=look_up)
+        async with names, HttpFetcher(clock, AGENT, names=names, reach=Reach()) as fetcher:
+            visitor = Visitor(fetcher, Allowed(fetcher, clock, AGENT, body_of=decoded), clock)
+            return await visitor.go(_target(f"http://{host}/"))
+
+    visited = asyncio.run(run())
+    assert (visited.visit.outcome, visited.visit.status) == (outcome, status)
+
+
+def test_a_connection_that_is_refused_is_kept_as_such(tmp_path):
+    async def run():
+        clock = VirtualClock(START)
+        async with HttpFetcher(clock, AGENT) as fetcher:
+            robots = RobotsCache(fetcher, clock, AGENT, body_of=decoded)
+            robots.known = lambda _url: robots._free("rules of yesterday")
+            return await Visitor(fetcher, robots, clock).go(_target("http://127.0.0.1:1/"))
+
+    assert asyncio.run(run()).visit.status == NO_CONNECTION
+
+
+def _target(url):
+    from recrawl.crawl.target import Target
+
+    return Target(1, 1, url, START)
+
+
+def test_many_hosts_at_one_address_are_all_visited_in_turn(tmp_path, site, linked):
+    """Sixty names on one machine, and room for few pages in hand: those that wait make room for others."""
+    port = int(site.home.split(":")[2].strip("/"))
+    site.answers["/"] = linked()
+    hosts = [f"h{number}.test" for number in range(60)]
+    NAMES.update(dict.fromkeys(hosts, "127.0.0.1"))
+
+    async def run():
+        scene = Scene(tmp_path, Pace(poll=5.0, lease_size=16, concurrency=8), TurnRules(2.0, 1))
+        return await scene.run([f"http://{host}:{port}/" for host in hosts], until=START + 2 * HOUR)
+
+    pages, visits = asyncio.run(run())
+    assert set(visits.page.tolist()) == set(pages.tolist())
+    assert set(visits.outcome.tolist()) == {Outcome.FETCHED}
+    gaps = np.diff(np.sort(visits.time))
+    assert (gaps >= 2.0).all()
