@@ -9,6 +9,7 @@ import pytest
 from recrawl.cli.reference import PAGES
 from recrawl.cli.settings import declared
 from recrawl.cli.verbs import VERBS
+from recrawl.crawl.metrics import COUNTERS, GAUGES
 from recrawl.errors import ExitCode
 from recrawl.store.schema import metadata
 
@@ -83,3 +84,9 @@ def test_documented_command_lines_exist():
         for block in re.findall(r"```\w*\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
             for verb in re.findall(r"^(?:\s*\$ )?\s*(?:\w+=\S+ )?(?:uv run )?recrawl ([a-z]+)", block, re.MULTILINE):
                 assert verb in known, f"{page}: recrawl {verb}"
+
+
+def test_every_metric_is_documented():
+    page = text_of("metrics.md")
+    names = [*(f"recrawl_{name}" for name in GAUGES), *(f"recrawl_{name}_total" for name in COUNTERS)]
+    assert [name for name in names if f"| `{name}` |" not in page] == []

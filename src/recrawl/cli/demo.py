@@ -46,6 +46,7 @@ EXAMPLES = """
 recrawl demo                               four virtual weeks in under a minute
 recrawl demo --pages 300 --visits-per-day 600
 recrawl demo --seed 7 --folder other-demo  another web
+recrawl demo --serve --pages 40            a site that changes, for you to crawl
 """
 
 
@@ -68,7 +69,8 @@ class Demo:
     """Seconds of freshness that a visit had to bring in the end."""
 
 
-def demo(
+def demo(  # noqa: PLR0913 - one argument an option
+    *,
     folder: Annotated[
         Path, typer.Option("--folder", "-f", help="Workspace to make; that of an earlier demo is replaced.")
     ] = Path("recrawl-demo"),
@@ -76,6 +78,10 @@ def demo(
     days: Annotated[float, typer.Option(min=1.0, help="Virtual days to crawl.")] = 28.0,
     visits_per_day: Annotated[float, typer.Option(min=1.0, help="The budget, over all hosts.")] = 100.0,
     seed: Annotated[int, typer.Option(min=0, help="Another number, another web.")] = 1,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Only serve a site that changes, for you to crawl; Ctrl-C tells the truth.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --serve: where; 0 for any that is free.")] = 8080,
 ) -> None:
     """Watch the whole job on a small web that really changes.
 
@@ -84,7 +90,15 @@ def demo(
     archived, change rates are estimated, and each page is visited again when that is worth a visit. Then the same
     web is crawled once more with every page visited equally often. In the end the server tells the truth, and you
     see what recrawl believed and did beside it.
+
+    With --serve nothing is crawled: a site of so many pages, which change every minute or so, is served on this
+    machine, and you are told how to crawl it in another terminal.
     """
+    if serve:
+        from recrawl.cli.demo_serve import serve_site
+
+        serve_site(pages, port, seed)
+        return
     from rich.console import Console
 
     from recrawl.show.trial import draw

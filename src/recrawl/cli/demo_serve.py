@@ -1,0 +1,92 @@
+"""``recrawl demo --serve``: a site that really changes, for the reader to crawl, and the truth about it afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import typer
+
+from recrawl.cli.options import command_name
+
+if TYPE_CHECKING:
+    from recrawl.living.web import LivingWeb
+    from recrawl.simulate.web import VirtualWeb
+
+HOURS = 24.0
+"""For which changes are planned; then the site stands still."""
+MEDIAN, SPREAD = 40.0, 1.5
+"""Seconds between two changes of the median page, and the spread of the logarithm."""
+PAGES_SHOWN = 10
+SETTINGS = {
+    "fetch.contact": "me@example.org",
+    "fetch.allow_networks": "127.0.0.1",
+    "politeness.min_delay": "100ms",
+    "politeness.ip_delay": "100ms",
+    "politeness.factor": "1",
+    "schedule.budget": "2/s",
+    "schedule.min_interval": "2s",
+}
+"""For pages that change within a minute, on a server that does not mind being asked."""
+ORDERS = (
+    f"init my-archive {' '.join(f'--set {key}={value}' for key, value in SETTINGS.items())}",
+    "add -w my-archive {home}",
+    "run -w my-archive --for 2min",
+    "rates -w my-archive --limit 10",
+)
+"""What to do in another terminal."""
+
+
+def serve_site(pages: int, port: int, seed: int) -> None:
+    """Serve until interrupted, then tell how often pages really changed."""
+    from recrawl.crawl.clock import RealClock
+    from recrawl.living.quirks import Quirks
+    from recrawl.living.serve import serve
+
+    clock = RealClock()
+    start = clock.now()
+    web = site(pages, start, seed)
+    living = serve(web, clock, port=port, quirks=Quirks.none(), seed=seed, announce=_announce)
+    _tell_truth(living, start, clock.now())
+
+
+def site(pages: int, start: float, seed: int) -> VirtualWeb:
+    """One site on the loopback address whose pages change by chance, each at a rate of its own."""
+    import numpy as np
+
+    from recrawl.living.server import IP
+    from recrawl.simulate.sites import lognormal_rates, tree_site
+    from recrawl.time import HOUR
+
+    rng = np.random.default_rng(seed)
+    rate = lognormal_rates(pages, median=1 / MEDIAN, sigma=SPREAD, rng=rng)
+    web = tree_site("site", rate, start=start, end=start + HOURS * HOUR, rng=rng)
+    return replace(web, hosts=(IP,))
+
+
+def _announce(living: LivingWeb) -> None:
+    home = living.seeds()[0]
+    typer.echo(f"A site of {len(living.urls())} pages that really change is at {home}\n\nIn another terminal:\n")
+    for order in ORDERS:
+        typer.echo(f"  {command_name()} {order.format(home=home)}")
+    typer.echo("\nCtrl-C ends it and tells the truth.")
+
+
+def _tell_truth(living: LivingWeb, start: float, end: float) -> None:
+    import numpy as np
+
+    from recrawl.cli.tables import print_table
+    from recrawl.time import format_duration
+
+    truth, requests = living.truth(), living.requests()
+    asked = np.bincount(requests.page[requests.page >= 0], minlength=len(truth.urls))
+    order = np.argsort(-truth.web.rate, kind="stable")
+    chosen = order[np.linspace(0, len(order) - 1, min(PAGES_SHOWN, len(order))).astype(int)]
+    rows = []
+    for page in chosen.tolist():
+        times = truth.web.changes.row(page)
+        changed = int(((times > start) & (times <= end)).sum())
+        every = format_duration(1 / float(truth.web.rate[page]))
+        rows.append((truth.urls[page], every, str(changed), str(int(asked[page]))))
+    typer.echo(f"\nThe truth about some pages, after {format_duration(end - start)} and {len(requests):,} requests:")
+    print_table(("page", "changes about every", "changed", "asked for"), rows, right=("changed", "asked for"))
