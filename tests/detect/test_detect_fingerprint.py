@@ -20,8 +20,8 @@ PAGE = """<!doctype html><title>Ferries</title><body class="page-17"><nav id=men
 <div class="entry post-17"><h1>Ferries</h1><p>The first leaves at seven.</p><p>The last is  <b>never</b> late.</p></div>
 <footer><p class=count>You are guest 10,293 today</p></footer>"""
 PACKED = (
-    "010000000000000440000000000900060501007aa8001ed299b56c90f2c8a85765bfb4d42e62b62f3e31c943c54ecaef3eb8da7000e5e803e9"
-    "6e2f516a05a444fc70e3c9bef10f6c288eac000102030304a7952a36eea3e4d1a7952a36e59eac0e5bd3bd692e293d6d053a2ef705"
+    "010000000000000440000000000900060501007aa8001ed299b56c90f2c8a85765bfb4d42e62b62f3e31c943c54ecaef3eb8da7000e5e802e9"
+    "6e2f516a05a444fc70e3c8bef10f6c288eac000102030304a7952a36eea3e4d1a7952a36e59eac0e5bd3bd692e293d6d053a2ef705"
 )
 
 

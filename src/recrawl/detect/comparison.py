@@ -10,8 +10,10 @@ from zlib import crc32
 
 from recrawl.detect.fingerprint import Fingerprint
 from recrawl.detect.noise import is_noisy_key
-from recrawl.detect.parts import Parts, hidden_rows
+from recrawl.detect.parts import Parts, hidden_rows, is_of_links
 
+NEAR = 120.0
+"""Seconds between two versions up to which a difference is nobody's work."""
 _DIGITS = re.compile(r"\d+")
 _OFTEN_HEX = re.compile(r"(?=[a-z]*\d)[0-9a-z]{8,}")
 
@@ -29,11 +31,15 @@ class Compared:
     """Seconds between the two versions."""
     passing: frozenset[int] = frozenset()
     """Those for which only versions moments apart tell anything: links, and values in data."""
+    doubtful: frozenset[int] = frozenset()
+    """Lists of links that differ, but in less than half: worth a second look."""
 
     def plus(self, other: Compared) -> Compared:
         """Both, of the same two versions."""
         differed = self.differed | other.differed
-        return Compared(differed, (self.same | other.same) - differed, self.gap, self.passing | other.passing)
+        same = (self.same | other.same) - differed
+        doubtful = (self.doubtful | other.doubtful) - differed
+        return Compared(differed, same, self.gap, self.passing | other.passing, doubtful)
 
 
 def differs(before: Parts, after: Parts, mask: frozenset[int]) -> bool:
@@ -51,7 +57,10 @@ def compared_parts(before: Fingerprint, after: Fingerprint, watched: frozenset[i
 
     A template differs if at least half of its parts have other numbers. A path differs if at least half of its parts
     are others, where parts that differ in numbers only do not count: a list that gains an item is the same list, a box
-    of random articles is not. A path that is in one version only differs too. Folded paths tell nothing.
+    of random articles is not. It also differs if the same parts come in another order, and, moments apart, if it is a
+    list of links and any of them is another: a box may show three of four articles. In prose one part of many says
+    nothing of the others: were they masked for a random proverb among them, changes would be missed. A path that is in
+    one version only differs too. Folded paths tell nothing.
     """
     old, new = (Counter(zip(one.parts.path, one.parts.content, strict=True)) for one in (before, after))
     common = old & new
@@ -60,15 +69,37 @@ def compared_parts(before: Fingerprint, after: Fingerprint, watched: frozenset[i
     filled = Counter(before.parts.template) | Counter(after.parts.template)
     differing = {template for (_, template), count in renumbered.items() if 2 * count >= filled[template]}
     paths = [Counter(path for path, _ in one.elements()) for one in left]
-    moved = Counter(path for path, _ in renumbered.elements())
+    moved = Counter(path for path, template in renumbered.elements() if template in differing)
     sizes = [Counter(one.parts.path) for one in (before, after)]
     silent = before.folded | after.folded | {0}
+    doubtful = set[int]()
     for path in (paths[0] | paths[1]).keys() - silent:
         others = max(paths[0][path], paths[1][path]) - moved[path]
         if 2 * others >= max(sizes[0][path], sizes[1][path]) and others > 0:
             differing.add(path)
+        elif others > 0 and is_of_links(path):
+            doubtful.add(path)
+    differing |= _shuffled(before.parts, after.parts) - silent
+    gap = after.time - before.time
+    if abs(gap) < NEAR:
+        differing, doubtful = differing | doubtful, set()
     seen = {*before.parts.path, *after.parts.path} | ({*before.parts.template} & {*after.parts.template})
-    return Compared(frozenset(differing), (watched & seen) - differing - silent, after.time - before.time)
+    same = (watched & seen) - differing - doubtful - silent
+    return Compared(frozenset(differing), frozenset(same), gap, doubtful=frozenset(doubtful))
+
+
+def _shuffled(before: Parts, after: Parts) -> set[int]:
+    """Paths with the same parts in another order."""
+    orders: list[dict[int, list[int]]] = []
+    for parts in (before, after):
+        at: dict[int, list[int]] = {}
+        for path, content in zip(parts.path, parts.content, strict=True):
+            at.setdefault(path, []).append(content)
+        orders.append(at)
+    old, new = orders
+    return {
+        path for path in old.keys() & new.keys() if old[path] != new[path] and sorted(old[path]) == sorted(new[path])
+    }
 
 
 def _unmatched(parts: Parts, common: Counter[tuple[int, int]]) -> Counter[tuple[int, int]]:

@@ -2,7 +2,8 @@
 
 A part is known by three numbers of 32 bits, which depend on nothing but the page, so that they can be stored:
 
-    path      where it stands: the block elements around it with their classes and ids, without positions
+    path      where it stands: the block elements around it with their classes and ids, without positions; the last
+              bit says whether the part is nothing but links
     template  path and text with all numbers left out; 0 for a text without numbers, or of nothing else
     content   the text
 
@@ -113,9 +114,22 @@ def runs_of(html: str) -> Runs:
             around.pop()
             path = around[-1]
         if text and not text.isspace():
-            paths.append(path)
+            paths.append(_marked(path, text))
             texts.append(text)
     return Runs(paths, texts) if texts[0] and not texts[0].isspace() else Runs(paths[1:], texts[1:])
+
+
+def _marked(path: int, text: str) -> int:
+    """The path with its last bit set where a run is nothing but links. Path 0 is no place and stays so."""
+    if "</a>" not in text or not path:
+        return path & ~1
+    text = text.strip()
+    return path | 1 if text.startswith("<a ") and text.endswith("</a>") else path & ~1
+
+
+def is_of_links(path: int) -> bool:
+    """Whether the parts at a path are nothing but links: a menu, a list of articles."""
+    return path & 1 == 1
 
 
 @lru_cache(maxsize=1 << 14)  # the same few tags make all pages of a site

@@ -50,7 +50,7 @@ def looked_twice(
 
 def _judged_again(once: Judgement, second: Capture, known: Known | None, standards: Standards) -> Judgement:
     """The second look, compared with the first."""
-    asked = once.compared.differed if once.compared else frozenset[int]()
+    asked = once.compared.differed | once.compared.doubtful if once.compared else frozenset[int]()
     return judge(second, known_after(once, known), replace(standards, watched=standards.watched | asked))
 
 
