@@ -11,7 +11,7 @@ import numpy as np
 
 from recrawl.crawl.target import Visited
 from recrawl.formats.warc import WarcWriter
-from recrawl.formats.warc_records import NOT_MODIFIED, CaptureRef, response_ref
+from recrawl.formats.warc_records import NOT_MODIFIED, CaptureRef, from_base32, response_ref
 from recrawl.model import Capture, Outcome, Verdict
 from recrawl.store.base import Store
 from recrawl.store.values import CaptureRecord
@@ -21,6 +21,10 @@ REVISIT = "warc/revisit"
 _REMEMBERED = 100_000
 """Pages whose last full response is kept in memory; beyond that the store is asked."""
 _FULL = range(200, 300)
+_NEVER = Validators()
+"""Of a page that never answered."""
+_BASE32 = 32
+"""Letters of a SHA-1."""
 
 
 class Archive(Protocol):
@@ -103,7 +107,9 @@ class WarcArchive:
         capture, page = visited.capture, visited.target.page
         if capture is None or not capture.raw_head or (capture.made and not _is_news(visited)):
             return []
-        original = self._original(page, capture.url, visited.target.url) if visited.target.known else None
+        known = visited.target.known
+        answered = known is not None and (known.gone or known.validators != _NEVER)
+        original = self._original(page, capture.url, visited.target.url) if answered else None
         if capture.status == NOT_MODIFIED and original is None:
             return []
         self._writer.hold()
@@ -112,7 +118,7 @@ class WarcArchive:
         repeats = place.ref == original
         if not repeats and capture.status in _FULL and not capture.made:
             self._remember(page, place.ref)
-        digest = base64.b32decode(place.ref.payload_digest.removeprefix("sha1:"))
+        digest = _bytes_of(place.ref.payload_digest)
         mime = REVISIT if repeats else visited.judgement.mime
         size = len(capture.raw_body)
         return [
@@ -164,3 +170,9 @@ class WarcArchive:
 def _is_news(visited: Visited) -> bool:
     """Whether a version that we made is another than the one before."""
     return visited.visit.outcome == Outcome.FETCHED and visited.visit.verdict != Verdict.UNCHANGED
+
+
+def _bytes_of(payload_digest: str) -> bytes:
+    bare = payload_digest.removeprefix("sha1:")
+    # What an archive listed as the digest of the original may be anything.
+    return from_base32(bare) if len(bare) == _BASE32 and bare[-1] != "=" else base64.b32decode(bare)

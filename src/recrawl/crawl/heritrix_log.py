@@ -5,14 +5,13 @@ Many tools of archives read it, recrawl's own import among them.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from recrawl.crawl.log import Stream
 from recrawl.crawl.target import Visited
 from recrawl.detect import unchunked
-from recrawl.detect.digest import digest
+from recrawl.formats.warc_records import sha1
 from recrawl.model import Outcome, Verdict
 
 _CUT = {"length": "lenTrunc", "time": "timeTrunc"}
@@ -50,7 +49,7 @@ def log_line(visited: Visited) -> str:
             visited.judgement.mime or "-",
             "#000",
             f"{began:%Y%m%d%H%M%S}{began.microsecond // 1000:03}+{round(visit.cost * 1000)}",
-            f"sha1:{base64.b32encode(digest(payload)).decode()}" if payload else "-",
+            sha1(payload) if payload else "-",
             "-",
             ",".join(_annotations(visited)) or "-",
         )

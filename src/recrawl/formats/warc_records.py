@@ -12,7 +12,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import uuid
 from collections.abc import Mapping
@@ -67,13 +66,15 @@ class Record:
             ("Content-Type", self.content_type),
             ("Content-Length", str(len(self.block))),
         ]
-        for name, value in named:
-            if "\r" in value or "\n" in value:
-                msg = f"the WARC header {name} cannot hold {value!r}"
-                raise ValueError(msg)
-        head = "WARC/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in named) + "\r\n"
-        whole = head.encode() + self.block + b"\r\n\r\n"
-        return bytes(require("isal.igzip", "crawl").compress(whole, COMPRESSION, mtime=0))
+        lines = [f"{name}: {value}" for name, value in named]
+        head = "\r\n".join(["WARC/1.1", *lines, "\r\n"])
+        if head.count("\r") != len(named) + 2 or head.count("\n") != len(named) + 2:
+            [broken, *_] = [line for line in lines if "\r" in line or "\n" in line]
+            msg = f"no WARC header can hold {broken!r}"
+            raise ValueError(msg)
+        whole = b"".join([head.encode(), self.block, b"\r\n\r\n"])
+        packed: bytes = require("isal.igzip", "crawl").compress(whole, COMPRESSION, mtime=0)
+        return packed
 
 
 def warcinfo(when: float, fields: Mapping[str, str]) -> Record:
@@ -110,8 +111,8 @@ def records_of(
     elif revisit_of is not None and revisit_of.payload_digest == digest and not capture.truncated:
         ref, main = revisit_of, _identical(capture, date, revisit_of)
     else:
-        main = (_resource if capture.made else _response)(capture, date, digest)
         ref = response_ref(capture.url, capture.time, digest)
+        main = (_resource if capture.made else _response)(capture, date, ref)
     beside = (("WARC-Target-URI", capture.url), ("WARC-Concurrent-To", f"<{main.id}>"))
     records = [main]
     if capture.raw_request:
@@ -131,20 +132,18 @@ def response_ref(url: str, when: float, payload_digest: str) -> CaptureRef:
     return CaptureRef(uuid.uuid5(uuid.NAMESPACE_URL, f"{warc_date(when)} {url}").urn, url, when, payload_digest)
 
 
-def _response(capture: Capture, date: str, digest: str) -> Record:
+def _response(capture: Capture, date: str, ref: CaptureRef) -> Record:
     cut = (("WARC-Truncated", capture.truncated),) if capture.truncated else ()
-    headers = (*_target(capture), ("WARC-Payload-Digest", digest), *cut)
-    name = response_ref(capture.url, capture.time, digest).record_id
-    return Record("response", date, _RESPONSE, capture.raw_head + capture.raw_body, headers, name)
+    headers = (*_target(capture), ("WARC-Payload-Digest", ref.payload_digest), *cut)
+    return Record("response", date, _RESPONSE, capture.raw_head + capture.raw_body, headers, ref.record_id)
 
 
-def _resource(capture: Capture, date: str, digest: str) -> Record:
+def _resource(capture: Capture, date: str, ref: CaptureRef) -> Record:
     """The body alone: what we read from a file or put together came without a head (WARC 1.1, 6.4)."""
     cut = (("WARC-Truncated", capture.truncated),) if capture.truncated else ()
-    headers = (*_target(capture), ("WARC-Payload-Digest", digest), *cut)
-    name = response_ref(capture.url, capture.time, digest).record_id
+    headers = (*_target(capture), ("WARC-Payload-Digest", ref.payload_digest), *cut)
     media_type = capture.header("content-type") or "application/octet-stream"
-    return Record("resource", date, media_type, capture.raw_body, headers, name)
+    return Record("resource", date, media_type, capture.raw_body, headers, ref.record_id)
 
 
 def _identical(capture: Capture, date: str, original: CaptureRef) -> Record:
@@ -197,7 +196,7 @@ def warc_date(when: float) -> str:
     >>> warc_date(1_700_000_000.25)
     '2023-11-14T22:13:20.250000Z'
     """
-    return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.fromtimestamp(when, UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def sha1(data: bytes) -> str:
@@ -206,4 +205,29 @@ def sha1(data: bytes) -> str:
     >>> sha1(b"")
     'sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ'
     """
-    return "sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode()
+    return "sha1:" + base32(hashlib.sha1(data, usedforsecurity=False).digest())
+
+
+def base32(digest: bytes) -> str:
+    """Twenty bytes in base32 (RFC 4648), quicker than the standard library by looking up two letters at a time.
+
+    >>> base32(bytes(range(20)))
+    'AAAQEAYEAUDAOCAJBIFQYDIOB4IBCEQT'
+    """
+    number = int.from_bytes(digest, "big")
+    return "".join([_PAIRS[number >> place & 1023] for place in range(150, -1, -10)])
+
+
+def from_base32(text: str) -> bytes:
+    """The twenty bytes that :func:`base32` wrote.
+
+    >>> from_base32("AAAQEAYEAUDAOCAJBIFQYDIOB4IBCEQT") == bytes(range(20))
+    True
+    """
+    return int(text.translate(_AS_PYTHON), 32).to_bytes(20, "big")
+
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_PAIRS = [first + second for first in _LETTERS for second in _LETTERS]
+_AS_PYTHON = str.maketrans(_LETTERS, "0123456789abcdefghijklmnopqrstuv")
+"""To the digits of ``int(text, 32)``."""
