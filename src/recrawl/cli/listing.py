@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -125,6 +126,7 @@ def _visits(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
         "time": visits.time.tolist(),
         "outcome": [in_words(Outcome(code)) for code in visits.outcome.tolist()],
         "verdict": [in_words(Verdict(code)) for code in visits.verdict.tolist()],
+        "magnitude": [round(share, 3) if share >= 0 else math.nan for share in visits.magnitude.tolist()],
         "status": visits.status.tolist(),
         "size": visits.size.tolist(),
         "seconds": visits.cost.tolist(),
