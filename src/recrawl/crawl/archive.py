@@ -12,7 +12,7 @@ import numpy as np
 from recrawl.crawl.target import Visited
 from recrawl.formats.warc import WarcWriter
 from recrawl.formats.warc_records import NOT_MODIFIED, CaptureRef, from_base32, response_ref
-from recrawl.model import Capture, Outcome, Verdict
+from recrawl.model import Capture, Outcome, Validators, Verdict
 from recrawl.store.base import Store
 from recrawl.store.values import CaptureRecord
 
