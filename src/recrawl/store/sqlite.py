@@ -5,6 +5,7 @@ Any number of processes may open the file; one writes at a time, the others wait
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from recrawl.store.statements import Statements
 
 T = TypeVar("T")
 
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT})
 BUSY_SECONDS = 60.0
 """How long to wait for another process that writes."""
 CACHE_KIB = 65_536
@@ -118,7 +120,7 @@ class SqliteDatabase:
 
     def write(self, work: Callable[[Session], T], *, lasting: bool = True) -> T:
         """Do ``work`` entirely or not at all."""
-        with self._lock, _explained(self._path):
+        with self._lock, self._explained():
             self._check_in_place()
             # FULL waits for the disk at each commit. NORMAL leaves that to the machine, which outlives the process.
             self._connection.pragma("synchronous", "FULL" if lasting and self._lasting else "NORMAL")
@@ -128,6 +130,17 @@ class SqliteDatabase:
         """Close the file."""
         with self._lock:
             self._connection.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """As the function of this name; and SQLite takes only a full disk for one, not a full quota or file."""
+        with _explained(self._path):
+            try:
+                yield
+            except apsw.IOError as error:
+                if self._connection.system_errno in _NO_ROOM:
+                    raise apsw.FullError(str(error)) from error
+                raise
 
     def _check_in_place(self) -> None:
         """Refuse to write to a file that has no name any more: all of it would be gone with the process."""
@@ -139,7 +152,7 @@ class SqliteDatabase:
             raise StoreError(f"The store {self._path} was replaced by another file.", "Start again.")
 
     def _transaction(self, begin: str, work: Callable[[Session], T]) -> T:
-        with self._lock, _explained(self._path):
+        with self._lock, self._explained():
             self._connection.execute(begin)
             try:
                 result = work(SqliteSession(self._connection))
