@@ -10,6 +10,7 @@ import asyncio
 import base64
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -43,11 +44,12 @@ SETTINGS = {
     "fetch.allow_networks": "127.0.0.0/8",
     "politeness.factor": "0",
     "politeness.min_delay": "0",
+    "politeness.ip_delay": "0",
     "schedule.policy": "uniform",
     "schedule.budget": "2000/s",
     "crawl.concurrency": str(CONCURRENCY),
     "crawl.scope": "host",
-    "archive.roll_size": "200000",
+    "archive.roll_size": "2000000",
 }
 
 
@@ -164,9 +166,9 @@ def a_starter(folder):
         process.stdin.close()
 
 
-@pytest.fixture
-def starter(tmp_path):
-    with a_starter(tmp_path) as started:
+@pytest.fixture(scope="module")
+def starter(tmp_path_factory):
+    with a_starter(tmp_path_factory.mktemp("starter")) as started:
         yield started
 
 
@@ -300,6 +302,43 @@ def test_a_hundred_kills_lose_nothing(site, starter, tmp_path, tool, pywb):
     for row in np.random.default_rng(2).choice(list(captures.values()), 10, replace=False):
         with urllib.request.urlopen(f"{base}/{to_timestamp14(row.time)}id_/{url_of[row.page]}", timeout=30) as reply:
             assert reply.read().startswith(b"<html><body><p>word")
+
+
+def test_a_full_disk_is_waited_out(site, starter, tmp_path):
+    """The system lets no file grow any more; then there is room again."""
+    crawl = made(starter, site, tmp_path / "w", "recrawl.db", seed=5)
+    process = crawl.begin()
+    crawl.until(lambda: len(site.log) > 100)
+    [written] = (tmp_path / "w" / "warc").glob("*.open")
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (written.stat().st_size, resource.RLIM_INFINITY))
+    crawl.until(lambda: "waiting for" in log_of(crawl))
+    stands = len(site.log)
+    time.sleep(0.3)
+    assert len(site.log) == stands
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    crawl.until(lambda: len(site.log) > stands + 100)
+    assert starter.end(process, signal.SIGTERM) == 11, starter.said()
+    assert "going on" in log_of(crawl)
+    crawl.finish()
+    check(crawl)
+
+
+def test_a_disk_that_stays_full_ends_the_run_with_a_code_of_its_own(site, starter, tmp_path):
+    crawl = made(starter, site, tmp_path / "w", "recrawl.db", seed=5)
+    process = crawl.begin()
+    crawl.until(lambda: len(site.log) > 100)
+    [written] = (tmp_path / "w" / "warc").glob("*.open")
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (written.stat().st_size, resource.RLIM_INFINITY))
+    crawl.until(lambda: "waiting for" in log_of(crawl))
+    assert starter.end(process, signal.SIGTERM) == 3, starter.said()
+    with open_store(crawl.location) as store:
+        crawl.unacknowledged = len(site.log) - len(store.visits())
+    crawl.finish()
+    check(crawl)
+
+
+def log_of(crawl):
+    return (crawl.folder / "recrawl.log").read_text(encoding="utf-8")
 
 
 def test_kills_on_postgresql_lose_nothing(site, starter, tmp_path, postgres):
