@@ -101,7 +101,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
             clock=clock,
             store=store,
             folder=place.folder,
-            scope=_scope(store, place),
+            scope=_scope(store, place, clock.now()),
             settings=crawl_settings_of(said),
             orders=live.orders,
             on_visits=on_visits,
@@ -153,7 +153,7 @@ def _end(now: float, for_: str | None, until: str | None) -> float:
     return end
 
 
-def _scope(store: Store, place: Workspace) -> HomeScope:
+def _scope(store: Store, place: Workspace, now: float) -> HomeScope:
     """Around the pages that are to be visited, and the feeds that people named.
 
     Sources with a method of their own stand alone: nothing is near them.
@@ -165,6 +165,7 @@ def _scope(store: Store, place: Workspace) -> HomeScope:
     from recrawl.crawl.scope import ScopeKind
     from recrawl.errors import InputError
     from recrawl.fetch.access_methods import FEED
+    from recrawl.time import to_iso
     from recrawl.urls import address
 
     pages = store.pages()
@@ -175,4 +176,5 @@ def _scope(store: Store, place: Workspace) -> HomeScope:
     settings = place.configuration.settings.crawl
     homes = np.setdiff1d(wanted, np.array(list(sources), np.int64), assume_unique=True)
     known = (found for url in store.urls(np.append(homes, feeds)) if (found := address(url)) is not None)
-    return HomeScope(ScopeKind(settings.scope), known, max_depth=settings.max_depth)
+    year = int(to_iso(now)[:4])
+    return HomeScope(ScopeKind(settings.scope), known, max_depth=settings.max_depth, year=year)

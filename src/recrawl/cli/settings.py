@@ -213,6 +213,9 @@ class CrawlSettings:
         "Which links are followed: none, those into the folders of the pages there are, into their hosts or domains.",
     )
     max_depth: int = _setting(20, COUNT, "Folders a URL may be deep; deeper ones are taken for a trap.")
+    max_pages_per_host: int = _setting(
+        100_000, COUNT, "Pages of a host beyond which links to further ones are not followed: traps end there at last."
+    )
     nofollow: str = _setting(
         "obey",
         one_of("obey", "ignore"),

@@ -139,6 +139,7 @@ def crawl_settings_of(settings: Settings) -> CrawlSettings:
         http2=settings.fetch.protocol == "http2",
         politeness=politeness_of(settings.politeness),
         turns=turns_of(settings.politeness),
+        max_pages_per_host=settings.crawl.max_pages_per_host,
         archive=warc_info_of(settings.archive, settings.fetch),
         roll_size=settings.archive.roll_size,
         log_level=LEVELS[LEVELS.index(settings.crawl.log_level)],

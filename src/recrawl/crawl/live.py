@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from recrawl.crawl.access import Access
 from recrawl.crawl.archive import WarcArchive
 from recrawl.crawl.budget import SharedBudget
@@ -24,6 +26,7 @@ from recrawl.crawl.rollcall import RollCall
 from recrawl.crawl.scope import Scope
 from recrawl.crawl.steering import Steered
 from recrawl.crawl.target import Visited
+from recrawl.crawl.traps import HostCap
 from recrawl.crawl.visitor import Visitor
 from recrawl.detect import decoded
 from recrawl.fetch.doors import Doors
@@ -58,6 +61,8 @@ class CrawlSettings:
     politeness: PolitenessRules = field(default_factory=PolitenessRules)
     turns: TurnRules | None = None
     """How hosts share an address; without it they do not mind each other."""
+    max_pages_per_host: int = 100_000
+    """Pages of a host beyond which no more are taken in that are found on the way."""
     archive: WarcInfo = field(default_factory=WarcInfo)
     roll_size: int = ROLL_SIZE
     """Bytes after which an archive file is closed and a new one begun."""
@@ -165,7 +170,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
             worker,
             first,
             controls=Controls(store, orders),
-            budget=SharedBudget(store),
+            budget=SharedBudget(store, clock),
             roll=RollCall(store, worker),
             agenda=agenda,
             politeness=politeness,
@@ -189,7 +194,9 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 agenda=agenda,
                 politeness=politeness,
                 visitor=Visitor(at_hand.fetcher, at_hand.robots, clock, at_hand.doors, access, judging),
-                recorder=Recorder(worker, store, agenda, scope, at_hand.archive, judging),
+                recorder=Recorder(
+                    worker, store, agenda, scope, at_hand.archive, judging, cap_of(store, settings.max_pages_per_host)
+                ),
                 pace=settings.pace,
                 log=at_hand.events,
                 steering=steered,
@@ -199,3 +206,11 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 log, archive = at_hand.events, at_hand.archive
                 watch(PulseTaker(driver.load, clock, store, agenda, politeness, steered, log, archive))
             yield driver
+
+
+def cap_of(store: Store, most: int) -> HostCap:
+    """How many more pages of each host are taken in. O(pages)."""
+    pages, hosts = store.pages(), store.hosts()
+    ids, counts = np.unique(pages.host[pages.importance > 0], return_counts=True)
+    names = [hosts.name[row] for row in np.searchsorted(hosts.id, ids).tolist()]
+    return HostCap(most, dict(zip(names, counts.tolist(), strict=True)))

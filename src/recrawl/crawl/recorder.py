@@ -23,6 +23,7 @@ from recrawl.crawl.memory import KnownMemory
 from recrawl.crawl.scope import Scope
 from recrawl.crawl.site_claims import LAST_MODIFIED, news, signals, sitemap_claims
 from recrawl.crawl.target import Target, Visited
+from recrawl.crawl.traps import HostCap, RedirectChains
 from recrawl.crawl.versions import known_after, last_version, links_stand
 from recrawl.detect import Known
 from recrawl.detect.digest import digest
@@ -49,7 +50,9 @@ class Recorder:
         scope: Scope,
         archive: Archive,
         judging: Judging | None = None,
+        cap: HostCap | None = None,
     ) -> None:
+        """``cap`` ends what no rule of the scope does; without it a host may have any number of pages."""
         self._worker = worker
         self._store = store
         self._agenda = agenda
@@ -57,6 +60,8 @@ class Recorder:
         self._archive = archive
         self._judging = judging or Judging(store)
         self._memory = KnownMemory()
+        self._cap = cap
+        self._chains = RedirectChains()
         self._page_of: dict[str, int] = {}
         self._kept: dict[tuple[int, float], list[CaptureRecord]] = {}
         """What was archived of visits that are not acknowledged yet, by page and time."""
@@ -68,8 +73,9 @@ class Recorder:
         self._links(batch, now)
         self._dates(batch)
         for visited in batch:
-            if visited.judgement.redirect_to:
-                self.discover([visited.judgement.redirect_to], now)
+            to = visited.judgement.redirect_to
+            if to and self._chains.follows(visited.target.url, to):
+                self.discover([to], now)
         captures = self._keep(batch)
         visits = Visits.from_rows(visited.visit for visited in batch)
         self._agenda.tell(visits)
@@ -98,7 +104,7 @@ class Recorder:
         """Page ids of these URLs; those in scope are put on the agenda, others only remembered."""
         wanted = list(urls)
         unknown = [url for url in dict.fromkeys(wanted) if url not in self._page_of]
-        inside = dict.fromkeys(url for url in unknown if (where := address(url)) and self._scope.covers(where))
+        inside = self._inside(unknown)
         outside = [url for url in unknown if url not in inside]
         for some, importance in ((list(inside), 1.0), (outside, 0.0)):
             if some:
@@ -107,7 +113,9 @@ class Recorder:
                 )
         if inside:
             found = np.unique(np.array([self._page_of[url] for url in inside], dtype=np.int64))
-            self._agenda.add(self._store.pages(found))
+            pages = self._store.pages(found)
+            self._agenda.add(pages)
+            self._count(inside, frozenset(pages.id[pages.discovered == now].tolist()))
             if len(waiting := self._agenda.welcome(found, now)):
                 self._store.reschedule(waiting, self._agenda.due(waiting, now))
         ids = np.array([self._page_of[url] for url in wanted], dtype=np.int64)
@@ -153,6 +161,28 @@ class Recorder:
         return known
 
     # -- inside -------------------------------------------------------------------------------
+
+    def _inside(self, urls: Iterable[str]) -> dict[str, None]:
+        """Which of these URLs are to be visited if they are new."""
+        inside: dict[str, None] = {}
+        more: Counter[str] = Counter()
+        for url in urls:
+            where = address(url)
+            if where is None or not self._scope.covers(where):
+                continue
+            if self._cap is None or self._cap.has_room(where.host, more[where.host]):
+                inside[url] = None
+                more[where.host] += 1
+        return inside
+
+    def _count(self, urls: Iterable[str], new: frozenset[int]) -> None:
+        """Count the new pages among these URLs to their hosts."""
+        left = set(new) if self._cap is not None else set()
+        for url in urls if left else ():
+            where = address(url)
+            if self._cap is not None and where is not None and self._page_of[url] in left:
+                left.remove(self._page_of[url])
+                self._cap.took(where.host)
 
     def _keep(self, batch: Sequence[Visited]) -> list[CaptureRecord]:
         """Archive what was not archived when this batch was tried before, and wait until all of it is safe."""

@@ -7,7 +7,7 @@ Nobody can tell all traps from their URLs. What these rules miss ends at the num
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlsplit
 
@@ -26,6 +26,8 @@ _DATE_IN_PATH = re.compile(r"/(\d{4})(?:/|-)(?:0?[1-9]|1[0-2])(?=[/-]|$)")
 _DATE_IN_QUERY = re.compile(r"(\d{4})-?(?:0[1-9]|1[0-2])(?:-?\d\d)?(?:T.*)?")
 _YEAR_ARGUMENT = re.compile(r"(?:cal)?_?(?:year|yr|jahr|annee|ano|anno)", re.IGNORECASE)
 _CALENDAR = re.compile(r"calend|kalend|agenda|events?\b|termine|veranstaltung|schedule|month|week|day", re.IGNORECASE)
+_CHAINS = 100_000
+"""Ends of chains that are remembered."""
 _YEARS_AHEAD, _YEARS_BACK = 1, 30
 """How far a calendar is followed."""
 
@@ -82,10 +84,36 @@ class HostCap:
         self._most = most
         self._held = Counter(held)
 
-    def has_room(self, host: str) -> bool:
-        """Whether one more page of the host may be taken in."""
-        return self._held[host] < self._most
+    def has_room(self, host: str, more: int = 0) -> bool:
+        """Whether one more page of the host may be taken in, beside ``more`` that are about to be."""
+        return self._held.get(host, 0) + more < self._most
 
     def took(self, host: str) -> None:
         """A page was taken in."""
         self._held[host] += 1
+
+
+class RedirectChains:
+    """How many redirects led to a page, one to the next. In memory only: a chain without end is an odd thing.
+
+    A page that is known keeps its turn wherever a chain leads; what does not go on is finding new pages by it.
+    """
+
+    def __init__(self, most: int = 20) -> None:
+        """``most`` redirects are followed in a row: as many as browsers follow."""
+        self._most = most
+        self._hops: OrderedDict[str, int] = OrderedDict()
+
+    def follows(self, url: str, to: str) -> bool:
+        """Whether a redirect from one URL to another is followed.
+
+        >>> chains = RedirectChains(most=2)
+        >>> [chains.follows(f"http://x/{number}", f"http://x/{number + 1}") for number in range(4)]
+        [True, True, False, False]
+        """
+        hops = self._hops.get(url, 0) + 1
+        self._hops[to] = min(hops, self._hops.get(to, hops))  # the shortest way there counts
+        self._hops.move_to_end(to)
+        if len(self._hops) > _CHAINS:
+            self._hops.popitem(last=False)
+        return hops <= self._most
