@@ -139,12 +139,20 @@ def _histogram_boosting(lesson: _Lesson, seed: int, how: Settings) -> Score:
         "categorical_features": list(lesson.categorical),
         "random_state": seed,
     }
-    if lesson.target is Target.NL:
-        model = ensemble.HistGradientBoostingClassifier(class_weight="balanced", **common)
-        return _chance(model.fit(lesson.values, lesson.wanted > 0))
-    predict: Score
-    predict = ensemble.HistGradientBoostingRegressor(**common).fit(lesson.values, lesson.wanted).predict
-    return predict
+    counted = require("threadpoolctl", "predict").threadpool_limits
+    # Left alone it takes every core, and crawls where others use them too.
+    with counted(how.jobs):
+        if lesson.target is Target.NL:
+            classes = ensemble.HistGradientBoostingClassifier(class_weight="balanced", **common)
+            said = _chance(classes.fit(lesson.values, lesson.wanted > 0))
+        else:
+            said = ensemble.HistGradientBoostingRegressor(**common).fit(lesson.values, lesson.wanted).predict
+
+    def score(rows: FeatureArray) -> FloatArray:
+        with counted(how.jobs):
+            return said(rows)
+
+    return score
 
 
 def _light_boosting(lesson: _Lesson, seed: int, how: Settings) -> Score:
