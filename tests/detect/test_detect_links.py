@@ -96,8 +96,12 @@ ALL = {f"{HERE}{name}" for name in "abc"}
 )
 def test_what_is_not_to_be_followed(before, headers, shunned):
     judged = judge(answer(before + LINKS, *headers), None, Standards(agent="recrawl"))
-    assert set(judged.links) == ALL
-    assert judged.nofollow == shunned
+    assert set(judged.links) == ALL - shunned
+    assert set(judged.shunned) == shunned
+    assert len(judged.link_keys) == len(judged.links)
+    free = judge(answer(before + LINKS, *headers), None, Standards(obeys_nofollow=False))
+    assert set(free.links) == ALL
+    assert free.shunned == ()
 
 
 def test_feeds_are_named_but_are_no_links():

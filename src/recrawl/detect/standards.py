@@ -24,5 +24,7 @@ class Standards:
     """Parts of this host that there is evidence on, noise or not."""
     in_machine_code: bool = False
     """Compile the slowest step where numba is installed: takes seconds once, and pays from thousands of pages on."""
+    obeys_nofollow: bool = True
+    """Whether links that a page or its server asks robots not to follow are neither followed nor counted."""
     agent: str = "recrawl"
     """Our name in ``X-Robots-Tag`` rules, lower-case."""

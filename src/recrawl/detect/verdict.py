@@ -68,8 +68,8 @@ class Judgement:
     """What to keep for the next comparison; empty if what is kept still stands."""
     compared: Compared | None = None
     """What the comparison teaches about noise on the host."""
-    nofollow: frozenset[str] = frozenset()
-    """URLs among ``links`` that the page or its server asks robots not to follow."""
+    shunned: tuple[str, ...] = ()
+    """Absolute URLs that are not among ``links`` because the page or its server asks robots not to follow them."""
     feeds: tuple[str, ...] = ()
     """Absolute URLs of the feeds that the page names, if ``links_read``."""
 
@@ -201,7 +201,7 @@ def _compare(
         links_read=version.links is not None,
         redirect_to=version.redirect_to,
         size=len(capture.raw_body),
-        nofollow=frozenset(link.url for link in links if link.key in version.nofollow),
+        shunned=tuple(link.url for link in version.shunned),
         feeds=version.feeds,
     )
     if known is None or not (known.gone or known.validators.digest):

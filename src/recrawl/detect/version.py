@@ -78,8 +78,8 @@ class Version:
     """The comparable form in parts; ``None`` where there is none."""
     document: Document | None = None
     """The page, if it is HTML."""
-    nofollow: frozenset[str] = frozenset()
-    """Keys of links that the page or its server asks not to follow."""
+    shunned: tuple[Address, ...] = ()
+    """Links that were passed over because the page or its server asks for it."""
     feeds: tuple[str, ...] = ()
     """Absolute URLs of the feeds that the page names."""
 
@@ -133,18 +133,19 @@ def page_version(capture: Capture, body: bytes, named: bytes, *, whole: bool, st
 
 def _html_version(capture: Capture, html: str, named: bytes, standards: Standards) -> Version:
     page = read_html(html, capture.url, standards.rules.of(capture.url), in_machine_code=standards.in_machine_code)
-    shunned = page.nofollow
-    if forbids_following(capture, standards.agent):
-        shunned = frozenset(link.key for link in page.links)
+    passed_over = frozenset[str]()
+    if standards.obeys_nofollow:
+        everything = forbids_following(capture, standards.agent)
+        passed_over = frozenset(link.key for link in page.links) if everything else page.nofollow
     return Version(
         named,
         media_type(capture),
         text_digest(page.text),
         ChangeKind.TEXT,
-        page.links,
+        tuple(link for link in page.links if link.key not in passed_over) if passed_over else page.links,
         content=page.parts,
         document=page,
-        nofollow=shunned,
+        shunned=tuple(link for link in page.links if link.key in passed_over) if passed_over else (),
         feeds=page.feeds,
     )
 
