@@ -179,14 +179,14 @@ def test_two_runs_in_the_same_slot_visit_every_page_once(run, serve, crawling):
 
 @pytest.mark.usefixtures("workspace")
 def test_a_slot_that_is_too_short_leaves_the_rest_to_the_next(run, serve):
-    site = serve(pages=6, delay=0.3)
+    site = serve(pages=40, delay=0.1)
     run("add", site.home, "-w", "ws")
-    first = run("run", "-w", "ws", *HURRY, *RICH, "--once", "--for", "1s")
+    first = run("run", "-w", "ws", *HURRY, *RICH, "--once", "--for", "3s")
     assert first.returncode == 0, first.stderr
-    assert 1 <= len(site.visits()) < 7
+    assert 1 <= len(site.visits()) < 41
     site.delay = 0.0
     assert run("run", "-w", "ws", *HURRY, *RICH, "--once", "--for", "60s").returncode == 0
-    assert sorted(site.visits()) == sorted(["/site/", *(f"/site/{number}.html" for number in range(6))])
+    assert sorted(site.visits()) == sorted(["/site/", *(f"/site/{number}.html" for number in range(40))])
 
 
 @pytest.mark.usefixtures("workspace")

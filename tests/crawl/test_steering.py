@@ -54,7 +54,7 @@ def steered(store, worker="one", log=None):
         worker,
         orders({}),
         controls=Controls(store, orders),
-        budget=SharedBudget(store),
+        budget=SharedBudget(store, VirtualClock(START)),
         roll=RollCall(store, worker),
         agenda=agenda,
         politeness=Politeness(),
@@ -110,7 +110,7 @@ def test_workers_that_share_a_store_share_what_is_left(store):
     """Whatever each of three begins and records: together no more than saved up and earned, but for a call's lag."""
     page = store.discover([f"http://a.example/{number}" for number in range(400)], START - DAY)
     now, made = START, 0
-    workers = [(SharedBudget(store), RollCall(store, name)) for name in ("a", "b", "c")]
+    workers = [(SharedBudget(store, VirtualClock(START)), RollCall(store, name)) for name in ("a", "b", "c")]
     for budget, _ in workers:
         budget.set(60 / HOUR, HOUR, now)
     for step in range(60):
@@ -131,20 +131,22 @@ def test_workers_that_share_a_store_share_what_is_left(store):
 
 
 def test_what_is_under_way_elsewhere_is_taken_off(store):
-    budget = SharedBudget(store)
+    budget = SharedBudget(store, VirtualClock(START))
     budget.set(60 / HOUR, HOUR, START)
     assert budget.room(START) == 60
     budget.share([AtWork("other", START, START, underway=40)], 10, START)
     assert budget.room(START) == 5
     budget.share([], 0, START)  # alone again
     assert budget.room(START) == 60
+    budget.share([AtWork("other", START, START, underway=5, left=50.0)], 0, START, new=True)
+    assert budget.room(START) == 5  # the other does not know of us yet, and may spend what it has
 
 
 def test_refusals_cost_nothing_and_a_budget_on_average_lets_everything_begin(store):
     page = store.discover(["http://a.example/1", "http://a.example/2"], START - DAY)
     outcome = [Outcome.FETCHED, Outcome.REFUSED]
     store.record(Visits.of(page, np.array([START - 1.0, START - 2.0]), outcome=outcome))
-    budget = SharedBudget(store)
+    budget = SharedBudget(store, VirtualClock(START))
     budget.set(10 / HOUR, HOUR, START)
     assert budget.room(START) == 9
     budget.take(START, 9)
@@ -168,8 +170,10 @@ def test_a_worker_does_what_it_is_told_and_says_so(store):
     mine.began(START + LOOK_EVERY, 1)
     assert mine.room(START + LOOK_EVERY, 0) == 0
     assert mine.next_at(START + LOOK_EVERY) == pytest.approx(START + LOOK_EVERY + HOUR)
+    assert mine.is_held(START + LOOK_EVERY)
     mine.spared(1)
     assert mine.room(START + LOOK_EVERY, 0) == 1
+    assert not mine.is_held(START + LOOK_EVERY)
     controls.set_paused(store, START, paused=True)
     mine.heed(START + 3 * LOOK_EVERY, IDLE)
     assert (mine.room(START + 3 * LOOK_EVERY, 0), mine.next_at(START + 3 * LOOK_EVERY)) == (0, math.inf)

@@ -3,7 +3,8 @@
 What may begin follows from the visits in the store (:mod:`recrawl.schedule.allowance`), so that a restart earns
 nothing. A worker that is alone counts its own visits from there on, and keeps the cap exactly. Several read the visits
 again at every roll call, take off what all of them have under way, and each spends at most an equal part of what is
-left until the next call: together they may exceed the cap only by what one begins before the others heard of it.
+left until the next call. One that comes new leaves to the others what they said they have left, until they heard of it.
+So together they exceed the cap by no more than what the budget earns between two calls.
 """
 
 from __future__ import annotations
@@ -15,16 +16,22 @@ from recrawl.crawl.rollcall import AtWork
 from recrawl.model import Outcome
 from recrawl.schedule.allowance import Allowance, memory, replayed
 from recrawl.store.base import Store
+from recrawl.time import Clock
+
+_SHARE_OF_TIME = 0.02
+"""That counting visits may take."""
 
 
 class SharedBudget:
     """What this worker may begin. One that is kept on average only (``burst`` infinite) lets everything begin."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
         self._allowance: Allowance | None = None
         self._budget, self._burst = math.inf, math.inf
         self._workers = 1
+        self._share_at = -math.inf
 
     def set(self, budget: float, burst: float, now: float) -> None:
         """A budget (visits per second), and the seconds of it that can be saved up."""
@@ -35,14 +42,25 @@ class SharedBudget:
             self._allowance = self._from_visits(now)
             self._workers = 1
 
-    def share(self, others: Sequence[AtWork], underway: int, now: float) -> None:
-        """Count anew what is left, beside these others and with so many visits of our own under way."""
-        if self._allowance is None or not (others or self._workers > 1):
+    def share(self, others: Sequence[AtWork], underway: int, now: float, *, new: bool = False) -> None:
+        """Count anew what is left, beside these others and with so many visits of our own under way.
+
+        ``new`` says that the others have not heard of this worker yet. Where counting takes long it is done less often;
+        meanwhile each earns an equal part of the budget.
+        """
+        workers = 1 + len(others)
+        if self._allowance is None or workers == self._workers == 1:
             return
-        self._workers = 1 + len(others)
+        if workers == self._workers and now < self._share_at:
+            return
+        self._workers = workers
         self._allowance = allowance = self._from_visits(now)
+        self._share_at = now + (self._clock.now() - now) / _SHARE_OF_TIME
         begun = underway + sum(one.underway for one in others)
-        allowance.level = max(allowance.level - begun, 0.0) / self._workers
+        if new:
+            allowance.level = max(allowance.level - begun - sum(one.left or 0.0 for one in others), 0.0)
+        else:
+            allowance.level = max(allowance.level - begun, 0.0) / self._workers
         allowance.budget = self._budget / self._workers
 
     def room(self, now: float) -> float:

@@ -55,7 +55,7 @@ class Controls:
         """The orders if anything was told since the last look, hosts paused or resumed included; else ``None``.
 
         Raises:
-            ConfigError: limits contradict each other or the settings. The next look is made as if it had not been.
+            ConfigError: limits contradict each other or the settings; said once.
         """
         if now < self.look_at:
             return None
@@ -63,10 +63,10 @@ class Controls:
         told = {name: text for name, text in self._store.controls().items() if _is_ours(name)}
         if told == self._told:
             return None
-        before, self._told = self._told, told
-        if _HOSTS in told and (before is None or before.get(_HOSTS) != told[_HOSTS]):
+        if _HOSTS in told and (self._told is None or self._told.get(_HOSTS) != told[_HOSTS]):
             hosts = self._store.hosts()
             self.resting = frozenset(hosts.id[hosts.paused].tolist())
+        self._told = told
         return replace(self._orders(limits(told)), paused=is_paused(told))
 
 

@@ -225,7 +225,7 @@ class Driver:
         """Whether nothing is under way, and nothing is in hand or due in the store that may be visited now."""
         if self._running or self._unrecorded:
             return False
-        if not self._steering.room(now, 0):
+        if self._steering.is_held(now):
             return True
         at_once = (errand for errand in self._errands.due(now) if self._politeness.free_at(errand.host) < now + MINUTE)
         return not self._hands and self._store.next_due() > now and next(at_once, None) is None

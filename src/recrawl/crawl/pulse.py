@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from recrawl.crawl.archive import Archive
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.steering import Load, Steered
+from recrawl.errors import StoreError
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.politeness import Politeness
 from recrawl.store.base import Store
@@ -74,7 +76,8 @@ class PulseTaker:
         """How it goes now; with ``anew`` what is due is counted once more, however long that takes."""
         now, steering = self.clock.now(), self.steering
         if anew or now >= self._count_at:
-            self._backlog, self._next_due = self.store.backlog(now), self.store.next_due()
+            with suppress(StoreError):  # the driver knows, and waits; what was counted before stands
+                self._backlog, self._next_due = self.store.backlog(now), self.store.next_due()
             took = self.clock.now() - now
             self._count_at = now + max(_LOOK_EVERY, took / _SHARE_OF_TIME)
         load, backlog = self.load(), self._backlog

@@ -14,6 +14,9 @@ from recrawl.errors import ConfigError
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.politeness import Politeness
 
+_A_WHILE = 2 * CALL_EVERY
+"""Seconds after which a budget that lets nothing begin counts as spent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -59,6 +62,10 @@ class Steering(Protocol):
         """When there will be room if no request ends before, seconds since the epoch."""
         ...
 
+    def is_held(self, now: float) -> bool:
+        """Whether nothing may begin for a while, though nothing runs: the crawl is paused, or the budget spent."""
+        ...
+
     def began(self, now: float, visits: int) -> None:
         """So many visits began."""
         ...
@@ -101,6 +108,10 @@ class Unsteered:
         """When a request ends, not before."""
         return math.inf
 
+    def is_held(self, now: float) -> bool:  # noqa: ARG002 - at any time
+        """Never."""
+        return False
+
     def began(self, now: float, visits: int) -> None:
         """Nothing is counted."""
 
@@ -142,6 +153,8 @@ class Steered:
         self._since = 0.0
         self._visits = 0
         self._call_at = -math.inf
+        self._is_known = False
+        """Whether the others have had a call to hear of this worker."""
 
     @property
     def look_at(self) -> float:
@@ -171,6 +184,7 @@ class Steered:
     def begin(self, now: float) -> None:
         """Count what is left of the budget from the visits in the store; heed what was told before."""
         self._since, self._visits, self._call_at = now, 0, -math.inf
+        self._is_known = False
         self._controls.look_at = -math.inf
         self._budget.set(self._orders.budget, self._orders.burst, now)
 
@@ -180,7 +194,8 @@ class Steered:
         if now >= self._call_at:
             self._call_at = now + CALL_EVERY
             self._roll.call(self._at_work(now, load))
-            self._budget.share(self._roll.others, load.underway, now)
+            self._budget.share(self._roll.others, load.underway, now, new=not self._is_known)
+            self._is_known = True
         return changed
 
     def room(self, now: float, underway: int) -> int:
@@ -192,6 +207,10 @@ class Steered:
     def next_at(self, now: float) -> float:
         """When the budget allows another visit."""
         return math.inf if self.paused or self._budget.room(now) else self._budget.next_at(now)
+
+    def is_held(self, now: float) -> bool:
+        """Whether it is paused, or the budget lets nothing begin within some seconds."""
+        return self.paused or self._budget.next_at(now) > now + _A_WHILE
 
     def began(self, now: float, visits: int) -> None:
         """Take them off the budget."""
