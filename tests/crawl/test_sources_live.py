@@ -302,6 +302,7 @@ def test_each_page_of_an_answer_is_asked_in_turn_and_kept_and_the_whole_is_a_res
     place = captures[0]
     [file] = (tmp_path / "warc").glob(f"{place.warc_file}*")
     again = read_capture(file, place.warc_offset)
+    assert again.status == 200
     assert (again.raw_body, again.header("content-type"), again.made) == (body, "application/sparql-results+json", True)
 
 

@@ -91,7 +91,7 @@ def _capture(record: Any, row: tuple[Row, bytes, Head], max_body: int) -> Captur
     return Capture(
         url,
         time,
-        status,
+        200 if made else status,
         _named(record) if made else first[: head.length],
         b"" if is_revisit else body,
         ip=record.headers.get("WARC-IP-Address") or "",
@@ -103,8 +103,8 @@ def _capture(record: Any, row: tuple[Row, bytes, Head], max_body: int) -> Captur
 
 def _named(record: Any) -> bytes:  # noqa: ANN401 - fastwarc's record
     """A head for a resource, which has none: its media type, as the record names it."""
-    media_type = record.headers.get("Content-Type") or ""
-    return f"HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\n\r\n".encode() if media_type else b""
+    media_type = record.headers.get("Content-Type") or "application/octet-stream"
+    return f"HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\n\r\n".encode()
 
 
 class _Index:
