@@ -1,0 +1,75 @@
+"""The line that tells how a run goes."""
+
+import math
+
+import pytest
+
+from recrawl.cli.run_display import Tally, display, every, sentence, together
+from recrawl.crawl.pulse import Pulse
+from recrawl.time import HOUR
+
+
+def pulse(**changes) -> Pulse:
+    calm = {
+        "now": 0.0,
+        "underway": 0,
+        "in_hand": 0,
+        "due": 0,
+        "held": 0,
+        "late": 0.0,
+        "next_due": math.inf,
+        "hosts_resting": 0,
+        "workers": 1,
+        "budget": 1 / 90,
+        "left": 5.0,
+        "price": None,
+        "paused": False,
+        "fits": 1,
+        "archived": 0,
+        "events": {},
+    }
+    return Pulse(**(calm | changes))
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (pulse(next_due=3600.0), "next due 1970-01-01 01:00"),
+        (pulse(), "next due never"),
+        (pulse(due=40), "40 due"),
+        (pulse(due=40, late=120.0), "40 due, late by 2 min"),
+        (pulse(due=40, held=10), "40 due (10 on paused hosts)"),
+        (pulse(due=40, left=0.3), "40 due; the budget is spent, one visit every 1.5 min"),
+        (pulse(due=40, left=0.0, budget=0.0), "40 due; the budget is spent, and it is 0"),
+        (pulse(due=40, paused=True), "paused, 40 due"),
+    ],
+)
+def test_one_line_says_what_waits_and_why(seen, words):
+    line = sentence(Tally(1200, 31, 2), seen, math.inf)
+    assert line == f"1,200 visits, 31 changed, 2 failed, 0.0/s; {words}"
+    assert sentence(Tally(), seen, HOUR).endswith("; 1 h left")
+
+
+def test_what_is_due_is_done_after_a_time_that_follows_from_the_pace():
+    tally = Tally()
+    sentence(tally, pulse(due=40), math.inf)
+    tally.visits = 20
+    assert sentence(tally, pulse(now=10.0, due=40), math.inf).endswith("2.0/s; 40 due, done in 20 s")
+
+
+def test_it_is_shown_as_often_as_it_should_be():
+    shown: list[str] = []
+    told = together(
+        every(5.0, lambda: shown.append("at once")), every(5.0, lambda: shown.append("later"), at_once=False)
+    )
+    for now in range(12):
+        told(float(now))
+    assert shown.count("at once") == 3
+    assert shown.count("later") == 2
+
+
+def test_where_there_is_no_terminal_a_line_comes_every_few_minutes(capsys):
+    with display(Tally(), math.inf, lambda: pulse(now=400.0, due=3)) as show:
+        for now in range(0, 1000, 10):
+            show(float(now))
+    assert capsys.readouterr().err.splitlines() == ["1970-01-01 00:06 0 visits, 0 changed, 0 failed, 0.0/s; 3 due"] * 3
