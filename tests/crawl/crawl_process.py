@@ -8,10 +8,12 @@ Each line of standard input is an order in JSON, each line of standard output th
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
 import pkgutil
 import sys
+from contextlib import redirect_stdout, suppress
 
 ROOMS = ("crawl", "fetch", "store", "detect", "schedule", "predict", "formats.warc", "formats.warc_stream")
 VERBS = ("run", "run_display", "wiring", "interrupts", "workspace", "configuration", "main", "verbs")
@@ -25,6 +27,22 @@ def load_everything() -> None:
             importlib.import_module(f"{name}.{found.name}")
     for name in (*(f"recrawl.cli.{verb}" for verb in VERBS), *LIBRARIES):
         importlib.import_module(name)
+    warm_up()
+
+
+def warm_up() -> None:
+    """Do once what loads more than modules: judge a page, which runs machine code, and read a command line."""
+    from recrawl.cli.main import main
+    from recrawl.detect import judge
+    from recrawl.detect.standards import Standards
+    from recrawl.model import Capture
+
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    body = b"<html><body><p>" + b"some words and 12:34 o'clock " * 40 + b"</p></body></html>"
+    judge(Capture("http://a.example/", 0.0, 200, head, body), None, Standards(in_machine_code=True))
+    sys.argv = ["recrawl", "run", "--help"]
+    with redirect_stdout(io.StringIO()), suppress(SystemExit):
+        main()
 
 
 def be_recrawl(arguments: list[str], said: str) -> None:
