@@ -16,6 +16,7 @@ FIRST, SAME, NOT_MODIFIED = 1_700_000_000.25, 1_700_086_400.5, 1_700_172_800.75
 BODY = "<!doctype html><title>é</title><p>The first and only version.</p>".encode()
 CHUNKED_BODY = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (BODY[:20], BODY[20:])) + b"0\r\n\r\n"
 PLAIN, CHUNKED = "http://example.org/plain?b=1", "http://example.org/chunked"
+ENDPOINT, WHOLE = "http://example.org/sparql", "http://example.org/sparql?query-sha256=00"
 REQUEST = b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"
 HTML = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
 
@@ -45,6 +46,11 @@ def our_warcs(tmp_path_factory):
             original = writer.write(answer(url, FIRST, chunked=chunked)).ref
             writer.write(answer(url, SAME, chunked=chunked), revisit_of=original)
             writer.write(not_modified(url), revisit_of=original)
+        posted = b"POST /sparql HTTP/1.1\r\nHost: example.org\r\nContent-Length: 7\r\n\r\nquery=x"
+        rows = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+        writer.write(Capture(ENDPOINT, FIRST, 200, rows, b"[]", posted))
+        made = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+        writer.write(Capture(WHOLE, FIRST, 200, made, b"[1, 2]", made=True))
     return folder
 
 
@@ -58,6 +64,10 @@ def replayed(base, when, url):
 @pytest.mark.parametrize("when", [FIRST, SAME, NOT_MODIFIED], ids=["response", "same-payload", "not-modified"])
 def test_pywb_replays_every_visit_at_its_own_time(pywb, our_warcs, when, url):
     assert replayed(pywb(our_warcs), when, url) == Memento(200, float(int(when)), BODY)
+
+
+def test_pywb_replays_what_was_put_together(pywb, our_warcs):
+    assert replayed(pywb(our_warcs), FIRST, WHOLE) == Memento(200, float(int(FIRST)), b"[1, 2]")
 
 
 def test_pywb_lists_three_visits(pywb, our_warcs):
