@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from urllib.parse import urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from recrawl.detect import decoded
 from recrawl.fetch import HttpFetcher, Limits, Request
-from recrawl.fetch.names import Names
+from recrawl.fetch.names import Names, _place
 from recrawl.fetch.reach import Reach
+from recrawl.fetch.robots import RobotsCache
 from recrawl.model.failures import NO_CONNECTION, NO_NAME, NO_NAME_SERVER, NO_URL, NOT_ALLOWED
 from recrawl.time import VirtualClock
 
@@ -232,3 +237,36 @@ def _ask_innocent(serving, name_server, reach=None):
                 return await fetcher.fetch(Request(f"http://innocent.example:{server.port}/")), server
 
     return asyncio.run(run())
+
+
+def test_rules_that_redirect_home_close_the_host(serving):
+    """An answer may send us anywhere; the host that sends us home told no rules."""
+
+    async def run():
+        home = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2:%d/latest/meta-data\r\nContent-Length: 0\r\n\r\n"
+        async with serving({}) as server:
+            server.answers["/robots.txt"] = home % server.port
+            reach = Reach.of(["127.0.0.1"])
+            async with HttpFetcher(VirtualClock(0.0), AGENT, reach=reach) as fetcher:
+                robots = RobotsCache(fetcher, VirtualClock(0.0), AGENT, body_of=decoded)
+                return await robots.rules(server.url())
+
+    rules = asyncio.run(run())
+    assert not rules.available
+    assert "127.0.0.2 is not public" in rules.reason
+
+
+@given(
+    st.sampled_from(["http://", "https://"]),
+    st.sampled_from(["a.example", "A.example:8080", "u:p@b.example", "[::1]:9", "127.0.0.1", "a.example:x", ""]),
+    st.sampled_from(["", "/", "/x/y", "?q=/x", "#/f", "/http://b.example/", "?http://b.example"]),
+)
+def test_the_host_is_the_one_that_the_whole_url_names(scheme, host, rest):
+    """It is read from the beginning of the URL only, for speed."""
+    parts = urlsplit(scheme + host + rest)
+    try:
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    except ValueError:
+        port = None
+    expected = (parts.hostname, port) if parts.hostname and port else None
+    assert _place(scheme + host + rest) == expected

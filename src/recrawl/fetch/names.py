@@ -17,6 +17,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from types import TracebackType
 from typing import Self
@@ -183,8 +184,14 @@ def out_of_reach(address: str) -> str:
 
 def _place(url: str) -> tuple[str, int] | None:
     """Host and port of a URL, the host in lower case and without brackets."""
+    end = url.find("/", len("https://"))
+    return _place_of(url[:end] if end >= 0 else url)  # host and port stand before the path, wherever else slashes are
+
+
+@lru_cache(_MOST)
+def _place_of(origin: str) -> tuple[str, int] | None:
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(origin)
         port = parts.port or _PORTS.get(parts.scheme)
     except ValueError:
         return None
