@@ -4,8 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recrawl.detect import Standards, read_html
+from recrawl.detect.comparison import Compared
 from recrawl.detect.explanation import explain, reasons
+from recrawl.detect.learned_noise import NoiseBook, evidence
 from recrawl.detect.noise import noisy_pieces, without_noise
+from recrawl.detect.parts import template_of
+from recrawl.detect.rules import Rules
 from recrawl.model import Capture, Verdict
 
 
@@ -49,6 +54,32 @@ def test_the_same_bytes_are_told_as_the_same(mime):
     assert told.judgement.verdict == Verdict.UNCHANGED
     assert told.diff() == []
     assert dict(reasons(told))["bytes"] == "the same 5"
+
+
+def test_what_was_learned_to_be_noise_is_named_with_its_evidence():
+    pages = [page(f"<p>Text.</p><p>Guest number {number}") for number in (1, 2)]
+    part = template_of(read_html("<p>Text.", "http://x.example/").parts.path[0], "Guest number 1")
+    look = evidence(7, 1, Compared(frozenset({part}), frozenset(), 20.0))
+    book = NoiseBook.concat([look, look])
+    told = explain(*pages, Standards(mask=book.mask(7)), book)
+    assert told.judgement.verdict == Verdict.UNCHANGED
+    assert told.after.left_out == (("Guest number 2", "learned: it differed in 2 of 2 second looks on this host"),)
+    assert (told.diff(), told.after.lines) == ([], ("Text.",))
+    assert dict(reasons(told))["not compared"] == "1 part"
+
+
+def test_what_rules_leave_out_is_named():
+    standards = Standards(rules=Rules.parse(".weather", "late"))
+    told = explain(*(page(f"<p>Well {word}.</p><p class=weather>{word}") for word in ("late", "rain")), standards)
+    assert told.diff(0)[1:] == ["-Well .", "+Well rain."]
+    assert [one.text for one in told.before.left_out] == ["Well late.", "late"]
+    assert [one.text for one in told.after.left_out] == ["rain"]
+
+
+def test_magnitude_is_told_beside_the_threshold():
+    told = explain(page("<p>One"), page("<p>Two"), Standards(min_change=0.25))
+    assert dict(reasons(told))["magnitude"] == "1.000; above detect.min_change = 0.25"
+    assert dict(reasons(explain(page("<p>One"), page("<p>Two"))))["magnitude"].endswith("any visible difference counts")
 
 
 def test_a_page_that_is_gone_is_explained_too():

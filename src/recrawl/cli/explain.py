@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +15,7 @@ from recrawl.cli.workspace import open_workspace
 if TYPE_CHECKING:
     from recrawl.crawl.sources import ArchivedBytes
     from recrawl.detect.explanation import Explanation
+    from recrawl.detect.learned_noise import NoiseBook
     from recrawl.model import Capture, Visits
     from recrawl.store.base import Store
     from recrawl.store.values import Captures
@@ -49,6 +50,8 @@ class _Story:
     """The version known before, if its bytes can be had."""
     after: Capture | None
     """The version at the visit, if its bytes can be had."""
+    book: NoiseBook
+    """What was learned about noise on the host."""
 
 
 def explain(  # noqa: PLR0913 - one argument an option
@@ -66,8 +69,9 @@ def explain(  # noqa: PLR0913 - one argument an option
     """Say why a visit counted as a change, or did not.
 
     Shows the latest visits of the page, the two versions that were compared, from cheap to dear what the judge looked
-    at (bytes, media type, text without noise, links), which clocks and nonces were left out, and the difference line by
-    line. The bytes come from the archive files; without them only the verdict on record can be told.
+    at (bytes, media type, text without noise, links), which clocks and nonces were left out, which parts were not
+    compared because they were learned to be noise or a rule says so, how much changed, and the difference line by line.
+    The bytes come from the archive files; without them only the verdict on record can be told.
     """
     from recrawl.cli.rates_question import moment
     from recrawl.cli.tables import print_json
@@ -75,11 +79,13 @@ def explain(  # noqa: PLR0913 - one argument an option
     from recrawl.detect.explanation import explain as compared
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
+    standards = place.configuration.settings.detect.standards()
     with place.open_store() as store:
         story = _story(store, ArchivedBytes(place.warc), url, moment(at, math.inf), changed=changed)
     told = None
     if story.before and story.after and not story.repeats:
-        told = compared(story.before, story.after)
+        learned = frozenset(story.book.part[story.book.is_noise()].tolist())
+        told = compared(story.before, story.after, replace(standards, mask=learned), story.book)
     if json_output:
         print_json(_as_json(story, told, context))
         return
@@ -93,6 +99,7 @@ def _story(store: Store, archived: ArchivedBytes, url: str, until: float, *, cha
     """Find the page, the visit, and the two versions."""
     import numpy as np
 
+    from recrawl.crawl.noise_books import noise_book
     from recrawl.errors import InputError
     from recrawl.model import Verdict
 
@@ -119,6 +126,7 @@ def _story(store: Store, archived: ArchivedBytes, url: str, until: float, *, cha
         repeats=after is not None and before == after,
         before=archived.read(*before) if before else None,
         after=archived.read(*after) if after else None,
+        book=noise_book(store.noise(np.array([page.host]))),
     )
 
 
@@ -156,13 +164,14 @@ def _print_page(story: _Story) -> None:
     if story.row not in rows:
         rows = np.append(story.row, rows)
     print_table(
-        ("", "visit", "status", "outcome", "verdict", "in what"),
+        ("", "visit", "status", "outcome", "verdict", "in what", "how much"),
         [
             (
                 "→" if row == story.row else "",
                 shown_time(float(visits.time[row])),
                 str(visits.status[row]),
                 *_verdict_words(visits, row),
+                f"{visits.magnitude[row]:.1%}" if visits.magnitude[row] >= 0 else "",
             )
             for row in rows.tolist()
         ],
@@ -193,10 +202,15 @@ def _print_visit(story: _Story, told: Explanation | None) -> None:
     if story.before is not None:
         typer.echo(f"It is compared with the version of {shown_time(story.before.time)}:")
     print_table(("", ""), reasons(told))
-    for rule, piece in told.after.noise[:_MOST_PIECES]:
-        typer.echo(f"  left out as {rule}: {_short(piece)}")
-    if len(told.after.noise) > _MOST_PIECES:
-        typer.echo(f"  and {len(told.after.noise) - _MOST_PIECES} more")
+    _print_some([f"left out as {rule}: {_short(piece)}" for rule, piece in told.after.noise])
+    _print_some([f"not compared ({one.why}): {_short(one.text)}" for one in told.after.left_out])
+
+
+def _print_some(lines: list[str]) -> None:
+    for line in lines[:_MOST_PIECES]:
+        typer.echo(f"  {line}")
+    if len(lines) > _MOST_PIECES:
+        typer.echo(f"  and {len(lines) - _MOST_PIECES} more")
 
 
 def _why(story: _Story, told: Explanation | None) -> str:
@@ -264,6 +278,9 @@ def _as_json(story: _Story, told: Explanation | None, context: int) -> dict[str,
             "same_bytes": told.same_bytes,
             "similarity": told.similarity,
             "noise": [{"rule": rule, "text": piece} for rule, piece in told.after.noise],
+            "not_compared": [{"why": one.why, "text": one.text} for one in told.after.left_out],
+            "magnitude": told.judgement.magnitude,
+            "min_change": told.standards.min_change,
             "links_added": list(told.links_added),
             "links_removed": list(told.links_removed),
             "diff": told.diff(context),

@@ -7,34 +7,17 @@ looked at. Dearer than judging, and meant for one page at a time.
 from __future__ import annotations
 
 import difflib
-import json
-import re
 from dataclasses import dataclass
 
-from recrawl.detect.body import media_type, text_of
-from recrawl.detect.html import text_runs
-from recrawl.detect.noise import noisy_pieces, without_noise
+from recrawl.detect.learned_noise import NoiseBook
 from recrawl.detect.shingles import shingles, similarity
+from recrawl.detect.shown import Shown, shown
+from recrawl.detect.standards import Standards
 from recrawl.detect.verdict import Judgement, judge, known_after
-from recrawl.detect.version import MAX_READ, body_of, comparable, is_comparable, is_html
-from recrawl.errors import InputError
+from recrawl.detect.version import body_of
 from recrawl.model import Capture, ChangeKind
 
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=[\w\"'(«“])")
-"""Where a paragraph is broken into lines, so that a difference is a sentence and not a paragraph."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a reader sees of one version, and what was not looked at."""
-
-    lines: tuple[str, ...] = ()
-    """The comparable form, piece by piece; none where only bytes can be compared."""
-    noise: tuple[tuple[str, str], ...] = ()
-    """Rule and text of each piece that was left out."""
-    size: int = 0
-    """Bytes of the decoded body."""
-    mime: str = ""
+_ANY = Standards()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +28,8 @@ class Explanation:
     after: Shown
     judgement: Judgement
     """What the judge says of the later one, knowing the earlier one alone."""
+    standards: Standards
+    """What the judge went by."""
     same_bytes: bool
     similarity: float | None
     """Share of ten-word shingles in common (SHARC 8.2); ``None`` where there is no text."""
@@ -57,8 +42,10 @@ class Explanation:
         return list(found)[2:]  # without the names of files
 
 
-def explain(before: Capture, after: Capture) -> Explanation:
+def explain(before: Capture, after: Capture, standards: Standards = _ANY, book: NoiseBook | None = None) -> Explanation:
     r"""Compare two captures of one page, the earlier one first. O(length²) at worst, for texts that share nothing.
+
+    ``standards`` are those of the page's host, ``book`` the evidence on noise there.
 
     >>> def page(text):
     ...     return Capture("http://x/", 0.0, 200, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", text.encode())
@@ -66,16 +53,19 @@ def explain(before: Capture, after: Capture) -> Explanation:
     >>> told.judgement.verdict.name, told.diff(0)[1:], told.after.noise
     ('CHANGED', ['-One', '+Two'], (('clock with seconds', '09:20:00'),))
     """
-    first = judge(before, None)
-    second = judge(after, known_after(first, None))
-    shown = _shown(before), _shown(after)
-    earlier, later = (shingles("\n".join(one.lines)) for one in shown)
-    alike = similarity(earlier, later) if len(earlier) or len(later) else None
+    first = judge(before, None, standards)
+    second = judge(after, known_after(first, None), standards)
+    evidence = book if book is not None else NoiseBook.empty()
+    earlier, later = (shown(one, standards, evidence) for one in (before, after))
+    old_passages, passages = (shingles("\n".join(one.lines)) for one in (earlier, later))
+    alike = similarity(old_passages, passages) if len(old_passages) or len(passages) else None
     # A judge who finds the same bytes reads no links: they are those of the version before.
     old, new = first.links, second.links if second.links_read else first.links
     return Explanation(
-        *shown,
+        earlier,
+        later,
         second,
+        standards,
         body_of(before)[0] == body_of(after)[0],
         alike,
         tuple(link for link in new if link not in old),
@@ -90,40 +80,27 @@ def reasons(told: Explanation) -> list[tuple[str, str]]:
     types = dict.fromkeys(one.mime or "none said" for one in (before, after))
     steps = [("bytes", sizes), ("type", " → ".join(types))]
     if after.noise:
-        steps.append(("noise", f"{len(after.noise)} {'piece' if len(after.noise) == 1 else 'pieces'} left out"))
+        steps.append(("noise", f"{_counted(len(after.noise), 'piece')} left out"))
+    if after.left_out:
+        steps.append(("not compared", _counted(len(after.left_out), "part")))
     if told.similarity is not None:
         differs = bool(judgement.kinds & (ChangeKind.TEXT | ChangeKind.DATA))
         share = f"{told.similarity:.1%} of the ten-word passages are in both"
         steps.append(("content", f"differs; {share}" if differs else f"the same; {share}"))
+    if judgement.magnitude >= 0:
+        steps.append(("magnitude", _measured(judgement.magnitude, told.standards.min_change)))
     if told.links_added or told.links_removed:
         steps.append(("links", f"{len(told.links_added)} came, {len(told.links_removed)} went"))
+    if judgement.shunned:
+        steps.append(("not followed", f"{_counted(len(judgement.shunned), 'link')}, as the page asks"))
     return steps
 
 
-def _shown(capture: Capture) -> Shown:
-    body, whole = body_of(capture)
-    mime = media_type(capture)
-    if not whole or len(body) > MAX_READ:
-        return Shown(size=len(body), mime=mime)
-    text = text_of(body, capture.header("content-type"))
-    if is_html(mime, body):
-        runs = text_runs(text)
-        noise = tuple(piece for run in runs for piece in noisy_pieces(run))
-        lines = (line for run in runs for line in _SENTENCE_END.split(without_noise(run)))
-        return Shown(tuple(filter(None, lines)), noise, len(body), mime)
-    return Shown(tuple(_data_lines(text, mime, capture.url)), (), len(body), mime)
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _data_lines(text: str, mime: str, url: str) -> list[str]:
-    if not is_comparable(mime):
-        return []
-    try:
-        form, _, _ = comparable(text, mime, url)
-    except InputError:
-        return []
-    if form[:1] in ("{", "["):
-        try:
-            return json.dumps(json.loads(form), indent=1, ensure_ascii=False).splitlines()
-        except ValueError:
-            pass
-    return form.splitlines()
+def _measured(magnitude: float, threshold: float) -> str:
+    if not threshold:
+        return f"{magnitude:.3f}; any visible difference counts"
+    return f"{magnitude:.3f}; {'above' if magnitude > threshold else 'not above'} detect.min_change = {threshold:g}"

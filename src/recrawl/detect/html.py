@@ -116,18 +116,6 @@ def read_html(html: str, url: str, rules: PageRules = NO_PAGE_RULES, *, in_machi
     )
 
 
-def text_runs(html: str) -> list[str]:
-    """The visible text run by run, as its elements divide it, clocks and the like still in it.
-
-    >>> text_runs("<h1>News</h1><p>Served  09:14:07<p>All is well.")
-    ['News', 'Served 09:14:07', 'All is well.']
-    """
-    tree = _tree_without_noise(html)
-    tree.strip_tags(_INVISIBLE)
-    runs = (tree.root.text(separator="\n") if tree.root else "").splitlines()
-    return [" ".join(run.split()) for run in runs if not run.isspace() and run]
-
-
 def _tree_without_noise(html: str) -> Any:  # noqa: ANN401 - a selectolax tree
     tree = require("selectolax.lexbor", "crawl").LexborHTMLParser(html)
     drop_noisy_elements(tree)

@@ -1,0 +1,119 @@
+"""What a reader sees of one version, and what of it was left out and why. For people; the judge does not need it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from recrawl.detect.body import media_type, text_of
+from recrawl.detect.html import read_html
+from recrawl.detect.learned_noise import NoiseBook
+from recrawl.detect.noise import noisy_pieces
+from recrawl.detect.parts import hidden_rows, text_in_parts
+from recrawl.detect.rules import NO_PAGE_RULES
+from recrawl.detect.standards import Standards
+from recrawl.detect.version import MAX_READ, body_of, comparable, is_comparable, is_html
+from recrawl.errors import InputError
+from recrawl.model import Capture
+
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=[\w\"'(«“])")
+"""Where a paragraph is broken into lines, so that a difference is a sentence and not a paragraph."""
+_BY_RULE = "a rule of yours"
+
+
+class LeftOut(NamedTuple):
+    """A part of a page that was not compared."""
+
+    text: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a reader sees of one version, and what was not looked at."""
+
+    lines: tuple[str, ...] = ()
+    """The comparable form, piece by piece; none where only bytes can be compared."""
+    noise: tuple[tuple[str, str], ...] = ()
+    """Rule and text of each piece that fixed rules left out."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Parts that were learned to be noise, or that rules of the user leave out."""
+    size: int = 0
+    """Bytes of the decoded body."""
+    mime: str = ""
+
+
+def shown(capture: Capture, standards: Standards, book: NoiseBook) -> Shown:
+    """One version as it is compared; ``book`` is the evidence on the host, to say why a part is noise."""
+    body, whole = body_of(capture)
+    mime = media_type(capture)
+    if not whole or len(body) > MAX_READ:
+        return Shown(size=len(body), mime=mime)
+    text = text_of(body, capture.header("content-type"))
+    if is_html(mime, body):
+        return _shown_page(text, capture.url, Shown(size=len(body), mime=mime), standards, book)
+    return Shown(tuple(_data_lines(text, mime, capture.url, standards)), (), (), len(body), mime)
+
+
+def _shown_page(html: str, url: str, frame: Shown, standards: Standards, book: NoiseBook) -> Shown:
+    rules = standards.rules.of(url)
+    page = read_html(html, url, rules)
+    written = text_in_parts(page.runs, lambda text: " ".join(text.split())).said
+    parts = page.parts.parts()
+    hidden = hidden_rows(parts, standards.mask)
+    why = dict(zip(book.part.tolist(), _reasons(book), strict=True))
+    left_out = [
+        LeftOut(said, why.get(path if path in standards.mask else template, "learned noise"))
+        for path, template, said, is_hidden in zip(parts.path, parts.template, page.parts.said, hidden, strict=True)
+        if is_hidden
+    ]
+    if rules is not NO_PAGE_RULES:
+        kept = Counter(page.parts.said)
+        ruled = (said for said in read_html(html, url).parts.said if not _taken(kept, said))
+        left_out += [LeftOut(said, _BY_RULE) for said in ruled]
+    noise = tuple(piece for run in written for piece in noisy_pieces(run))
+    seen = (said for said, is_hidden in zip(page.parts.said, hidden, strict=True) if not is_hidden)
+    lines = (line for said in seen for line in _SENTENCE_END.split(said))
+    return Shown(tuple(filter(None, lines)), noise, tuple(left_out), frame.size, frame.mime)
+
+
+def _taken(kept: Counter[str], said: str) -> bool:
+    """Take one of these texts out of those kept; whether there was one."""
+    if not kept[said]:
+        return False
+    kept[said] -= 1
+    return True
+
+
+def _reasons(book: NoiseBook) -> Iterator[str]:
+    """Why each row of a book is noise, in words."""
+    columns: Sequence[list[int]] = [
+        column.tolist() for column in (book.near, book.near_differed, book.far, book.far_differed)
+    ]
+    for near, near_differed, far, far_differed in zip(*columns, strict=True):
+        if near:
+            yield f"learned: it differed in {near_differed} of {near} second looks on this host"
+        else:
+            yield f"learned: it differed on {far_differed} of {far} visits to this host"
+
+
+def _data_lines(text: str, mime: str, url: str, standards: Standards) -> list[str]:
+    if not is_comparable(mime):
+        return []
+    try:
+        form, content, _ = comparable(text, mime, url, row_order=standards.row_order)
+    except InputError:
+        return []
+    rules = standards.rules.of(url)
+    if rules.texts:
+        return list(rules.cut(content).said)
+    if form[:1] in ("{", "["):
+        try:
+            return json.dumps(json.loads(form), indent=1, ensure_ascii=False).splitlines()
+        except ValueError:
+            pass
+    return form.splitlines() if mime != "text/plain" else list(content.said)
