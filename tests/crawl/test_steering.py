@@ -13,11 +13,13 @@ from recrawl.crawl import controls
 from recrawl.crawl.budget import SharedBudget
 from recrawl.crawl.controls import LOOK_EVERY, Controls, Orders
 from recrawl.crawl.driver import Pace
+from recrawl.crawl.judging import Judging
 from recrawl.crawl.live import CrawlSettings, live_crawl
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.rollcall import CALL_EVERY, AtWork, RollCall, is_alive, roll
 from recrawl.crawl.scope import HostScope
 from recrawl.crawl.steering import Load, Steered
+from recrawl.detect.standards import Standards
 from recrawl.errors import ConfigError
 from recrawl.living.web import LivingWeb
 from recrawl.model import Outcome, Visits
@@ -45,10 +47,11 @@ def orders(limits) -> Orders:
         budget=float(limits.get("schedule.budget", 100)) / HOUR,
         burst=HOUR,
         concurrency=int(limits.get("crawl.concurrency", 4)),
+        standards=Standards(min_change=float(limits.get("detect.min_change", 0))),
     )
 
 
-def steered(store, worker="one", log=None):
+def steered(store, worker="one", log=None, judging=None):
     agenda = Agenda(FixedInterval(HOUR), budget=100 / HOUR)
     return Steered(
         worker,
@@ -58,6 +61,7 @@ def steered(store, worker="one", log=None):
         roll=RollCall(store, worker),
         agenda=agenda,
         politeness=Politeness(),
+        judging=judging or Judging(store),
         log=JsonLinesLog(log or io.StringIO(), VirtualClock(START)),
     )
 
@@ -158,14 +162,16 @@ def test_refusals_cost_nothing_and_a_budget_on_average_lets_everything_begin(sto
 
 
 def test_a_worker_does_what_it_is_told_and_says_so(store):
-    log = io.StringIO()
-    mine = steered(store, log=log)
+    log, judging = io.StringIO(), Judging(store)
+    mine = steered(store, log=log, judging=judging)
     mine.begin(START)
     assert mine.heed(START, IDLE)
     assert (mine.room(START, 1), mine.paused) == (3, False)
     controls.set_limit(store, "crawl.concurrency", "2", START)
     controls.set_limit(store, "schedule.budget", "1", START)
+    controls.set_limit(store, "detect.min_change", "0.25", START)
     assert mine.heed(START + LOOK_EVERY, IDLE)
+    assert judging.rules.standards.min_change == 0.25
     assert (mine.room(START + LOOK_EVERY, 0), mine.budget) == (1, 1 / HOUR)
     mine.began(START + LOOK_EVERY, 1)
     assert mine.room(START + LOOK_EVERY, 0) == 0

@@ -254,20 +254,24 @@ class DetectSettings:
         0.0,
         SHARE,
         "Share of the text that must differ, from 0 to 1. 0 for any visible difference, 0.1 to pass over small edits.",
+        live=True,
     )
     row_order: str = _setting(
         "count",
         one_of("count", "ignore"),
         "Whether another order of rows in CSV, or of values in JSON lists, is a change.",
+        live=True,
     )
     second_looks: str = _setting(
         "yes",
         one_of("yes", "no"),
         "Whether a page with a difference that may be noise is asked for again at once, before it is called a change.",
     )
-    ignore_selectors: str = _setting("", TEXT, "CSS selectors of elements that are not compared.")
-    only_selectors: str = _setting("", TEXT, "CSS selectors of elements that alone are compared, if any is named.")
-    ignore_text: str = _setting("", TEXT, "Regular expressions of text that is not compared.")
+    ignore_selectors: str = _setting("", TEXT, "CSS selectors of elements that are not compared.", live=True)
+    only_selectors: str = _setting(
+        "", TEXT, "CSS selectors of elements that alone are compared, if any is named.", live=True
+    )
+    ignore_text: str = _setting("", TEXT, "Regular expressions of text that is not compared.", live=True)
 
     def standards(self) -> Standards:
         """What a judge is to go by, without what is learned.

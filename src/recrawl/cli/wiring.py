@@ -156,7 +156,8 @@ def judging_of(settings: Settings) -> JudgingRules:
     from recrawl.crawl.judging import JudgingRules
 
     name = settings.fetch.user_agent.partition("/")[0].lower()
-    standards = replace(settings.detect.standards(), agent=name, in_machine_code=True)
+    obeys = settings.crawl.nofollow == "obey"
+    standards = replace(settings.detect.standards(), agent=name, in_machine_code=True, obeys_nofollow=obeys)
     return JudgingRules(standards, settings.fetch.check_validators, settings.detect.second_looks == "yes")
 
 
@@ -172,6 +173,7 @@ def orders_of(settings: Settings) -> Orders:
         new_share=schedule.new_share,
         politeness=politeness_of(settings.politeness),
         concurrency=settings.crawl.concurrency,
+        standards=judging_of(settings).standards,
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from recrawl.detect.standards import Standards
 from recrawl.model import IntArray
 from recrawl.schedule.politeness import PolitenessRules
 from recrawl.store.base import Store
@@ -35,6 +36,8 @@ class Orders:
     politeness: PolitenessRules = field(default_factory=PolitenessRules)
     concurrency: int = 64
     """Most requests at once."""
+    standards: Standards = field(default_factory=Standards)
+    """What counts as a change."""
     paused: bool = False
 
 

@@ -163,7 +163,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     politeness = Politeness(settings.politeness)
     access = Access(elsewhere={"file": FileFetcher(clock, settings.folders, settings.limits.body)})
 
-    def steering(log: JsonLinesLog) -> Steered | None:
+    def steering(log: JsonLinesLog, judging: Judging) -> Steered | None:
         if orders is None or first is None:
             return None
         return Steered(
@@ -174,6 +174,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
             roll=RollCall(store, worker),
             agenda=agenda,
             politeness=politeness,
+            judging=judging,
             log=log,
         )
 
@@ -186,7 +187,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 on_visits(visited)
 
             judging = Judging(store, settings.judging, at_hand.events)
-            steered = steering(at_hand.events)
+            steered = steering(at_hand.events, judging)
             driver = Driver(
                 worker,
                 clock=clock,

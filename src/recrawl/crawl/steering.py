@@ -8,6 +8,7 @@ from typing import Protocol
 
 from recrawl.crawl.budget import SharedBudget
 from recrawl.crawl.controls import Controls, Orders
+from recrawl.crawl.judging import Judging
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.rollcall import CALL_EVERY, AtWork, RollCall
 from recrawl.errors import ConfigError
@@ -139,6 +140,7 @@ class Steered:
         roll: RollCall,
         agenda: Agenda,
         politeness: Politeness,
+        judging: Judging,
         log: JsonLinesLog,
     ) -> None:
         """``orders`` are those it begins with."""
@@ -149,6 +151,7 @@ class Steered:
         self._roll = roll
         self._agenda = agenda
         self._politeness = politeness
+        self._judging = judging
         self._log = log
         self._since = 0.0
         self._visits = 0
@@ -248,6 +251,8 @@ class Steered:
             self._budget.set(orders.budget, orders.burst, now)
             self._agenda.change_budget(orders.budget, new_share=orders.new_share, burst=orders.burst)
             self._call_at = -math.inf
+        if before.standards != orders.standards:
+            self._judging.set_standards(orders.standards)
         self._politeness.rules = orders.politeness
         details = {
             "budget_per_second": orders.budget,
