@@ -167,7 +167,7 @@ def test_a_workspace_without_pages_says_what_to_do(run):
     assert result.returncode != 0
 
 
-@pytest.mark.parametrize(("signals", "code"), [(1, 11), (2, 13)])
+@pytest.mark.parametrize(("signals", "code"), [([signal.SIGINT], 11), ([signal.SIGTERM, signal.SIGTERM], 13)])
 def test_a_first_interrupt_finishes_and_a_second_one_drops(run, site, workspace, signals, code):
     site.handler.delay = 1.5
     command = [sys.executable, "-m", "recrawl", "run", "-w", str(workspace), *HURRY, *HOME]
@@ -175,11 +175,11 @@ def test_a_first_interrupt_finishes_and_a_second_one_drops(run, site, workspace,
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         while not site.handler.asked["/site/"] and process.poll() is None:
             time.sleep(0.02)
-        for _ in range(signals):
-            process.send_signal(signal.SIGINT)
+        for number in signals:
+            process.send_signal(number)
             time.sleep(0.2)
         _, said = process.communicate(timeout=60)
     assert process.returncode == code, said
     assert "once more to stop at once" in said
     visits = json.loads(run("list", "visits", "-w", "w", "--json").stdout)
-    assert len(visits) == (1 if signals == 1 else 0)
+    assert len(visits) == (1 if len(signals) == 1 else 0)
