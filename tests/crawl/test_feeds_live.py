@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 import pytest
+from warcio.archiveiterator import ArchiveIterator
 
 from recrawl.crawl.announcements import MOST_FEEDS, announced
 from recrawl.crawl.driver import Pace
@@ -152,6 +153,29 @@ def test_a_run_that_ends_when_nothing_is_due_reads_every_feed_and_what_it_brings
     asyncio.run(run())
     assert sorted(site.paths()) == ["/a", "/a.rss", "/b", "/b.rss"]
     assert clock.now() < START + HOUR
+
+
+def test_a_feed_that_says_the_same_again_is_archived_as_a_revisit(tmp_path, site, clock):
+    site.answers["/"] = page("/news.rss")
+    site.answers["/news.rss"] = lambda _asked: rss(
+        (site.home, START if clock.now() < START + 1.5 * HOUR else START + 1)
+    )
+
+    async def run():
+        async with crawling(tmp_path, site, clock) as (driver, store):
+            store.discover([site.home], START)
+            await driver.run(START + 3.5 * HOUR)
+
+    asyncio.run(run())
+    kinds = []
+    for path in (tmp_path / "warc").glob("*.warc.gz"):
+        with path.open("rb") as stream:
+            kinds += [
+                record.rec_type
+                for record in ArchiveIterator(stream)
+                if (record.rec_headers["WARC-Target-URI"] or "").endswith("news.rss") and record.rec_type != "request"
+            ]
+    assert kinds == ["response", "revisit", "response", "revisit"]
 
 
 def test_feeds_of_other_hosts_of_comments_and_too_many_are_left_alone(tmp_path, site, clock):

@@ -20,6 +20,8 @@ REVISIT = "warc/revisit"
 """The media type under which indexes list a revisit (conventions X1)."""
 _REMEMBERED = 100_000
 """Pages whose last full response is kept in memory; beyond that the store is asked."""
+_REMEMBERED_ASIDE = 10_000
+"""URLs beside the pages, such as robots.txt, whose last full response is kept in memory."""
 _FULL = range(200, 300)
 _NEVER = Validators()
 """Of a page that never answered."""
@@ -88,6 +90,7 @@ class WarcArchive:
         self._writer = writer
         self._store = store
         self._last: OrderedDict[int, CaptureRef | None] = OrderedDict()
+        self._aside: OrderedDict[str, CaptureRef] = OrderedDict()
         self._outstanding = 0
         """Captures that the store does not know of yet."""
 
@@ -138,9 +141,16 @@ class WarcArchive:
             self._writer.release()
 
     def keep_aside(self, capture: Capture) -> None:
-        """Write the answer, if there is one."""
-        if capture.raw_head:
+        """Write the answer, if there is one; one that repeats what we wrote of this URL before becomes a revisit."""
+        if not capture.raw_head:
+            return
+        if capture.status not in _FULL:
             self._writer.write(capture)
+            return
+        self._aside[capture.url] = self._writer.write(capture, revisit_of=self._aside.get(capture.url)).ref
+        self._aside.move_to_end(capture.url)
+        if len(self._aside) > _REMEMBERED_ASIDE:
+            self._aside.popitem(last=False)
 
     def keep_document(self, name: str, when: float, document: bytes) -> None:
         """Write it as a metadata record."""
