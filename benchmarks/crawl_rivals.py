@@ -1,6 +1,6 @@
 """What the crawl benchmark compares with: Scrapy's engine alone, and a crawler put together of the usual parts.
 
-Each function fetches the URLs in the process that calls it, and returns how many pages it got.
+Each function fetches the URLs in the process that calls it, and tells of each page it got.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,14 @@ from urllib.parse import urljoin
 
 AT_ONCE = 50
 """Requests at once, over all hosts."""
+COMMIT_EVERY = 100
+"""Pages."""
 
 
-def scrapy_engine(urls: Sequence[str], _folder: Path) -> int:
+def scrapy_engine(urls: Sequence[str], _folder: Path, on_page: Callable[[], None]) -> None:
     """Scrapy with a spider that does nothing: no links, no items, no robots.txt, no retries, no log."""
     import scrapy
     from scrapy.crawler import CrawlerProcess
-
-    got = 0
 
     class Bare(scrapy.Spider):
         name = "bare"
@@ -33,8 +33,8 @@ def scrapy_engine(urls: Sequence[str], _folder: Path) -> int:
                 yield scrapy.Request(url, dont_filter=True)
 
         def parse(self, response: Any) -> None:  # noqa: ANN401 - Scrapy's response
-            nonlocal got
-            got += bool(response.body)
+            assert response.body
+            on_page()
 
     process = CrawlerProcess(
         {
@@ -49,11 +49,10 @@ def scrapy_engine(urls: Sequence[str], _folder: Path) -> int:
     )
     process.crawl(Bare)
     process.start()
-    return got
 
 
-def usual_parts(urls: Sequence[str], folder: Path) -> int:
-    """aiohttp, lxml, warcio and sqlite3: links, digest of the text, shingles, WARC with gzip, a row a page."""
+def usual_parts(urls: Sequence[str], folder: Path, on_page: Callable[[], None]) -> None:
+    """aiohttp, lxml, warcio and sqlite3: links, digest of the text, WARC with gzip, rows for the page and its links."""
     import uvloop
     from warcio.warcwriter import WARCWriter
 
@@ -62,31 +61,33 @@ def usual_parts(urls: Sequence[str], folder: Path) -> int:
     database.execute("CREATE TABLE page (url TEXT PRIMARY KEY, time REAL, status INTEGER, text_digest BLOB)")
     database.execute("CREATE TABLE link (source TEXT, target TEXT, PRIMARY KEY (source, target)) WITHOUT ROWID")
     with (folder / "pages.warc.gz").open("wb") as file:
-        got = uvloop.run(_fetch_all(urls, WARCWriter(file, gzip=True), database))
+        uvloop.run(_fetch_all(urls, WARCWriter(file, gzip=True), database, on_page))
     database.commit()
     database.close()
-    return int(got)
 
 
-async def _fetch_all(urls: Sequence[str], warc: Any, database: sqlite3.Connection) -> int:  # noqa: ANN401 - warcio's
+async def _fetch_all(
+    urls: Sequence[str],
+    warc: Any,  # noqa: ANN401 - warcio's writer
+    database: sqlite3.Connection,
+    on_page: Callable[[], None],
+) -> None:
     import aiohttp
 
-    queue, got = iter(urls), 0
+    queue = enumerate(urls)
 
     async def work(session: aiohttp.ClientSession) -> None:
-        nonlocal got
-        for url in queue:
+        for number, url in queue:
             async with session.get(url) as response:
                 body = await response.read()
                 _keep(url, response, body, warc, database)
-            got += 1
-            if got % 100 == 0:
+            on_page()
+            if number % COMMIT_EVERY == 0:
                 database.commit()
 
     connector = aiohttp.TCPConnector(limit=AT_ONCE)
     async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as session:
         await asyncio.gather(*(work(session) for _ in range(AT_ONCE)))
-    return got
 
 
 def _keep(url: str, response: Any, body: bytes, warc: Any, database: sqlite3.Connection) -> None:  # noqa: ANN401 - libraries' own
@@ -104,8 +105,4 @@ def _keep(url: str, response: Any, body: bytes, warc: Any, database: sqlite3.Con
     head = StatusAndHeaders(f"{response.status} {response.reason}", headers, protocol="HTTP/1.1")
     warc.write_record(warc.create_warc_record(url, "response", payload=BytesIO(body), http_headers=head))
     database.execute("INSERT OR REPLACE INTO page VALUES (?, 0, ?, ?)", (url, response.status, text_digest))
-    database.executemany("INSERT OR IGNORE INTO link VALUES (?, ?)", ((url, link) for link in _sorted(links)))
-
-
-def _sorted(links: set[str]) -> Iterator[str]:
-    yield from sorted(links)
+    database.executemany("INSERT OR IGNORE INTO link VALUES (?, ?)", ((url, link) for link in sorted(links)))

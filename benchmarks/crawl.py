@@ -1,0 +1,220 @@
+"""How fast, how steadily and how politely a crawl goes: the whole of it, against other crawlers in the same run.
+
+uv run --group bench python benchmarks/crawl.py                      all figures of the documentation, in three minutes
+uv run --group bench python benchmarks/crawl.py speed --fetches 20000
+uv run --group bench python benchmarks/crawl.py memory --fetches 1000000     an hour
+uv run --group bench python benchmarks/crawl.py polite --hosts 1000
+
+A server process answers with pages of 20 KB and 60 links on many loopback hosts; every crawler is a process of its own.
+Rates are pages per second of processor time, so that they do not depend on what else the machine does; pages per second
+of real time stand beside them. The first pages are left out: there programs load their parts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import crawl_ours
+import crawl_rivals
+import numpy as np
+from crawl_ours import Job
+from crawl_web import Web, page_urls, web
+
+HOSTS = 50
+PAGES = 200
+"""Of each host."""
+WARM_UP = 500
+"""Pages that are not counted."""
+SAMPLE_EVERY = 1_000
+"""Pages between two looks at the memory."""
+MIB = 1 << 20
+
+
+@dataclass(slots=True)
+class Meter:
+    """Counts the pages that a process got, and what they took."""
+
+    pages: int = 0
+    wall: float = 0.0
+    processor: float = 0.0
+    memory: list[int] = field(default_factory=list)
+    """Bytes in use after every thousand pages."""
+
+    def page(self) -> None:
+        """One more page."""
+        self.pages += 1
+        if self.pages == WARM_UP:
+            self.wall, self.processor = time.perf_counter(), time.process_time()
+        if self.pages % SAMPLE_EVERY == 0:
+            self.memory.append(int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096)
+
+    def end(self) -> None:
+        """No more pages: from here on the meter tells what came after the first ones."""
+        self.pages -= WARM_UP
+        self.wall, self.processor = time.perf_counter() - self.wall, time.process_time() - self.processor
+
+    def rate(self) -> float:
+        """Pages per second of processor time."""
+        return self.pages / self.processor
+
+
+Crawler = Callable[[Callable[[], None]], None]
+"""Fetches pages and tells of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """Our own crawler, on a store that is there already."""
+
+    folder: Path
+    worker: str
+    job: Job
+
+    def __call__(self, on_page: Callable[[], None]) -> None:
+        """Crawl."""
+        crawl_ours.crawl(self.folder, self.worker, self.job, on_page)
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A function of ``crawl_rivals``."""
+
+    name: str
+    urls: Sequence[str]
+    folder: Path
+
+    def __call__(self, on_page: Callable[[], None]) -> None:
+        """Crawl."""
+        getattr(crawl_rivals, self.name)(self.urls, self.folder, on_page)
+
+
+def run(*crawlers: Crawler) -> list[Meter]:
+    """Run crawlers at the same time, each in its own process."""
+    context, started = multiprocessing.get_context("spawn"), []
+    for crawler in crawlers:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_metered, args=(theirs, crawler))
+        process.start()
+        theirs.close()
+        started.append((process, ours))
+    meters: list[Meter] = [pipe.recv() for _, pipe in started]
+    for process, _ in started:
+        process.join()
+    return meters
+
+
+def _metered(pipe: Connection, crawler: Crawler) -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    meter = Meter()
+    crawler(meter.page)
+    meter.end()
+    pipe.send(meter)
+
+
+def measure_speed(place: Web, fetches: int) -> None:
+    """The same pages by all crawlers, one after the other."""
+    urls = page_urls(HOSTS, PAGES, place.port)
+    often = [urls[number % len(urls)] for number in range(fetches + WARM_UP)]
+    rates = {}
+    for name, crawler in (
+        ("Scrapy's engine alone", lambda folder: Rival("scrapy_engine", often, folder)),
+        ("aiohttp, lxml, warcio, SQLite", lambda folder: Rival("usual_parts", often, folder)),
+        ("recrawl, everything", lambda folder: Ours(folder, "one", Job(fetches + WARM_UP))),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            crawl_ours.seed(Path(folder), urls)
+            [meter] = run(crawler(Path(folder)))
+        rates[name] = meter.rate()
+        print(
+            f"{name:30} {meter.rate():7,.0f} pages/s of processor time ({1e6 / meter.rate():,.0f} us a page), "
+            f"{meter.pages / meter.wall:,.0f}/s of real time"
+        )
+    *others, (_, own) = rates.items()
+    for name, rate in others:
+        print(f"{'':30} {own / rate:.2f} x {name}")
+
+
+def measure_processes(place: Web, seconds: float) -> None:
+    """One process and two on one store, for the same time."""
+    urls, rates = page_urls(HOSTS, PAGES, place.port), []
+    for count in (1, 2):
+        with tempfile.TemporaryDirectory() as folder:
+            crawl_ours.seed(Path(folder), urls)
+            before, *_ = place.log()
+            meters = run(*(Ours(Path(folder), f"worker-{n}", Job(seconds=seconds)) for n in range(count)))
+            after, *_ = place.log()
+        real = sum(meter.pages / meter.wall for meter in meters)
+        by_processor = sum(meter.rate() for meter in meters)
+        rates.append((real, by_processor))
+        shares = " and ".join(f"{meter.pages:,}" for meter in meters)
+        pages = sum(meter.pages for meter in meters)
+        print(
+            f"{count} process{'es' if count > 1 else '  '} {real:7,.0f} pages/s of real time, {by_processor:,.0f}/s if "
+            f"each had its own processor ({shares} pages; the server took {(after - before) / pages * 1e6:.0f} us each)"
+        )
+    (one, one_alone), (two, two_alone) = rates
+    print(f"             {two / one:.2f} x by real time, {two_alone / one_alone:.2f} x by processor time")
+
+
+def measure_memory(place: Web, fetches: int) -> None:
+    """How much memory grows while pages are fetched again and again."""
+    urls = page_urls(HOSTS, PAGES // 5, place.port)
+    with tempfile.TemporaryDirectory() as folder:
+        crawl_ours.seed(Path(folder), urls)
+        [meter] = run(Ours(Path(folder), "one", Job(fetches)))
+    used = np.array(meter.memory) / MIB
+    half = used[len(used) // 2 :]
+    slope = float(np.polyfit(np.arange(len(half)), half, 1)[0])
+    print(
+        f"memory {used[0]:,.0f} MiB after a thousand fetches, {half[0]:,.0f} after {len(used) // 2 + 1:,} thousand, "
+        f"{used[-1]:,.0f} after {len(used):,} thousand; in the second half {slope * 1024:+,.0f} KiB a thousand fetches"
+    )
+
+
+def measure_politeness(place: Web, hosts: int, seconds: float, delay: float = 1.0) -> None:
+    """When requests reached their hosts, from the server's own log."""
+    with tempfile.TemporaryDirectory() as folder:
+        crawl_ours.seed(Path(folder), page_urls(hosts, 8, place.port))
+        place.log()
+        [meter] = run(Ours(Path(folder), "one", Job(seconds=seconds, delay=delay, concurrency=256)))
+    _, arrived, left, host = place.log()
+    order = np.lexsort((arrived, host))
+    arrived, left, host = arrived[order], left[order], host[order]
+    pause = (arrived[1:] - left[:-1])[host[1:] == host[:-1]]
+    late = (pause - delay) * 1e3
+    print(
+        f"{hosts:,} hosts, {delay:g} s apart: {len(arrived):,} requests, {meter.pages / meter.wall:,.0f}/s; "
+        f"{int((late < 0).sum())} too early; late by {np.median(late):.1f} ms at the median, "
+        f"{np.quantile(late, 0.95):.1f} ms at 95 %"
+    )
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["all", "speed", "processes", "memory", "polite"], nargs="?", default="all")
+    parser.add_argument("--fetches", type=int, help="pages that each crawler fetches; 6,000, or 40,000 for memory")
+    parser.add_argument("--hosts", type=int, default=1_000, help="for polite")
+    parser.add_argument("--seconds", type=float, default=12.0, help="for processes and polite")
+    options = parser.parse_args()
+    with web() as place:
+        if options.what in ("all", "speed"):
+            measure_speed(place, options.fetches or 6_000)
+        if options.what in ("all", "processes"):
+            measure_processes(place, options.seconds)
+        if options.what in ("all", "memory"):
+            measure_memory(place, options.fetches or 40_000)
+        if options.what in ("all", "polite"):
+            measure_politeness(place, options.hosts, options.seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""What the crawl benchmark measures: the live crawl as ``recrawl run`` does it, with all its parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from recrawl.crawl.clock import RealClock
+from recrawl.crawl.driver import Pace
+from recrawl.crawl.judging import JudgingRules
+from recrawl.crawl.live import CrawlSettings, live_crawl
+from recrawl.crawl.scope import HostScope
+from recrawl.crawl.target import Visited
+from recrawl.detect.standards import Standards
+from recrawl.schedule.objectives import OBJECTIVES
+from recrawl.schedule.politeness import PolitenessRules
+from recrawl.schedule.valued import Valued
+from recrawl.store import open_store
+from recrawl.urls import host_of
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to crawl, and for how long. Pages are worth another visit a second after the last one."""
+
+    fetches: float = math.inf
+    seconds: float = math.inf
+    delay: float = 0.0
+    """Seconds between two requests to a host."""
+    concurrency: int = 64
+
+
+def seed(folder: Path, urls: Sequence[str]) -> None:
+    """A store with these pages in it."""
+    with open_store(str(folder / "recrawl.db"), create=True) as store:
+        store.discover(urls, RealClock().now())
+
+
+def crawl(folder: Path, worker: str, job: Job, on_page: Callable[[], None]) -> None:
+    """Crawl the pages in the store again and again until the job is done."""
+    import uvloop
+
+    uvloop.run(_crawl(folder, worker, job, on_page))
+
+
+async def _crawl(folder: Path, worker: str, job: Job, on_page: Callable[[], None]) -> None:
+    clock, left = RealClock(), job.fetches
+
+    def told(visited: Sequence[Visited]) -> None:
+        nonlocal left
+        for one in visited:
+            assert one.capture is not None
+            assert one.capture.raw_body
+            on_page()
+        left -= len(visited)
+        if left <= 0:
+            driver.stop()
+
+    with open_store(str(folder / "recrawl.db")) as store:
+        settings = CrawlSettings(
+            budget=1e6,
+            user_agent="benchmark/1.0 (+https://example.org/)",
+            politeness=PolitenessRules(0.0, job.delay, job.delay, job.delay),
+            pace=Pace(concurrency=job.concurrency),
+            judging=JudgingRules(Standards(in_machine_code=True)),
+        )
+        hosts = frozenset(host for url in store.urls(store.pages().id) if (host := host_of(url)))
+        policy = Valued(OBJECTIVES["archive"], shortest_interval=1.0)
+        async with live_crawl(
+            worker,
+            policy,
+            clock=clock,
+            store=store,
+            folder=folder,
+            scope=HostScope(hosts),
+            settings=settings,
+            on_visits=told,
+        ) as driver:
+            await driver.run(clock.now() + job.seconds)
