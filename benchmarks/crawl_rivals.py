@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -22,21 +23,18 @@ COMMIT_EVERY = 100
 
 def scrapy_engine(urls: Sequence[str], _folder: Path, on_page: Callable[[], None]) -> None:
     """Scrapy with a spider that does nothing: no links, no items, no robots.txt, no retries, no log."""
-    import scrapy
-    from scrapy.crawler import CrawlerProcess
+    scrapy: Any = import_module("scrapy")
 
-    class Bare(scrapy.Spider):
-        name = "bare"
+    async def start(_spider: object) -> AsyncIterator[Any]:
+        for url in urls:
+            yield scrapy.Request(url, dont_filter=True)
 
-        async def start(self) -> Any:  # noqa: ANN401 - an iterator of requests, as Scrapy wants it
-            for url in urls:
-                yield scrapy.Request(url, dont_filter=True)
+    def parse(_spider: object, response: Any) -> None:  # noqa: ANN401 - Scrapy's response
+        assert response.body  # a benchmark of nothing would be quick
+        on_page()
 
-        def parse(self, response: Any) -> None:  # noqa: ANN401 - Scrapy's response
-            assert response.body
-            on_page()
-
-    process = CrawlerProcess(
+    bare = type("Bare", (scrapy.Spider,), {"name": "bare", "start": start, "parse": parse})
+    process: Any = import_module("scrapy.crawler").CrawlerProcess(
         {
             "CONCURRENT_REQUESTS": AT_ONCE,
             "DOWNLOAD_DELAY": 0,
@@ -47,21 +45,21 @@ def scrapy_engine(urls: Sequence[str], _folder: Path, on_page: Callable[[], None
             "LOG_ENABLED": False,
         }
     )
-    process.crawl(Bare)
+    process.crawl(bare)
     process.start()
 
 
 def usual_parts(urls: Sequence[str], folder: Path, on_page: Callable[[], None]) -> None:
     """aiohttp, lxml, warcio and sqlite3: links, digest of the text, WARC with gzip, rows for the page and its links."""
     import uvloop
-    from warcio.warcwriter import WARCWriter
 
+    writer: Any = import_module("warcio.warcwriter").WARCWriter
     database = sqlite3.connect(folder / "pages.db")
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("CREATE TABLE page (url TEXT PRIMARY KEY, time REAL, status INTEGER, text_digest BLOB)")
     database.execute("CREATE TABLE link (source TEXT, target TEXT, PRIMARY KEY (source, target)) WITHOUT ROWID")
     with (folder / "pages.warc.gz").open("wb") as file:
-        uvloop.run(_fetch_all(urls, WARCWriter(file, gzip=True), database, on_page))
+        uvloop.run(_fetch_all(urls, writer(file, gzip=True), database, on_page))
     database.commit()
     database.close()
 
@@ -72,11 +70,10 @@ async def _fetch_all(
     database: sqlite3.Connection,
     on_page: Callable[[], None],
 ) -> None:
-    import aiohttp
-
+    aiohttp: Any = import_module("aiohttp")
     queue = enumerate(urls)
 
-    async def work(session: aiohttp.ClientSession) -> None:
+    async def work(session: Any) -> None:  # noqa: ANN401 - aiohttp's session
         for number, url in queue:
             async with session.get(url) as response:
                 body = await response.read()
@@ -92,17 +89,16 @@ async def _fetch_all(
 
 def _keep(url: str, response: Any, body: bytes, warc: Any, database: sqlite3.Connection) -> None:  # noqa: ANN401 - libraries' own
     """What a crawler has to do with a page, in the plainest way."""
-    import lxml.html
-    from warcio.statusandheaders import StatusAndHeaders
-
-    tree = lxml.html.fromstring(body)
+    tree: Any = import_module("lxml.html").fromstring(body)
     links = {urljoin(url, href) for href in tree.xpath("//a/@href")}
     for node in tree.xpath("//script | //style"):
         node.drop_tree()
     words = tree.text_content().split()
     text_digest = hashlib.sha1(" ".join(words).encode(), usedforsecurity=False).digest()
     headers = [(name.decode(), value.decode()) for name, value in response.raw_headers]
-    head = StatusAndHeaders(f"{response.status} {response.reason}", headers, protocol="HTTP/1.1")
+    head = import_module("warcio.statusandheaders").StatusAndHeaders(
+        f"{response.status} {response.reason}", headers, protocol="HTTP/1.1"
+    )
     warc.write_record(warc.create_warc_record(url, "response", payload=BytesIO(body), http_headers=head))
     database.execute("INSERT OR REPLACE INTO page VALUES (?, 0, ?, ?)", (url, response.status, text_digest))
     database.executemany("INSERT OR IGNORE INTO link VALUES (?, ?)", ((url, link) for link in sorted(links)))
