@@ -36,6 +36,10 @@ CLASSES = """
 recrawl experiment classes --data ../data
 recrawl experiment classes --data ../data/documents --days 365 --repeats 3
 """
+LBLA = """
+recrawl experiment lbla --data ../data/documents
+recrawl experiment lbla --data ../data/documents --at 2023-01-02 --period 28d --trees 100
+"""
 
 app = new_app()
 
@@ -199,6 +203,31 @@ def classes(
     from recrawl.cli.classes_experiment import run
 
     run(data, output, seed=seed, repeats=repeats, days=days)
+
+
+@app.command(cls=TeachingCommand, epilog=LBLA)
+def lbla(  # noqa: PLR0913 - one argument an option
+    data: DataOption,
+    output: OutputOption = Path("experiment-lbla"),
+    seed: SeedOption = 1,
+    *,
+    at: Annotated[str, typer.Option(metavar="DATE", help="When the pages to be judged are looked at.")] = "2024-01-02",
+    period: Annotated[str, typer.Option(metavar="DURATION", help="How far ahead new links are foretold.")] = "91d",
+    pages: Annotated[int, typer.Option(min=10, help="Pages taken at each time, at most.")] = 5_000,
+    trees: Annotated[int, typer.Option(min=1, help="Trees of each model.")] = 300,
+) -> None:
+    """Foretell which pages will have new links, from features and from related pages (paper 004, figures 9 to 15).
+
+    Learned from pages as they were at four earlier times, judged on a later one: on the same sites, and on sites that
+    were not learned from. Compared are sets of features, sizes of history, learners, and rankings by one feature.
+    """
+    from recrawl.cli.lbla_experiment import moment, run
+    from recrawl.predict.link_learners import Settings
+    from recrawl.simulate.lbla_splits import Plan
+    from recrawl.time import parse_duration
+
+    settings = Settings(trees=trees, rounds=trees)
+    run(data, output, Plan(moment(at), parse_duration(period), pages, settings, seed))
 
 
 register(app)

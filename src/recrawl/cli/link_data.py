@@ -12,10 +12,10 @@ import numpy as np
 from recrawl.errors import InputError, require
 
 if TYPE_CHECKING:
-    from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray
-    from recrawl.predict.features import Evidence
+    from recrawl.model import AnyArray, FloatArray, IntArray
     from recrawl.predict.page_graph import TimedLinks
     from recrawl.predict.page_texts import PageTexts
+    from recrawl.simulate.lbla_splits import RecordedLinks
 
 _STATES = {
     "content_size": "size",
@@ -28,27 +28,7 @@ _STATES = {
 """Columns of versions, and what they are called in the tables. E-mail addresses and headers are not told there."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkData:
-    """The pages of all sites with all that is told of them; ids are places in the table of pages."""
-
-    evidence: Evidence
-    site: IntArray
-    """The site of each page, as a place in ``sites``."""
-    sites: tuple[str, ...]
-    events: tuple[IntArray, FloatArray, BoolArray]
-    """Page, time, and whether the page went, of every event; by page and time."""
-
-    def alive(self, time: float) -> BoolArray:
-        """Which pages were there just before a time."""
-        page, when, gone = self.events
-        there = np.zeros(len(self.site), np.bool_)
-        earlier = when < time
-        there[page[earlier]] = ~gone[earlier]  # of equal indices the last assignment stands
-        return there
-
-
-def link_data(folder: Path, only: Collection[str] = ()) -> LinkData:
+def link_data(folder: Path, only: Collection[str] = ()) -> RecordedLinks:
     """The pages of a data set, of some of its sites or of all. O(events).
 
     Raises:
@@ -56,6 +36,7 @@ def link_data(folder: Path, only: Collection[str] = ()) -> LinkData:
     """
     from recrawl.predict.features import Evidence
     from recrawl.predict.page_versions import PageVersions
+    from recrawl.simulate.lbla_splits import RecordedLinks
 
     names = ("site", "page_id", "t", "kind", "missing", "net_int", "net_ext", *_STATES.values())
     pages, events = _table(folder, "pages", ("site", "page_id", "url"), only), _table(folder, "events", names, only)
@@ -75,7 +56,7 @@ def link_data(folder: Path, only: Collection[str] = ()) -> LinkData:
     )
     urls = tuple(pages["url"][keys.order].tolist())
     evidence = Evidence(np.arange(len(urls)), urls, versions, _links(folder, only, keys), texts)
-    return LinkData(evidence, keys.site, sites, (page, time, ~there))
+    return RecordedLinks(evidence, keys.site, sites, (page, time, ~there))
 
 
 def _versions(events: dict[str, AnyArray], quality: FloatArray) -> dict[str, AnyArray]:
