@@ -26,8 +26,9 @@ from recrawl.crawl.noise_books import noise_book, noise_counts
 from recrawl.crawl.target import SeenOnce, Sight, Target, Visited
 from recrawl.crawl.versions import known_after, seen_once, visit_of
 from recrawl.detect import Judgement, judge
+from recrawl.detect.comparison import NEAR, Compared
 from recrawl.detect.conduct import CAUGHT, is_believed, is_check
-from recrawl.detect.learned_noise import NEAR, NoiseBook, evidence, wants_second_look
+from recrawl.detect.learned_noise import NoiseBook, evidence, wants_second_look
 from recrawl.detect.second_look import looked_twice
 from recrawl.detect.standards import Standards
 from recrawl.detect.verdict import outcome_of
@@ -128,7 +129,9 @@ class Judging:
 
     def lessons(self, batch: Sequence[Visited]) -> Lessons:
         """What to record with these visits."""
-        noise = NoiseBook.concat(_evidence(visited) for visited in batch)
+        noise = NoiseBook.concat(
+            _evidence(visited, visited.judgement.compared) for visited in batch if visited.judgement.compared
+        )
         signs = [(visited.target.host, *visited.sign) for visited in batch if any(visited.sign)]
         conduct = Conduct(*np.array(signs, np.int64).T) if signs else None
         return Lessons(
@@ -205,15 +208,12 @@ class Judging:
             self._log.event("fetch", "validators judged", level="warn" if believed else "info", details=details)
 
 
-def _evidence(visited: Visited) -> NoiseBook:
-    """What a visit teaches about noise.
+def _evidence(visited: Visited, compared: Compared) -> NoiseBook:
+    """What a comparison teaches about noise.
 
     Only second looks tell what differs moments apart. Where a page is simply visited every minute, what differs may
     well be somebody's work.
     """
-    compared = visited.judgement.compared
-    if compared is None:
-        return NoiseBook.empty()
     if visited.first is None:
         compared = replace(compared, gap=max(compared.gap, NEAR))
     return evidence(visited.target.host, visited.target.page, compared)

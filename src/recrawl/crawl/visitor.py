@@ -9,7 +9,7 @@ from recrawl.crawl.judging import Judging
 from recrawl.crawl.target import ErrandDone, Result, RulesRead, Sight, Target, TurnedAway, Underway, Visited
 from recrawl.crawl.versions import seen_once, settled
 from recrawl.detect import Judgement, judge
-from recrawl.detect.learned_noise import NEAR
+from recrawl.detect.comparison import NEAR
 from recrawl.fetch.doors import Door, Doors
 from recrawl.fetch.request import Fetcher, Request
 from recrawl.fetch.robots import RobotsCache, Rules
