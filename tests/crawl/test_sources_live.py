@@ -23,6 +23,7 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
 from recrawl.crawl.archive import REVISIT
+from recrawl.crawl.driver import Pace
 from recrawl.crawl.live import CrawlSettings, live_crawl
 from recrawl.crawl.scope import HostScope
 from recrawl.fetch.access_methods import AccessMethods
@@ -171,6 +172,7 @@ async def crawling(folder, clock, portal, every=6 * HOUR, folders=()):
         user_agent=AGENT,
         politeness=rules,
         pins={portal.host: "127.0.0.1"},
+        pace=Pace(poll=float("inf")),
         folders=folders,
         durable=False,
     )
@@ -225,8 +227,13 @@ def test_every_change_reported_is_one_that_happened_and_none_is_missed(tmp_path,
         (START + 3 * DAY, START + 3.4 * DAY, "text"),
     ]
 
+    written = []
+
     def write_file(now):
-        (data / "own.csv").write_text(f"a\n{portal.version('file', now)}\n" + "x\n" * portal.version("file", now))
+        version = portal.version("file", now)
+        if version not in written:
+            written.append(version)
+            (data / "own.csv").write_text(f"a\n{version}\n" + "x\n" * version)
 
     async def run():
         async with crawling(tmp_path, clock, portal, folders=(data,)) as (driver, store):
