@@ -85,7 +85,12 @@ async def run_trial(  # noqa: PLR0913 - what takes part, and who wants to know
     with LivingWeb(web, clock, quirks=settings.quirks, seed=settings.seed) as living:
         hosts = living.hosts()
         crawl = replace(
-            settings.crawl, pace=Pace(poll=math.inf), durable=False, reach=None, pins=dict.fromkeys(hosts, living.ip)
+            settings.crawl,
+            pace=Pace(poll=math.inf),
+            durable=False,
+            reach=None,
+            turns=None,
+            pins=dict.fromkeys(hosts, living.ip),
         )
         scope = HostScope(frozenset(hosts))
         async with live_crawl(
