@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from recrawl.detect.comparison import Compared, compared_links, compared_parts, differs, link_kind
+from recrawl.detect.comparison import (
+    Compared,
+    compared_links,
+    compared_parts,
+    differs,
+    link_kind,
+    nothing_differed,
+)
 from recrawl.detect.data import Units
 from recrawl.detect.fingerprint import Fingerprint
 from recrawl.detect.known import Known
@@ -39,7 +46,10 @@ class Differences:
 def differences(
     capture: Capture, version: Version, known: Known, standards: Standards, now: Fingerprint | None
 ) -> Differences:
-    """Compare a version with the one known. ``now`` is its fingerprint, ``None`` if it has none. O(length)."""
+    """Compare a version with the one known. O(length).
+
+    ``now`` is its fingerprint; ``None`` if it has none, or if its text is that of the last visit.
+    """
     before = Fingerprint.unpack(known.fingerprint)
     rules = standards.rules.of(capture.url).number
     if version.content is not None and known.validators.text_digest and rules != (before.rules if before else 0):
@@ -55,15 +65,29 @@ def differences(
         magnitude = 1.0
     elif kinds & ChangeKind.LINKS and text == 0:
         magnitude = len(links ^ known.links_last) / len(links | known.links_last)
-    compared = None
-    if now is not None and before is not None:
-        gap = now.time - before.time
-        compared = compared_parts(before, now, standards.watched)
-        if isinstance(version.content, Units):
-            compared = replace(compared, passing=compared.differed | compared.same)
-        if version.links is not None:
-            compared = compared.plus(compared_links(known.links_last, links, standards.watched, gap))
+    compared = _compared(capture, version, known, before, now, standards.watched)
     return Differences(kinds, _telling(version, known, text, standards), magnitude, quiet, compared)
+
+
+def _compared(  # noqa: PLR0913, PLR0917 - all that is compared
+    capture: Capture,
+    version: Version,
+    known: Known,
+    before: Fingerprint | None,
+    now: Fingerprint | None,
+    watched: frozenset[int],
+) -> Compared | None:
+    """What the comparison teaches about noise; ``None`` if there was none, or it teaches nothing."""
+    if before is None or version.content is None:
+        return None
+    gap = capture.time - before.time
+    told = nothing_differed(before, watched, gap) if now is None else compared_parts(before, now, watched)
+    if isinstance(version.content, Units):
+        told = replace(told, passing=told.differed | told.same)
+    if version.links is not None:
+        links = frozenset(link.key for link in version.links)
+        told = told.plus(compared_links(known.links_last, links, watched, gap))
+    return told if told.differed or told.same or told.doubtful else None
 
 
 def _kinds_of_content(

@@ -29,7 +29,7 @@ NEAR_ENOUGH, NEAR_SHARE = 2, 1 / 3
 FAR_ENOUGH, FAR_SHARE, FAR_PAGES = 8, 0.95, 3
 MOST_LOOKS = 4
 """Near comparisons of a part of which only those tell anything; of others it depends on how often they differed."""
-FIRST_LOOKS, LOOKS_SHARE = 8, 0.02
+FIRST_LOOKS, LOOKS_SHARE = 8, 0.05
 """Second looks at a host: the first few, and beyond them this share of its visits."""
 _PAGE_BITS = 62
 _SPREAD = 0x9E37_79B9_7F4A_7C15

@@ -26,7 +26,9 @@ _BLOCKS = (
     "figure|footer|form|h[1-6]|head|header|hgroup|html|label|legend|li|main|menu|nav|ol|optgroup|option|p|pre|"
     "section|select|summary|table|tbody|td|textarea|tfoot|th|thead|title|tr|ul"
 )
-_BLOCK = re.compile(rf"(</?(?:{_BLOCKS})(?: [^>]*)?>)")
+_TAG_OF_BLOCK = rf"</?(?:{_BLOCKS})(?: [^>]*)?>"
+_BLOCK = re.compile(_TAG_OF_BLOCK)
+_BORDER = re.compile(rf"({_TAG_OF_BLOCK}(?:\s*{_TAG_OF_BLOCK})*)")
 _NAMED = re.compile(r' (class|id)="([^"]*)"')
 _DIGITS = re.compile(r"\d+")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -103,20 +105,37 @@ def runs_of(html: str) -> Runs:
     """
     if "<!--" in html:
         html = _COMMENT.sub(" ", html)
-    pieces = _BLOCK.split(html.replace(BETWEEN, " "))
+    pieces = _BORDER.split(html.replace(BETWEEN, " "))
     paths, texts = [0], [pieces[0]]
-    around, path = [0], 0
-    for tag, text in zip(pieces[1::2], pieces[2::2], strict=True):
-        if tag[1] != "/":
-            path = crc32(_step(tag), path)
-            around.append(path)
-        elif len(around) > 1:
-            around.pop()
-            path = around[-1]
+    around = [0]
+    for border, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        left, entered = _crossed(border)
+        if left:
+            del around[max(1, len(around) - left) :]
+        for step in entered:
+            around.append(crc32(step, around[-1]))
         if text and not text.isspace():
-            paths.append(_marked(path, text))
+            paths.append(_marked(around[-1], text))
             texts.append(text)
     return Runs(paths, texts) if texts[0] and not texts[0].isspace() else Runs(paths[1:], texts[1:])
+
+
+@lru_cache(maxsize=1 << 14)  # the same few borders make all pages of a site
+def _crossed(border: str) -> tuple[int, tuple[bytes, ...]]:
+    """How many block elements end between two texts, and the steps into those that begin there and go on.
+
+    >>> _crossed('</li></ul> <p class="empty"></p> <div id="end"><p>')
+    (2, (b'<div id=end', b'<p'))
+    """
+    left, entered = 0, list[bytes]()
+    for tag in _BLOCK.findall(border):
+        if tag[1] != "/":
+            entered.append(_step(tag))
+        elif entered:
+            entered.pop()
+        else:
+            left += 1
+    return left, tuple(entered)
 
 
 def _marked(path: int, text: str) -> int:
@@ -132,7 +151,6 @@ def is_of_links(path: int) -> bool:
     return path & 1 == 1
 
 
-@lru_cache(maxsize=1 << 14)  # the same few tags make all pages of a site
 def _step(tag: str) -> bytes:
     """A block element as part of a path: its name, its classes in any order, its id. Outermost ones tell nothing.
 

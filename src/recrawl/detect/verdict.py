@@ -210,19 +210,20 @@ def _compare(
         now = _with_counts(now, capture, version, known, frozenset())
         kept = _packed(capture, version, standards)
         return replace(now, verdict=Verdict.CHANGED, kinds=ChangeKind.EXISTENCE, magnitude=1.0, fingerprint=kept)
-    latest = version.fingerprint(capture, standards)
+    differs = version.text_digest != known.validators.text_digest
+    latest = version.fingerprint(capture, standards) if differs else None
     found = differences(capture, version, known, standards, latest)
     now = replace(_with_counts(now, capture, version, known, found.quiet), compared=found.compared)
     kinds = found.kinds
     if now.new_internal > 0 or now.new_external > 0:
         kinds |= ChangeKind.NEW_LINKS
-    packed = latest.pack() if latest else b""
+    changed = bool(kinds & found.telling)
+    if changed or not found.comparable or not known.fingerprint:
+        now = replace(now, fingerprint=latest.pack() if latest else _packed(capture, version, standards))
     if not found.comparable:
-        return replace(now, fingerprint=packed)
-    if kinds & found.telling:
-        return replace(now, verdict=Verdict.CHANGED, kinds=kinds, magnitude=found.magnitude, fingerprint=packed)
-    kept = b"" if known.fingerprint else packed
-    return replace(now, verdict=Verdict.UNCHANGED, kinds=kinds, magnitude=found.magnitude, fingerprint=kept)
+        return now
+    verdict = Verdict.CHANGED if changed else Verdict.UNCHANGED
+    return replace(now, verdict=verdict, kinds=kinds, magnitude=found.magnitude)
 
 
 def _packed(capture: Capture, version: Version, standards: Standards) -> bytes:
