@@ -65,8 +65,8 @@ class Pace:
     """Seconds between two looks at a feed."""
     concurrency: int = 64
     """Most requests at once, over all hosts."""
-    lease_size: int = 256
-    """Pages in hand at once."""
+    lease_size: int = 4_096
+    """Pages in hand at once: some for each of thousands of hosts, or they wait for us."""
     per_host: int = 16
     """Pages of one host in hand at once."""
     lease_time: float = 15 * MINUTE
@@ -252,8 +252,10 @@ class Driver:
     async def _wait(self, when: float) -> set[asyncio.Task[Result]]:
         """Sleep until there is something to do: a request is done, a page due, a fit or a lease wanted."""
         wake = min(when, self._hands.renew_at, self._record_at, self._doubt_ends, self._steering.look_at)
+        if not self._steering.paused:
+            wake = min(wake, self._hands.lease_at)
         if not self._running:
-            wake = min(wake, self._agenda.fit_at, math.inf if self._steering.paused else self._hands.lease_at)
+            wake = min(wake, self._agenda.fit_at)
         return await self._sleep(self._running, wake)
 
     async def _sleep(self, running: Collection[asyncio.Task[Result]], wake: float) -> set[asyncio.Task[Result]]:
@@ -302,7 +304,7 @@ class Driver:
         """Keep the leases we have, and fill our hands with due pages."""
         if now >= self._hands.renew_at:
             self._frontier.withdraw(self._hands.renew(now, self._on_the_road()))
-        leased = None if self._steering.paused else self._hands.lease(now)
+        leased = None if self._steering.paused else self._hands.lease(now, self._steering.share)
         if leased is None:
             return
         self._agenda.add(self._store.pages(np.unique(leased.page)))

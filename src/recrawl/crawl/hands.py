@@ -18,6 +18,8 @@ from recrawl.time import MINUTE
 _NONE: Mapping[int, tuple[str, str]] = MappingProxyType({})
 _GRACE = 2 * MINUTE
 """Seconds in which every worker finds that the clock was set, and keeps its leases."""
+_AT_ONCE = 512
+"""Pages leased in one go: to read what is known of more would hold up those that are due now."""
 _POLL = 1.0
 """Seconds until the store is asked again at the earliest, although it had nothing."""
 
@@ -58,18 +60,27 @@ class Hands:
         """Something changed: the store may have pages for us."""
         self._ask_at = -math.inf
 
-    def lease(self, now: float) -> Leased | None:
-        """Take due pages if there is room and any are to be had."""
+    def lease(self, now: float, share: tuple[int, int] = (0, 1)) -> Leased | None:
+        """Take due pages if there is room and any are to be had.
+
+        ``share`` is our place among so many workers. Each has hosts of its own, so that a quick worker does not keep
+        all of them to itself; one that has nothing left to do helps the others.
+        """
         if now < self.lease_at:
             return None
-        room = self._size - len(self._targets)
-        leased = self._store.lease(self._worker, now, room, per_host=self._per_host, ttl=self._lease_time)
+        room = min(self._size - len(self._targets), _AT_ONCE)
+        leased = self._ask(now, room, share)
+        if not (len(leased) or self._targets) and share[1] > 1:
+            leased = self._ask(now, max(room // share[1], 1), (0, 1))
         if len(leased) < room:  # that is all there is for now
             self._ask_at = min(max(self._store.next_due(), now + _POLL), now + self._poll)
         if not len(leased):
             return None
         self.renew_at = min(self.renew_at, now + self._lease_time / 2)
         return leased
+
+    def _ask(self, now: float, room: int, share: tuple[int, int]) -> Leased:
+        return self._store.lease(self._worker, now, room, per_host=self._per_host, ttl=self._lease_time, share=share)
 
     def hold(
         self, leased: Leased, known: Sequence[Known | None], sources: Mapping[int, tuple[str, str]] = _NONE

@@ -47,6 +47,11 @@ class Steering(Protocol):
         """Hosts that may not be asked for anything."""
         ...
 
+    @property
+    def share(self) -> tuple[int, int]:
+        """The place of this worker, from 0, among those at work, and how many they are."""
+        ...
+
     def begin(self, now: float) -> None:
         """A run begins."""
         ...
@@ -90,6 +95,7 @@ class Unsteered:
     look_at = math.inf
     paused = False
     resting: frozenset[int] = frozenset()
+    share = (0, 1)
 
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
@@ -183,6 +189,12 @@ class Steered:
     def workers(self) -> int:
         """Who was at work at the last roll call, this one included."""
         return 1 + len(self._roll.others)
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """By the names on the roll."""
+        names = sorted([self._worker, *(one.worker for one in self._roll.others)])
+        return names.index(self._worker), len(names)
 
     def begin(self, now: float) -> None:
         """Count what is left of the budget from the visits in the store; heed what was told before."""

@@ -271,12 +271,15 @@ class Store(Protocol):
 
     # -- schedule -----------------------------------------------------------------------------
 
-    def lease(self, worker: str, now: float, limit: int, *, per_host: int = 1, ttl: float) -> Leased:
+    def lease(  # noqa: PLR0913 - who, when, and how much
+        self, worker: str, now: float, limit: int, *, per_host: int = 1, ttl: float, share: tuple[int, int] = (0, 1)
+    ) -> Leased:
         """Take at most ``limit`` pages with due <= now, earliest first, for ``ttl`` seconds.
 
         Never a page of a host that is not ready (``ready_at > now``) or that anybody holds, this worker included:
         a host can be leased from again when every lease on it was recorded, given back or has expired. At most
-        ``per_host`` pages of one host. Expired leases are dropped first.
+        ``per_host`` pages of one host. Expired leases are dropped first. ``share`` is the place of this worker among
+        so many: each then takes from other hosts (those whose id leaves that rest), and none waits for the others.
         """
         ...
 

@@ -22,11 +22,12 @@ _ID = np.dtype([("id", np.int64)])
 
 
 def lease(  # noqa: PLR0913 - as the store's own call
-    session: Session, worker: str, now: float, limit: int, *, per_host: int, ttl: float
+    session: Session, worker: str, now: float, limit: int, *, per_host: int, ttl: float, share: tuple[int, int]
 ) -> Leased:
     """Take the pages that are due, earliest first. O(limit log pages), however many pages and hosts there are."""
     expire(session, now)
-    ready = session.table(_ID, session.statements.ready_hosts, now, limit)["id"]
+    rank, workers = share
+    ready = session.table(_ID, session.statements.ready_hosts, now, workers, rank, limit)["id"]
     if not len(ready):
         return Leased(ready, ready, np.empty(0), [], [])
     due = session.table(_DUE, session.statements.first_due, ready, now, per_host)

@@ -286,10 +286,14 @@ class SqlStore:
         """Every link ever seen on these pages."""
         return self._database.read(lambda session: recording.outlinks(session, pages))
 
-    def lease(self, worker: str, now: float, limit: int, *, per_host: int = 1, ttl: float) -> Leased:
+    def lease(  # noqa: PLR0913 - who, when, and how much
+        self, worker: str, now: float, limit: int, *, per_host: int = 1, ttl: float, share: tuple[int, int] = (0, 1)
+    ) -> Leased:
         """Take pages that are due, earliest first."""
-        work = lambda session: frontier.lease(session, worker, now, limit, per_host=per_host, ttl=ttl)  # noqa: E731
-        return self._database.write(work, lasting=False)
+        return self._database.write(
+            lambda session: frontier.lease(session, worker, now, limit, per_host=per_host, ttl=ttl, share=share),
+            lasting=False,
+        )
 
     def renew(self, worker: str, now: float, *, ttl: float, pages: IntArray | None = None) -> int:
         """Keep leases for longer."""

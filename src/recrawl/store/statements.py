@@ -314,7 +314,7 @@ class Statements:
         self.next_wake = "SELECT min(wake) FROM host WHERE paused = 0"
         self.ready_hosts = (
             "SELECT id FROM host WHERE paused = 0 AND next_due <= $1 AND wake <= $1 "
-            f"ORDER BY next_due, id LIMIT $2 {dialect.lock_free}"
+            f"AND id - id / $2 * $2 = $3 ORDER BY next_due, id LIMIT $4 {dialect.lock_free}"
         )
         self.first_due = dialect.first_due
         self.leased_pages = f"SELECT id, url, {_VALIDATORS} FROM page WHERE id {among(1)}"
