@@ -109,6 +109,17 @@ def test_http_takes_a_method_back_and_no_method_leaves_it(run, workspace):
     assert sources(workspace) == []
 
 
+def test_a_query_that_differs_only_in_case_is_refused_and_the_first_one_stays(run, workspace):
+    query = 'SELECT * { ?s ?p "%s" }'
+    endpoint = ("add", "-w", "w", "--access", "sparql", "http://a.example/")
+    run(*endpoint, "--option", f"query={query % 'Bee'}")
+    assert run(*endpoint, "--option", f"query={query % 'Bee'}").stdout == "Added 0 pages; 1 known already.\n"
+    said = run(*endpoint, "--option", f"query={query % 'bee'}")
+    assert said.returncode == 1
+    assert "another source" in said.stderr
+    assert [options["query"] for _, options in sources(workspace)] == [query % "Bee"]
+
+
 def test_nothing_is_added_in_a_dry_run(run, workspace):
     said = run("add", "-w", "w", "--dry-run", "--access", "sparql", "http://a.example/", "--option", f"query={QUERY}")
     assert said.stdout == "Would add 1 page; 0 known already.\n"

@@ -9,7 +9,7 @@ import pytest
 
 from recrawl.errors import ConfigError, InputError
 from recrawl.fetch.access import Question, Talk
-from recrawl.fetch.sparql import LONGEST_URL, Sparql
+from recrawl.fetch.sparql import LONGEST_URL, MAX_HOPS, Sparql
 from recrawl.fetch.sparql_query import read_query
 from recrawl.model import Capture, Validators
 
@@ -191,6 +191,29 @@ def test_an_error_of_the_endpoint_in_the_middle_is_what_the_visit_came_to(how):
     conversation.hear(answer(conversation.request, rows("a")))
     capture = answer(conversation.request, "gone", **how)
     assert conversation.hear(capture) is capture
+
+
+def test_an_endpoint_that_moved_on_its_host_is_followed_and_asked_the_same():
+    conversation, source = talk(page_size="1")
+    for number in (0, 1):
+        asked_first = asked(conversation.request)
+        moved = f"Location: https://data.example/query?{urlsplit(conversation.request.url).query}\r\n"
+        assert conversation.hear(answer(conversation.request, status=301, more=moved)) is None
+        assert conversation.request.url.startswith("https://data.example/query?")
+        assert asked(conversation.request) == asked_first
+        assert RESULTS in conversation.request.accept
+        version = conversation.hear(answer(conversation.request, rows("a") if number == 0 else rows()))
+    assert (version.url, values(version)) == (source.url, ["a"])
+
+
+def test_an_endpoint_that_moved_elsewhere_or_in_a_circle_is_not_followed():
+    conversation, _ = talk()
+    elsewhere = answer(conversation.request, status=301, more="Location: http://other.example/sparql\r\n")
+    assert conversation.hear(elsewhere) is elsewhere
+    conversation, source = talk()
+    for _ in range(MAX_HOPS):
+        assert conversation.hear(answer(conversation.request, status=302, more=f"Location: {source.url}\r\n")) is None
+    assert conversation.hear(answer(conversation.request, status=302, more=f"Location: {source.url}\r\n")).status == 302
 
 
 def test_too_many_pages_are_a_failure():

@@ -10,7 +10,7 @@ import typer
 
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, DryRunOption, SetOption, WorkspaceOption
-from recrawl.cli.sources import check_files, described, put, unknown
+from recrawl.cli.sources import check_files, check_names, described, put, unknown
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import ConfigError, InputError
 from recrawl.formats.seeds import read_seeds
@@ -82,6 +82,7 @@ def add(  # noqa: PLR0913 - one argument an option
     for remark in dict.fromkeys(remark for one in wanted for remark in one.remarks):
         typer.echo(remark, err=True)
     with place.open_store() as store:
+        check_names(store, wanted)
         if dry_run:
             added = unknown(store, wanted)
         else:

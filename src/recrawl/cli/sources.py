@@ -13,6 +13,7 @@ from recrawl.errors import ConfigError, InputError
 from recrawl.formats.seeds import parse_seed
 
 if TYPE_CHECKING:
+    from recrawl.model import IntArray
     from recrawl.store.base import Store
 
 
@@ -92,6 +93,25 @@ def check_files(wanted: Iterable[Wanted], folders: Sequence[Path]) -> None:
             raise InputError(f"{path} is no file.", "Check the path.")
 
 
+def check_names(store: Store, wanted: Iterable[Wanted]) -> None:
+    """Refuse a source that has the page of another one: pages whose URLs differ only in case are one.
+
+    Raises:
+        InputError: there is another query, or another file, of nearly this name.
+    """
+    for one in wanted:
+        known = store.find(one.url) if one.method else None
+        if known is None or known.url == one.url:
+            continue
+        before = store.sources(_ids([known.id])).get(known.id)
+        if before is not None and before != (one.method, one.options):
+            raise InputError(
+                f"{one.url} is one page with {known.url}, which is another source.",
+                "Only case or the order of arguments tells them apart. Write the query in another way, for example "
+                "with other names of variables, or give the file another name.",
+            )
+
+
 def check_methods(store: Store) -> None:
     """Refuse to set out without the access methods of all pages: one may come from a package that is gone.
 
@@ -131,8 +151,6 @@ def put(store: Store, wanted: Sequence[Wanted], importance: float, now: float) -
 
 
 def _set_sources(store: Store, wanted: Sequence[Wanted], ids: Sequence[int]) -> None:
-    import numpy as np
-
     from recrawl.fetch.access_methods import PLAIN
 
     ways: dict[tuple[str, str], list[int]] = {}
@@ -140,4 +158,10 @@ def _set_sources(store: Store, wanted: Sequence[Wanted], ids: Sequence[int]) -> 
         if one.method:
             ways.setdefault((one.method, one.options), []).append(page)
     for (method, options), pages in ways.items():
-        store.set_source(np.array(pages), "" if method == PLAIN else method, options)
+        store.set_source(_ids(pages), "" if method == PLAIN else method, options)
+
+
+def _ids(pages: Sequence[int]) -> IntArray:
+    import numpy as np
+
+    return np.array(pages, np.int64)

@@ -21,6 +21,10 @@ from recrawl.errors import ConfigError
 from recrawl.fetch.request import Request
 from recrawl.model import Capture, Validators
 from recrawl.model.failures import BROKEN_OFF
+from recrawl.urls import address, host_of
+
+_REDIRECTS = range(300, 400)
+_NOT_MODIFIED = 304
 
 Options: TypeAlias = Mapping[str, str]
 """What a source needs beside its URL, by name."""
@@ -142,6 +146,22 @@ def made_head(status: int, words: str, headers: Mapping[str, str]) -> bytes:
     """
     lines = [f"HTTP/1.1 {status} {words}", *(f"{name}: {value}" for name, value in headers.items())]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def hop_on_host(page: str, answer: Capture) -> str:
+    r"""Where an answer redirects to, if that is on the host of the page; else empty.
+
+    Only there are the pauses of a visit kept, so a method may follow no other redirect.
+
+    >>> moved = Capture("http://x/a", 0.0, 303, b"HTTP/1.1 303 See Other\r\nLocation: /b\r\n\r\n")
+    >>> hop_on_host("http://x/a", moved), hop_on_host("http://y/a", moved)
+    ('http://x/b', '')
+    """
+    if answer.status not in _REDIRECTS or answer.status == _NOT_MODIFIED:
+        return ""
+    location = answer.header("location")
+    to = address(location, base=answer.url) if location else None
+    return to.url if to is not None and to.host == host_of(page) else ""
 
 
 def checked_options(method: AccessMethod, options: Options, required: tuple[str, ...] = ()) -> dict[str, str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from recrawl.errors import ConfigError
-from recrawl.fetch.access import Conversation, Options, Question, Source, checked_options, failed
+from recrawl.fetch.access import Conversation, Options, Question, Source, checked_options, failed, hop_on_host
 from recrawl.fetch.request import Request
 from recrawl.model import Capture
 from recrawl.urls import address, surt
@@ -23,8 +23,6 @@ RDF_TYPES = (
 )
 """Compact and quickly parsed ones first; a page where there is no data."""
 MAX_HOPS = 5
-_REDIRECTS = range(300, 400)
-_NOT_MODIFIED = 304
 
 
 class Negotiation:
@@ -62,10 +60,5 @@ class Negotiation:
 
 def _next_hop(page: str, answer: Capture) -> str:
     """Where to go on; empty where the conversation ends."""
-    if answer.status not in _REDIRECTS or answer.status == _NOT_MODIFIED:
-        return ""
-    location = answer.header("location")
-    here, to = address(page), address(location, base=answer.url) if location else None
-    if here is None or to is None or to.host != here.host:
-        return ""
-    return "" if surt(to.url) == here.key else to.url
+    to = hop_on_host(page, answer)
+    return "" if not to or surt(to) == surt(page) else to

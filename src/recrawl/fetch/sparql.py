@@ -11,6 +11,7 @@ short, an endpoint that says it gave up half-way, more pages than allowed.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Protocol
 from urllib.parse import quote
@@ -23,6 +24,7 @@ from recrawl.fetch.access import (
     Source,
     checked_options,
     failed,
+    hop_on_host,
     made,
     whole_number,
 )
@@ -35,6 +37,8 @@ from recrawl.urls import address
 LONGEST_URL = 2_000
 """Characters up to which a query goes by GET; beyond that some servers refuse the URL."""
 MAX_PAGES = 100
+MAX_HOPS = 3
+"""Redirects on the host that are followed for one page: some endpoints moved to https or to another path."""
 MAX_BYTES = 64 * 1024 * 1024
 """Bytes of all answers together, decoded."""
 _FULL = range(200, 300)
@@ -95,7 +99,12 @@ class Sparql:
         first: Capture | None = None
         received = asked = 0
         for _ in range(most):
-            answer = yield self._request(question, query.page(size, asked) if size else query.text, whole)
+            request = self._request(question, query.page(size, asked) if size else query.text, whole)
+            answer = yield request
+            for _ in range(MAX_HOPS):
+                if not (to := hop_on_host(question.url, answer)):
+                    break
+                answer = yield replace(request, url=to)
             if answer.status not in _FULL or answer.truncated not in ("", "length"):
                 return answer
             first = first or answer
