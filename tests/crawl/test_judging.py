@@ -173,17 +173,32 @@ def watched(store, asked):
     return Watched()
 
 
-@pytest.mark.parametrize(
-    "second",
-    [answer(0, HOUR + 5.0, status=503), answer(0, HOUR + 5.0, status=404), Capture(URLS[0], HOUR + 5.0, 0, error="x")],
-)
-def test_a_second_look_that_shows_no_page_leaves_the_first(crawl, store, second):
+@pytest.mark.parametrize("second", [answer(0, HOUR + 5.0, status=503), Capture(URLS[0], HOUR + 5.0, 0, error="x")])
+def test_a_second_look_that_fails_leaves_it_to_the_next_visit(crawl, store, second):
     crawl.see(answer(0, 0.0), 0)
+    [before] = store.validators(np.array([1]))
     seen = crawl.see(answer(0, HOUR, text="The mill stands still."), 0)
     crawl.again(seen, second)
+    assert store.validators(np.array([1])) == [before]
+    seen = crawl.see(answer(0, 3 * HOUR, text="The mill stands still."), 0)
+    crawl.again(seen, answer(0, 3 * HOUR + 5.0, text="The mill stands still."))
+    visits = store.visits()
+    assert words(visits.verdict) == ["UNKNOWN", "UNKNOWN", "UNKNOWN", "CHANGED", "UNKNOWN"]
+    assert visits.outcome[1:3].tolist() == [Outcome.FETCHED, seen_as(second)]
+    assert store.histories().gaps.tolist() == [3 * HOUR]
+
+
+def seen_as(capture):
+    return Outcome.SERVER_ERROR if capture.status else Outcome.UNREACHABLE
+
+
+def test_a_second_look_that_finds_the_page_gone_leaves_the_first(crawl, store):
+    crawl.see(answer(0, 0.0), 0)
+    seen = crawl.see(answer(0, HOUR, text="The mill stands still."), 0)
+    crawl.again(seen, answer(0, HOUR + 5.0, status=404))
     visits = store.visits()
     assert words(visits.verdict) == ["UNKNOWN", "CHANGED", "UNKNOWN"]
-    assert visits.outcome[2] in {Outcome.SERVER_ERROR, Outcome.GONE, Outcome.UNREACHABLE}
+    assert visits.outcome[2] == Outcome.GONE
     [known] = store.validators(np.array([1]))
     assert not known.gone  # the next visit will find that
     assert crawl.see(answer(0, 9 * HOUR, text="The mill stands still."), 0).visit.verdict == Verdict.UNCHANGED

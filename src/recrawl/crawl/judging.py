@@ -6,7 +6,8 @@ whether its validators can be believed (``detect.conduct``): if not, its pages a
 *Look twice before you call it a change.* If a page differs in parts that nobody knows to be noise or not, the answer is
 held back, and the page is asked for once more in the next turn of its host. What differs between the two looks is
 nobody's work, so the first look is judged without it. Only then are both recorded, so that no change is ever recorded
-that was none. The second look is kept like any answer, but it is no look of the schedule: it has no verdict, closes no
+that was none. If the second look fails, the first is recorded without a verdict, and the next visit is in the same
+doubt. The second look is kept like any answer, but it is no look of the schedule: it has no verdict, closes no
 gap of the page's history, and what is known of the page stays what the first look found. If a page did change
 between the two looks, the next visit will find that.
 
@@ -25,14 +26,14 @@ from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.noise_books import noise_book, noise_counts
 from recrawl.crawl.target import SeenOnce, Sight, Target, Visited
 from recrawl.crawl.versions import known_after, seen_once, visit_of
-from recrawl.detect import Judgement, judge
+from recrawl.detect import Judgement, Known, judge
 from recrawl.detect.comparison import NEAR, Compared
 from recrawl.detect.conduct import CAUGHT, is_believed, is_check
 from recrawl.detect.learned_noise import NoiseBook, evidence, wants_second_look
 from recrawl.detect.second_look import looked_twice
 from recrawl.detect.standards import Standards
 from recrawl.detect.verdict import outcome_of
-from recrawl.model import Capture, IntArray, Outcome, Validators, Verdict
+from recrawl.model import ANSWERED, Capture, IntArray, Outcome, Validators, Verdict
 from recrawl.store.base import Store
 from recrawl.store.values import Conduct, Lessons
 from recrawl.time import MINUTE
@@ -177,7 +178,9 @@ class Judging:
     def _again(self, target: Target, seen: Sight, capture: Capture) -> Visited:
         """The visit of a second look, with that of the first."""
         outcome, gap = outcome_of(capture), capture.time - seen.capture.time
-        if outcome != Outcome.FETCHED or not 0 < gap < NEAR:
+        if outcome > ANSWERED:
+            judged, compared = _undecided(seen.judgement, target.known), None
+        elif outcome != Outcome.FETCHED or not 0 < gap < NEAR:
             judged, compared = seen.judgement, None
         else:
             judged, again = looked_twice(seen.capture, capture, target.known, self._host(target.host).standards)
@@ -206,6 +209,12 @@ class Judging:
             [name] = self._store.hosts(np.array([number])).name
             details = {"host": name, "lies": host.lies, "checks": host.checks, "believed": not believed}
             self._log.event("fetch", "validators judged", level="warn" if believed else "info", details=details)
+
+
+def _undecided(judged: Judgement, known: Known | None) -> Judgement:
+    """The judgement of a look that was in doubt and stays so: it says nothing, and the next visit finds it again."""
+    before = known or Known()
+    return Judgement(judged.outcome, validators=before.validators, mime=before.mime, size=judged.size)
 
 
 def _evidence(visited: Visited, compared: Compared) -> NoiseBook:

@@ -29,7 +29,9 @@ NEAR_ENOUGH, NEAR_SHARE = 2, 1 / 3
 FAR_ENOUGH, FAR_SHARE, FAR_PAGES = 8, 0.95, 3
 MOST_LOOKS = 4
 """Near comparisons of a part of which only those tell anything; of others it depends on how often they differed."""
-FIRST_LOOKS, LOOKS_SHARE = 8, 0.05
+SUSPECTED = 20
+"""Near comparisons up to which a part that once differed in them is under suspicion: each change of it is looked at."""
+FIRST_LOOKS, LOOKS_SHARE = 8, 0.02
 """Second looks at a host: the first few, and beyond them this share of its visits."""
 _PAGE_BITS = 62
 _SPREAD = 0x9E37_79B9_7F4A_7C15
@@ -103,8 +105,10 @@ class NoiseBook:
 
         Looks double with what there is to explain: the n-th is made once the part differed 2ⁿ⁻² times from visit to
         visit. A part that shows itself on every other request is found in the end; news cost a handful of looks.
+        One that differed in a look is under suspicion for longer: it may be noise that seldom shows.
         """
         enough = 2.0**self.near > 2.0 * self.far_differed
+        enough &= (self.near_differed == 0) | (self.near >= SUSPECTED)
         settled: BoolArray = self.is_noise() | np.where(self.far > 0, enough, self.near >= MOST_LOOKS)
         return settled
 
