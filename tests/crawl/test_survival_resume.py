@@ -110,7 +110,7 @@ def undisturbed():
 moments = st.lists(st.tuples(st.floats(0.0, DAYS * DAY), st.booleans()), max_size=4).map(sorted)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(breaks=moments)
 def test_a_crawl_with_breaks_equals_one_without(breaks):
     whole, broken = undisturbed(), crawled(breaks)

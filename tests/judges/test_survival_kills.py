@@ -28,6 +28,7 @@ from typing import NamedTuple
 import apsw
 import numpy as np
 import pytest
+import yaml
 from warcio.archiveiterator import ArchiveIterator
 
 from recrawl.crawl.driver import Pace
@@ -37,19 +38,15 @@ from recrawl.time import to_timestamp14
 
 STARTER = Path(__file__).parents[1] / "crawl" / "crawl_process.py"
 HOSTS, PAGES, CONCURRENCY = 5, 12, 8
+ALL = HOSTS * (PAGES + 1)
+"""Pages there are: numbered ones, and the home of each host."""
 IN_FLIGHT = CONCURRENCY + Pace().batch
 """Most requests of a worker that are under way, or answered and waiting to be acknowledged with others."""
 SETTINGS = {
-    "fetch.contact": "me@example.org",
-    "fetch.allow_networks": "127.0.0.0/8",
-    "politeness.factor": "0",
-    "politeness.min_delay": "0",
-    "politeness.ip_delay": "0",
-    "schedule.policy": "uniform",
-    "schedule.budget": "2000/s",
-    "crawl.concurrency": str(CONCURRENCY),
-    "crawl.scope": "host",
-    "archive.roll_size": "2000000",
+    "fetch": {"contact": "me@example.org", "allow_networks": "127.0.0.0/8"},
+    "politeness": {"factor": 0.0, "min_delay": 0.0, "ip_delay": 0.0},
+    "schedule": {"policy": "uniform", "budget": "2000/s"},
+    "crawl": {"concurrency": CONCURRENCY, "scope": "host"},
 }
 
 
@@ -202,8 +199,7 @@ class Crawl:
     """Requests that were made and not acknowledged when a process was killed."""
 
     def begin(self):
-        options = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
-        return self.starter.start("run", "-w", self.folder, *options)
+        return self.starter.start("run", "-w", self.folder)
 
     def kill_some(self, times, workers=1):
         """Kill so many processes, at random moments; what was acknowledged before stays as it was."""
@@ -215,7 +211,7 @@ class Crawl:
                 if self.rng.random() < 0.9:
                     self.until(lambda before=before: len(self.site.log) > before)
                 for process in alive:
-                    time.sleep(self.rng.random() * 0.12)
+                    time.sleep(self.rng.random() * 0.15)
                     assert self.starter.end(process, signal.SIGKILL) == -signal.SIGKILL, self.starter.said()
                 now_known = rows(store.visits())
                 assert now_known.items() >= known.items()
@@ -229,6 +225,8 @@ class Crawl:
         before = len(self.site.log)
         process = self.begin()
         self.until(lambda: len(self.site.log) > before + 100)
+        with open_store(self.location) as store:
+            self.until(lambda: len(np.unique(store.visits().page)) == ALL)
         assert self.starter.end(process, signal.SIGTERM) == 11, self.starter.said()
 
     def until(self, so):
@@ -242,6 +240,8 @@ class Crawl:
 def made(starter, site, folder, location, seed):
     for order in (("init", folder, "--store", location), ("add", "-w", folder, *site.homes)):
         assert starter.end(starter.start(*order)) == 0, starter.said()
+    text = yaml.safe_dump(SETTINGS | {"store": {"location": location}})  # without comments it is read in no time
+    (folder / "recrawl.yaml").write_text(text, encoding="utf-8")
     place = str(folder / location) if "://" not in location else location
     return Crawl(folder, place, site, starter, np.random.default_rng(seed))
 
@@ -253,7 +253,7 @@ def check(crawl):
         url_of = dict(zip(pages.id.tolist(), store.urls(pages.id), strict=True))
         captures = {(row.warc_file, row.warc_offset): row for row in store.captures(pages.id)}
         assert store.counts(time.time()).leased == 0  # noqa: TID251 - as the crawler
-    assert len(np.unique(visits.page)) == HOSTS * (PAGES + 1)
+    assert len(np.unique(visits.page)) == ALL
     assert set(visits.outcome.tolist()) <= {Outcome.FETCHED, Outcome.NOT_MODIFIED}
     assert (visits.verdict == Verdict.CHANGED).any()
     assert len(crawl.site.log) - len(visits) == crawl.unacknowledged
