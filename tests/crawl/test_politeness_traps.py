@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from warcio.archiveiterator import ArchiveIterator
 
 from recrawl.crawl.driver import Pace
 from recrawl.crawl.home_scope import HomeScope
@@ -70,6 +72,28 @@ def test_a_trap_is_left_again(tmp_path, answer, most):
     assert 1 <= len(pages) <= most
     assert answer is not numbers or len(pages) == MOST, "as many as a host may have"
     assert not any("Cookie" in headers for _, headers in asked)
+
+
+def test_the_way_by_redirects_is_kept_in_the_archive_and_in_the_log(tmp_path):
+    """Letters for hops and the page before (conventions W4, L1, L2)."""
+    _crawl(tmp_path, lambda path: chain(path) if path < "/3" else (200, {}, "the end"))
+    [file] = (tmp_path / "warc").glob("*.warc.gz")
+    with file.open("rb") as stream:
+        about = {
+            record.rec_headers.get_header("WARC-Target-URI").rpartition("/")[2]: record.content_stream().read().decode()
+            for record in ArchiveIterator(stream)
+            if record.rec_type == "metadata" and record.rec_headers.get_header("WARC-Target-URI").startswith("http")
+        }
+    ways = {name: (re.search(r"via: .*/(.*)\r", text)[1], re.search(r"hopsFromSeed: (\w+)", text)[1])
+            for name, text in about.items() if "via:" in text}  # fmt: skip
+    assert ways == {"1": ("", "R"), "2": ("1", "RR"), "3": ("2", "RRR")}
+    lines = [line.split() for line in (tmp_path / "crawl.log").read_text().splitlines()]
+    assert {(line[3].rpartition("/")[2], line[4], line[5].rpartition("/")[2]) for line in lines} == {
+        ("", "-", "-"),
+        ("1", "R", ""),
+        ("2", "RR", "1"),
+        ("3", "RRR", "2"),
+    }
 
 
 def _crawl(folder, answer):

@@ -116,7 +116,8 @@ class WarcArchive:
         if capture.status == NOT_MODIFIED and original is None:
             return []
         self._writer.hold()
-        place = self._writer.write(capture, revisit_of=original)
+        about = {"via": visited.via, "hopsFromSeed": visited.hops} if visited.via else {}
+        place = self._writer.write(capture, revisit_of=original, about=about)
         self._outstanding += 1
         repeats = place.ref == original
         if not repeats and capture.status in _FULL and not capture.made:

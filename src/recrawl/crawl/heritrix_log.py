@@ -32,7 +32,8 @@ class HeritrixLog:
 def log_line(visited: Visited) -> str:
     """The twelve fields of an attempt, a dash where there is nothing to say.
 
-    Hop path and via are not kept for pages that are visited again and again; the seed of one is the page itself.
+    Hop path and via are told of pages that a redirect led to, and not of others: a page that is visited again and again
+    is its own seed.
     """
     visit, capture = visited.visit, visited.capture
     began = datetime.fromtimestamp(visit.time, UTC)
@@ -44,8 +45,8 @@ def log_line(visited: Visited) -> str:
             f"{visit.status:>5}",
             f"{visit.size if capture is not None else '-':>10}",
             visited.target.url.replace(" ", "%20"),
-            "-",
-            "-",
+            visited.hops or "-",
+            visited.via or "-",
             visited.judgement.mime or "-",
             "#000",
             f"{began:%Y%m%d%H%M%S}{began.microsecond // 1000:03}+{round(visit.cost * 1000)}",

@@ -23,7 +23,7 @@ from recrawl.crawl.memory import KnownMemory
 from recrawl.crawl.scope import Scope
 from recrawl.crawl.site_claims import LAST_MODIFIED, news, signals, sitemap_claims
 from recrawl.crawl.target import Target, Visited
-from recrawl.crawl.traps import HostCap, RedirectChains
+from recrawl.crawl.traps import MOST_HOPS, HostCap
 from recrawl.crawl.versions import known_after, last_version, links_stand
 from recrawl.detect import Known
 from recrawl.detect.digest import digest
@@ -61,7 +61,6 @@ class Recorder:
         self._judging = judging or Judging(store)
         self._memory = KnownMemory()
         self._cap = cap
-        self._chains = RedirectChains()
         self._page_of: dict[str, int] = {}
         self._kept: dict[tuple[int, float], list[CaptureRecord]] = {}
         """What was archived of visits that are not acknowledged yet, by page and time."""
@@ -74,7 +73,7 @@ class Recorder:
         self._dates(batch)
         for visited in batch:
             to = visited.judgement.redirect_to
-            if to and self._chains.follows(visited.target.url, to):
+            if to and len(visited.hops) < MOST_HOPS:
                 self.discover([to], now)
         captures = self._keep(batch)
         visits = Visits.from_rows(visited.visit for visited in batch)

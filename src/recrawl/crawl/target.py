@@ -68,6 +68,10 @@ class Visited:
     """What the answer shows about its host."""
     first: Visited | None = None
     """The visit to be recorded before this one, which was the second look."""
+    via: str = ""
+    """The page that redirected us here, if that is how the page was found."""
+    hops: str = ""
+    """How many redirects led here, one from the other: a letter for each (conventions L2)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,11 @@ _DATE_IN_PATH = re.compile(r"/(\d{4})(?:/|-)(?:0?[1-9]|1[0-2])(?=[/-]|$)")
 _DATE_IN_QUERY = re.compile(r"(\d{4})-?(?:0[1-9]|1[0-2])(?:-?\d\d)?(?:T.*)?")
 _YEAR_ARGUMENT = re.compile(r"(?:cal)?_?(?:year|yr|jahr|annee|ano|anno)", re.IGNORECASE)
 _CALENDAR = re.compile(r"calend|kalend|agenda|events?\b|termine|veranstaltung|schedule|month|week|day", re.IGNORECASE)
+MOST_HOPS = 20
+"""Redirects in a row by which new pages are found: as many as browsers follow."""
 _CHAINS = 100_000
 """Ends of chains that are remembered."""
+_NO_WAY = ("", "")
 _YEARS_AHEAD, _YEARS_BACK = 1, 30
 """How far a calendar is followed."""
 
@@ -94,26 +97,26 @@ class HostCap:
 
 
 class RedirectChains:
-    """How many redirects led to a page, one to the next. In memory only: a chain without end is an odd thing.
+    """How pages were found by redirects, one leading to the next. In memory only, and not all of them."""
 
-    A page that is known keeps its turn wherever a chain leads; what does not go on is finding new pages by it.
-    """
+    def __init__(self) -> None:
+        self._ways: OrderedDict[str, tuple[str, str]] = OrderedDict()
 
-    def __init__(self, most: int = 20) -> None:
-        """``most`` redirects are followed in a row: as many as browsers follow."""
-        self._most = most
-        self._hops: OrderedDict[str, int] = OrderedDict()
+    def way(self, url: str) -> tuple[str, str]:
+        """The URL that redirected to this one, and a letter for each redirect on the way; empty texts if none did.
 
-    def follows(self, url: str, to: str) -> bool:
-        """Whether a redirect from one URL to another is followed.
-
-        >>> chains = RedirectChains(most=2)
-        >>> [chains.follows(f"http://x/{number}", f"http://x/{number + 1}") for number in range(4)]
-        [True, True, False, False]
+        >>> chains = RedirectChains()
+        >>> chains.lead("http://x/a", "http://x/b")
+        >>> chains.lead("http://x/b", "http://x/c")
+        >>> chains.way("http://x/c"), chains.way("http://x/a")
+        (('http://x/b', 'RR'), ('', ''))
         """
-        hops = self._hops.get(url, 0) + 1
-        self._hops[to] = min(hops, self._hops.get(to, hops))  # the shortest way there counts
-        self._hops.move_to_end(to)
-        if len(self._hops) > _CHAINS:
-            self._hops.popitem(last=False)
-        return hops <= self._most
+        return self._ways.get(url, _NO_WAY)
+
+    def lead(self, url: str, to: str) -> None:
+        """The first URL redirects to the second. The first way that was found to a page stays its way."""
+        if to in self._ways or to == url:
+            return
+        self._ways[to] = url, self.way(url)[1] + "R"
+        if len(self._ways) > _CHAINS:
+            self._ways.popitem(last=False)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from recrawl.crawl.access import Access
 from recrawl.crawl.judging import Judging
 from recrawl.crawl.target import ErrandDone, Result, RulesRead, Sight, Target, TurnedAway, Underway, Visited
+from recrawl.crawl.traps import RedirectChains
 from recrawl.crawl.versions import seen_once, settled
 from recrawl.detect import Judgement, judge
 from recrawl.detect.comparison import NEAR
@@ -48,6 +49,7 @@ class Visitor:
         self._robots = robots
         self._clock = clock
         self._doors = doors
+        self._chains = RedirectChains()
         self._access = access or Access()
         self._judging = judging
 
@@ -125,9 +127,18 @@ class Visitor:
             visit = Visit(target.page, capture.time, Outcome.REFUSED, status=NOT_ALLOWED)
             return Visited(target, visit, Judgement(Outcome.REFUSED, validators=validators), capture)
         if self._judging is None:
-            return replace(seen_once(target, Sight(capture, judge(capture, target.known), conditional)), aside=aside)
-        heard = self._judging.heard(target, capture, conditional=conditional)
-        return replace(heard, aside=aside) if isinstance(heard, Visited) else heard
+            heard: Result = seen_once(target, Sight(capture, judge(capture, target.known), conditional))
+        else:
+            heard = self._judging.heard(target, capture, conditional=conditional)
+        return self._found(heard, aside) if isinstance(heard, Visited) else heard
+
+    def _found(self, visited: Visited, aside: tuple[Capture, ...]) -> Visited:
+        """The visit with how we came there; where it leads is remembered."""
+        url, to = visited.target.url, visited.judgement.redirect_to
+        via, hops = self._chains.way(url)
+        if to:
+            self._chains.lead(url, to)
+        return replace(visited, aside=aside, via=via, hops=hops) if aside or via else visited
 
     def _refused(self, target: Target, rules: Rules) -> Visited | ErrandDone:
         now = self._clock.now()
