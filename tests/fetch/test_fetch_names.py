@@ -137,6 +137,25 @@ def test_where_no_connection_comes_about_the_next_address_has_its_turn(serving):
     assert (answered.status, answered.ip) == (200, "127.0.0.1")
 
 
+def test_ipv6_is_spoken_to_hosts_that_have_nothing_else():
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(HI)
+        writer.close()
+
+    async def run():
+        try:
+            server = await asyncio.start_server(answer, "::1", 0)
+        except OSError:
+            pytest.skip("this machine has no IPv6")
+        port = server.sockets[0].getsockname()[1]
+        names = Names(VirtualClock(0.0), look_up=NameServer(["::1"]))
+        async with server, names, HttpFetcher(VirtualClock(0.0), AGENT, names=names) as fetcher:
+            return [await fetcher.fetch(Request(f"http://{host}:{port}/")) for host in ("six.example", "[::1]")]
+
+    assert [(capture.status, capture.ip) for capture in asyncio.run(run())] == [(200, "::1")] * 2
+
+
 @pytest.mark.parametrize("url", ["", "http:///x", "http://[::1", "http://a.example:99999/", "gopher://a.example/"])
 def test_what_is_no_url_is_asked_of_nobody(url):
     server = NameServer(["192.0.2.7"])

@@ -8,8 +8,10 @@ from recrawl.fetch.archive_client import ArchiveClient, Manners, RateLimitedErro
 from recrawl.fetch.archive_url import CdxAddress, MapAddress, archive_address
 from recrawl.fetch.cdx_query import CdxQuery, Dialect, Filter
 from recrawl.fetch.cdx_server import CdxAnswer, CdxServer, CdxState, Paging
+from recrawl.fetch.doors import Doors
 from recrawl.fetch.http import HttpFetcher, Limits
 from recrawl.fetch.memento import MapAnswer, MapForm, MapState, MementoClient, Negotiated
+from recrawl.fetch.names import Names
 from recrawl.fetch.request import Fetcher, Request
 from recrawl.fetch.robots import RobotsCache, Rules
 
@@ -21,6 +23,7 @@ __all__ = [
     "CdxServer",
     "CdxState",
     "Dialect",
+    "Doors",
     "Fetcher",
     "Filter",
     "HttpFetcher",
@@ -31,6 +34,7 @@ __all__ = [
     "MapForm",
     "MapState",
     "MementoClient",
+    "Names",
     "Negotiated",
     "Paging",
     "RateLimitedError",
