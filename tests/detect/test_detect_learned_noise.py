@@ -301,8 +301,8 @@ def told(*comparisons: tuple[float, bool], page: int = 1) -> NoiseBook:
     [
         (told((NEAR / 2, True)), False),
         (told((NEAR / 2, True), (NEAR / 2, True)), True),
-        (told(*[(NEAR / 2, True)] * 2, *[(NEAR / 2, False)] * 4), True),
-        (told(*[(NEAR / 2, True)] * 2, *[(NEAR / 2, False)] * 5), False),
+        (told(*[(NEAR / 2, True)] * 2, *[(NEAR / 2, False)] * 8), True),
+        (told(*[(NEAR / 2, True)] * 2, *[(NEAR / 2, False)] * 9), False),
         (told(*[(HOUR, True)] * 50), False),
         (NoiseBook.concat(told(*[(HOUR, True)] * 4, page=page) for page in range(5)), True),
         (NoiseBook.concat(told(HOUR and (HOUR, True), page=page) for page in range(FAR_ENOUGH - 1)), False),
@@ -327,7 +327,7 @@ def test_when_a_part_is_noise(book, is_noise):
 def test_noise_is_unlearned():
     book = told((20.0, True), (20.0, True))
     assert book.mask(HOST) == {5}
-    assert book.plus(told(*[(20.0, False)] * 5)).mask(HOST) == frozenset()
+    assert book.plus(told(*[(20.0, False)] * 9)).mask(HOST) == frozenset()
 
 
 def test_looks_grow_with_the_logarithm_of_what_differed():

@@ -7,7 +7,7 @@ works that fast. So each comparison of two versions is evidence on the parts tha
     far, far_differed     the same for versions further apart
     pages                 which pages it was seen on, as a set of 62 bits
 
-A part is noise if it differed in at least a third of the near comparisons, and in two of them. Without near ones (an
+A part is noise if it differed in at least a fifth of the near comparisons, and in two of them. Without near ones (an
 imported archive has none), it is noise if it differed in at least 95 % of eight comparisons, on three pages: a clock is
 in the template of a site, while the one page of latest news may well be another on every visit. A part that was looked
 at twice and stayed is never noise by the second rule, however often it changes. Evidence adds up, so a part that stops
@@ -25,7 +25,7 @@ from recrawl.detect.comparison import NEAR, Compared
 from recrawl.model import BoolArray, IntArray
 from recrawl.model.arrays import starts_of_runs
 
-NEAR_ENOUGH, NEAR_SHARE = 2, 1 / 3
+NEAR_ENOUGH, NEAR_SHARE = 2, 0.2
 FAR_ENOUGH, FAR_SHARE, FAR_PAGES = 8, 0.95, 3
 MOST_LOOKS = 4
 """Near comparisons of a part of which only those tell anything; of others it depends on how often they differed."""
