@@ -262,6 +262,10 @@ def test_every_change_reported_is_one_that_happened_and_none_is_missed(tmp_path,
         failed = [(time, outcome) for time, outcome, _ in visits[name] if outcome > ANSWERED]
         assert {Outcome(outcome) for _, outcome in failed} == {Outcome.SERVER_ERROR, Outcome.UNREACHABLE}, name
         assert all(any(begin <= time < end for begin, end, _ in portal.outages) for time, _ in failed), name
+    log = [json.loads(line)["details"] for line in (tmp_path / "recrawl.log").read_text().splitlines()]
+    reasons = " ".join(details["reason"] for details in log if details.get("outcome") == "unreachable")
+    assert "cannot be read to their end" in reasons
+    assert "it begins with 'Error 42000: the query took too long'" in reasons
     times = sorted(time for time, *_ in portal.requests)
     assert np.diff(times).min() >= PAUSE
     assert is_sound(tmp_path)

@@ -534,7 +534,7 @@ def _cost_a_visit(result: Result) -> bool:
 def _told(visited: Visited) -> tuple[Level, dict[str, object]]:
     """A visit as the log tells it."""
     visit = visited.visit
-    details = {
+    details: dict[str, object] = {
         "url": visited.target.url,
         "outcome": visit.outcome.name.lower(),
         "verdict": visit.verdict.name.lower(),
@@ -542,4 +542,6 @@ def _told(visited: Visited) -> tuple[Level, dict[str, object]]:
         "status": visit.status,
         "size": visit.size,
     }
+    if visited.capture is not None and visited.capture.error:
+        details["reason"] = visited.capture.error
     return "info" if visit.outcome <= ANSWERED else "warn", details

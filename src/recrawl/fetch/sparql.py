@@ -108,11 +108,12 @@ class Sparql:
             if answer.status not in _FULL or answer.truncated not in ("", "length"):
                 return answer
             first = first or answer
+            body = b""
             try:
                 body = _body(question, answer, received)
                 count = whole.add(body, _mime(answer))
             except InputError as unusable:
-                return failed(question, answer, f"{answer.url[:200]}: {unusable}", first.time)
+                return failed(question, answer, f"{unusable}; it begins with {_beginning(body)!r}", first.time)
             received += len(body)
             if not size and answer.url == question.url:
                 return answer
@@ -181,6 +182,11 @@ def _body(question: Question, answer: Capture, received: int) -> bytes:
     if received + len(body) > MAX_BYTES:
         raise InputError(f"the pages are longer than {MAX_BYTES} bytes together")
     return body
+
+
+def _beginning(body: bytes) -> str:
+    """The first words of an answer: often an error in words."""
+    return " ".join(body[:200].decode("utf-8", "replace").split())
 
 
 def _mime(answer: Capture) -> str:
