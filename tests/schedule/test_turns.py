@@ -115,6 +115,22 @@ def test_addresses_at_rest_are_forgotten():
     assert len(turns) < 2_000
 
 
+@given(st.integers(1, 6), st.integers(0, 2**32))
+@settings(deadline=None, max_examples=20)
+def test_workers_that_share_an_address_ask_it_no_more_often_than_one(workers, seed):
+    """Each keeps its own turns; all together they stay below the rate of one."""
+    rules = TurnRules(delay=0.5, connections=4)
+    begins = []
+    for worker in range(workers):
+        street = Street(rules, 20, 1, seed + worker)
+        street.turns.workers = workers
+        street.run(0.01, late=0.01)
+        begins += [begin for begin, _ in street.at("192.0.2.0")]
+    begins.sort()
+    for first, last in zip(begins, begins[workers * 20 :], strict=False):
+        assert last - first >= (20 - 1) * rules.delay * workers
+
+
 def test_nonsense_is_refused():
     with pytest.raises(ConfigError, match="address"):
         TurnRules(delay=-1.0)

@@ -51,6 +51,8 @@ _FIT_PATIENCE = 60.0
 """Seconds a fit waits for a moment without requests; then no new request starts until it is done."""
 _LONG_REST = MINUTE
 """Seconds of rest from which on pages of a host are better off in the store."""
+_HEAVY = 32 * 1024 * 1024
+"""Bytes of answers that are not kept waiting."""
 _CHUNK = 100_000
 """Pages rescheduled in one transaction, so that other workers get their turn."""
 
@@ -71,9 +73,9 @@ class Pace:
     """Pages of one host in hand at once."""
     lease_time: float = 15 * MINUTE
     """Seconds until a page goes back if we die."""
-    batch: int = 64
+    batch: int = 128
     """Visits acknowledged in one transaction at most."""
-    linger: float = 0.025
+    linger: float = 0.1
     """Seconds that a visit waits for others to be acknowledged with, while requests are under way."""
     poll: float = 60.0
     """Seconds after which an idle worker asks for new pages; infinity if nobody else adds any."""
@@ -125,6 +127,8 @@ class Driver:
         self._host_ready: list[float] = []
         """When the host of each of them may be asked again."""
         self._record_at = math.inf
+        self._weight = 0
+        """Bytes of the answers among them."""
         self._stopping = False
         self._waiting: asyncio.Future[set[asyncio.Task[Result]]] | None = None
 
@@ -272,8 +276,11 @@ class Driver:
 
     def _heed(self, now: float) -> None:
         """Take over what we are told; pages in hand may have to be given back for it."""
-        if now >= self._steering.look_at and self._steering.heed(now, self.load()):
+        if now < self._steering.look_at:
+            return
+        if self._steering.heed(now, self.load()):
             self._let_go(now)
+        self._visitor.share(self._steering.share[1])
 
     def load(self) -> Load:
         """What this worker is busy with."""
@@ -478,10 +485,14 @@ class Driver:
     def _visited(self, visited: Visited, now: float) -> None:
         """Let a visit wait to be recorded together with others, and before it the first look, if it was the second."""
         if not self._unrecorded:
-            self._record_at = now + self._pace.linger
+            self._record_at, self._weight = now + self._pace.linger, 0
+        free_at = self._politeness.free_at(visited.target.host)
         for look in (visited.first, visited) if visited.first else (visited,):
             self._unrecorded.append(look)
-            self._host_ready.append(self._politeness.free_at(visited.target.host))
+            self._host_ready.append(free_at if math.isfinite(free_at) else now)  # it may be asked again already
+            self._weight += len(look.capture.raw_body) if look.capture else 0
+        if self._weight >= _HEAVY:
+            self._record_at = now
 
     def _record(self, now: float) -> None:
         """Acknowledge the visits that wait for it, in one batch; their leases end, so there may be pages for us."""

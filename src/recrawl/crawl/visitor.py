@@ -79,6 +79,11 @@ class Visitor:
         finally:
             self._doors.leave(door)
 
+    def share(self, workers: int) -> None:
+        """So many workers visit the same hosts, this one included."""
+        if self._doors is not None:
+            self._doors.share(workers)
+
     def forget_rules(self, target: Target) -> None:
         """Ask for the rules of the target's host again if it could not tell them."""
         self._robots.forget(target.asks)

@@ -33,6 +33,10 @@ class Doors:
         self._turns = turns
         self._clock = clock
 
+    def share(self, workers: int) -> None:
+        """So many workers ask the same hosts, this one included."""
+        self._turns.workers = workers
+
     async def enter(self, url: str, who: int) -> Door:
         """Go in, or learn when to come back. Whoever is in must ``leave``; ``who`` is a host, which is in once only."""
         found = await self._names.find(url)

@@ -10,6 +10,8 @@ Rules of this file:
     another time, by the pace at which the address answers. So each host comes back a few times, however long the
     line is.
  3. Whoever is not in the line waits behind those who are. Whoever does not come when called leaves the line.
+ 4. Several processes that know of each other's number, and of nothing else, each take so much longer pauses that all
+    together ask an address no more often than one alone would.
 """
 
 from __future__ import annotations
@@ -77,12 +79,24 @@ class Turns:
 
     def __init__(self, rules: TurnRules | None = None) -> None:
         self.rules = rules or TurnRules()
+        self.workers = 1
+        """How many keep these turns, each for itself."""
         self._lines: dict[str, _Line] = {}
         self._tidy_at = _FEW
 
     def __len__(self) -> int:
         """Addresses in use."""
         return len(self._lines)
+
+    @property
+    def delay(self) -> float:
+        """Seconds that each of the workers leaves between two requests."""
+        return self.rules.delay * self.workers
+
+    @property
+    def connections(self) -> int:
+        """Requests at once that each of the workers makes: one at least."""
+        return max(1, self.rules.connections // self.workers)
 
     def begin(self, address: str, who: int, now: float) -> float:
         """Begin a request, or learn when to come back for it.
@@ -102,11 +116,11 @@ class Turns:
             msg = f"{who} is being served at {address} already"
             raise ValueError(msg)
         self._call_off(line, now)
-        full = len(line.running) >= self.rules.connections
+        full = len(line.running) >= self.connections
         if not full and now >= line.free_at and (who in line.waiting or not line.waiting):
             line.waiting.pop(who, None)
             line.running[who] = now
-            line.free_at = max(line.free_at, now + self.rules.delay)
+            line.free_at = max(line.free_at, now + self.delay)
             return now
         return self._call(line, who, now, full=full)
 
@@ -118,7 +132,7 @@ class Turns:
             msg = f"{who} is not being served at {address}"
             raise ValueError(msg)
         line.duration += _FORGETTING * (max(now - began, 0.0) - line.duration)
-        line.free_at = max(line.free_at, now + self.rules.delay)
+        line.free_at = max(line.free_at, now + self.delay)
 
     def _call(self, line: _Line, who: int, now: float, *, full: bool) -> float:
         """Tell somebody when to come back; whoever has a place in the line keeps it."""
@@ -126,7 +140,7 @@ class Turns:
         if number == line.joined:
             line.joined += 1
         first = line.first()
-        pace = self.rules.delay + line.duration / self.rules.connections
+        pace = self.delay + line.duration / self.connections
         soonest = max(line.free_at, now + pace if full else now)
         when = soonest + pace * (number - first.number if first is not None else 0)
         when = max(when, math.nextafter(now, math.inf))
