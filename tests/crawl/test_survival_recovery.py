@@ -17,6 +17,7 @@ from warcio.archiveiterator import ArchiveIterator
 from recrawl.crawl.archive import WarcArchive
 from recrawl.crawl.presence import at_work, departed, present
 from recrawl.crawl.recovery import acknowledged_by, give_back
+from recrawl.crawl.rollcall import AtWork, RollCall, roll
 from recrawl.crawl.target import Target, Visited
 from recrawl.detect import Judgement
 from recrawl.errors import DiskFullError, InputError
@@ -236,11 +237,13 @@ def test_what_the_dead_held_goes_back_and_their_hosts_rest(tmp_path, other):
         store.discover(["http://a.example/", "http://b.example/", "http://c.example/"], START)
         store.set_host(np.array([1]), delay=np.array([20.0]))
         assert len(store.lease("other", START, 2, ttl=900.0)) == 2
+        RollCall(store, "other").call(AtWork("other", START, START))
         assert give_back(store, tmp_path, START, 5.0) == []
         other.kill()
         other.wait()
         assert give_back(store, tmp_path, START, 5.0) == ["other"]
         assert len(store.held("other")) == 0
+        assert roll(store.controls()) == []
         assert store.hosts().ready_at.tolist()[:2] == [START + 20.0, START + 5.0]
         assert len(store.lease("me", START + 1.0, 10, ttl=900.0)) == 1
         assert len(store.lease("me", START + 6.0, 10, ttl=900.0)) == 1

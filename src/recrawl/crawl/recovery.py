@@ -13,6 +13,7 @@ from typing import BinaryIO
 import numpy as np
 
 from recrawl.crawl.presence import departed
+from recrawl.crawl.rollcall import RollCall
 from recrawl.formats.warc_repair import Keeper, Span
 from recrawl.formats.warc_stream import record_at
 from recrawl.store.base import Store
@@ -21,7 +22,7 @@ _CAPTURES = frozenset({"response", "revisit", "resource"})
 
 
 def give_back(store: Store, folder: Path, now: float, pause: float) -> list[str]:
-    """Give back what workers that died in a workspace had leased; their names.
+    """Give back what workers that died in a workspace had leased, and strike them from the roll; their names.
 
     Nobody knows whether they had just asked a host, so those hosts rest first: as long as they ask for, and no shorter
     than ``pause`` seconds.
@@ -31,6 +32,7 @@ def give_back(store: Store, folder: Path, now: float, pause: float) -> list[str]
         hosts = store.hosts(np.unique(store.pages(store.held(worker)).host))
         store.set_host(hosts.id, ready_at=np.maximum(hosts.ready_at, now + np.maximum(hosts.delay, pause)))
         store.acknowledge(worker)
+        RollCall(store, worker).leave(now)
         dead.append(worker)
     return dead
 
