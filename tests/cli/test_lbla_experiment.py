@@ -35,6 +35,7 @@ def folder(tmp_path):
         "page_id": np.repeat(page, WEEKS),
         "t": np.tile(BEGIN + weeks * int(7 * DAY), len(site)),
         "kind": np.tile(["add", *["mod"] * (WEEKS - 1)], len(site)),
+        "bulk": np.zeros(size, bool),
         "missing": np.zeros(size, bool),
         "net_int": new,
         "net_ext": np.zeros(size, int),

@@ -10,15 +10,16 @@ from recrawl.errors import InputError
 from recrawl.predict.text_quality import text_quality
 
 EVENTS = [
-    # site, page, t, kind, missing, net_int, net_ext, size
-    ("b", 4, 10, "add", False, 9, 9, 100),
-    ("b", 4, 20, "mod", False, 2, 0, 120),
-    ("b", 4, 30, "del", False, 0, 0, 0),
-    ("b", 4, 40, "add", False, 7, 7, 130),
-    ("a", 4, 12, "add", False, 3, 3, 50),
-    ("a", 1, 15, "add", False, 1, 0, 10),
-    ("a", 1, 25, "mod", True, 0, 0, 0),
-    ("a", 1, 35, "mod", False, 0, 1, 11),
+    # site, page, t, kind, bulk, missing, net_int, net_ext, size
+    ("b", 4, 10, "add", False, False, 9, 9, 100),
+    ("b", 4, 20, "mod", False, False, 2, 0, 120),
+    ("b", 4, 30, "del", False, False, 0, 0, 0),
+    ("b", 4, 40, "add", False, False, 7, 7, 130),
+    ("a", 4, 12, "add", False, False, 3, 3, 50),
+    ("a", 1, 15, "add", False, False, 1, 0, 10),
+    ("a", 1, 25, "mod", False, True, 0, 0, 0),
+    ("a", 1, 35, "mod", False, False, 0, 1, 11),
+    ("a", 1, 36, "mod", True, False, 5, 5, 12),
 ]
 
 
@@ -30,7 +31,9 @@ def folder(tmp_path):
     write(
         "pages", site=["b", "a", "a"], page_id=[4, 4, 1], url=["http://b.test/4", "http://a.test/4", "http://a.test/"]
     )
-    site, page, time, kind, missing, internal, external, size = (list(column) for column in zip(*EVENTS, strict=True))
+    site, page, time, kind, bulk, missing, internal, external, size = (
+        list(column) for column in zip(*EVENTS, strict=True)
+    )
     zero = [0] * len(EVENTS)
     write(
         "events",
@@ -38,6 +41,7 @@ def folder(tmp_path):
         page_id=page,
         t=time,
         kind=pa.array(kind).dictionary_encode(),
+        bulk=bulk,
         missing=missing,
         net_int=internal,
         net_ext=external,
@@ -65,20 +69,20 @@ def test_pages_are_told_apart_by_site(folder):
 def test_versions(folder):
     versions = link_data(folder).evidence.versions
     assert versions.complete
-    assert versions.page.tolist() == [0, 0, 0, 1, 2, 2, 2]
-    assert versions.time.tolist() == [15, 25, 35, 12, 10, 20, 40]
+    assert versions.page.tolist() == [0, 0, 0, 0, 1, 2, 2, 2]
+    assert versions.time.tolist() == [15, 25, 35, 36, 12, 10, 20, 40]
     # What was not read is unknown, but for links: nobody counted any.
-    np.testing.assert_array_equal(versions.content_size, [10, np.nan, 11, 50, 100, 120, 130])
-    # The links of a page that is new, or came back, are not new links.
-    assert versions.new_internal.tolist() == [0, 0, 0, 0, 0, 2, 0]
-    assert versions.new_external.tolist() == [0, 0, 1, 0, 0, 0, 0]
-    assert versions.changed.tolist() == [False, True, True, False, False, True, False]
+    np.testing.assert_array_equal(versions.content_size, [10, np.nan, 11, 12, 50, 100, 120, 130])
+    # The links of a page that is new, or came back, are not new links; nor are those of a bulk edit.
+    assert versions.new_internal.tolist() == [0, 0, 0, 0, 0, 0, 2, 0]
+    assert versions.new_external.tolist() == [0, 0, 1, 0, 0, 0, 0, 0]
+    assert versions.changed.tolist() == [False, True, True, False, False, False, True, False]
 
 
 def test_the_quality_of_a_text_belongs_to_the_version_it_was_read_from(folder):
     quality = link_data(folder).evidence.versions.text_quality
     home, other = text_quality("Home to be or to be"), text_quality("x y")
-    np.testing.assert_allclose(quality, [home, home, home, np.nan, np.nan, other, other])
+    np.testing.assert_allclose(quality, [home, home, home, home, np.nan, np.nan, other, other])
 
 
 def test_links_and_texts(folder):

@@ -27,9 +27,9 @@ sites as of {at}. In the period that followed, {internal:.1%} of them had new in
 external ones; in a week of the paper it was 25 to 32 % and 6 to 9 %."""
 _FOREWORD = """\
 The data differ: the paper has 384,323 pages of the open web, crawled weekly, and parts them at random within the week
-it foretells. Here pages are sources kept in git, without menus and advertisements, and the past foretells the future.
-Compare the order of the methods, not the numbers. Rates of related pages are over the past alone (reading 004.2), ties
-are resolved exactly (reading 004.5)."""
+it foretells. Here pages are sources kept in git, without menus and advertisements, and the past foretells the future;
+bulk edits do not count. Compare the order of the methods, not the numbers. Rates of related pages are over the past
+alone (reading 004.2), ties are resolved exactly (reading 004.5)."""
 
 
 class Number(NamedTuple):

@@ -31,6 +31,9 @@ _STATES = {
 def link_data(folder: Path, only: Collection[str] = ()) -> RecordedLinks:
     """The pages of a data set, of some of its sites or of all. O(events).
 
+    Bulk edits change what is on a page, but count neither as changes nor for new links (algorithms §7): whoever moves a
+    whole site gives no page a reason to be visited again.
+
     Raises:
         InputError: a table or column is missing, or a site is unknown.
     """
@@ -38,7 +41,7 @@ def link_data(folder: Path, only: Collection[str] = ()) -> RecordedLinks:
     from recrawl.predict.page_versions import PageVersions
     from recrawl.simulate.lbla_splits import RecordedLinks
 
-    names = ("site", "page_id", "t", "kind", "missing", "net_int", "net_ext", *_STATES.values())
+    names = ("site", "page_id", "t", "kind", "bulk", "missing", "net_int", "net_ext", *_STATES.values())
     pages, events = _table(folder, "pages", ("site", "page_id", "url"), only), _table(folder, "events", names, only)
     sites = tuple(sorted(set(pages["site"])))
     unknown = sorted(set(only) - set(sites))
@@ -65,7 +68,7 @@ def _versions(events: dict[str, AnyArray], quality: FloatArray) -> dict[str, Any
     columns: dict[str, AnyArray] = {
         name: np.where(unread, np.nan, events[column].astype(np.float64)) for name, column in _STATES.items()
     }
-    modified = events["kind"] == "mod"
+    modified = (events["kind"] == "mod") & ~events["bulk"].astype(np.bool_)
     for name, column in (("new_internal", "net_int"), ("new_external", "net_ext")):
         columns[name] = np.where(modified & ~unread, np.nan_to_num(events[column].astype(np.float64)), 0.0)
     return columns | {"changed": modified, "text_quality": quality}

@@ -1,8 +1,8 @@
 r"""A prior for the change rate of a page from its features, learned from the histories at hand.
 
 A boosted ensemble foretells how many times as fast as the average a page changes, m(x); what it cannot tell is left to
-a Gamma: λ = m(x)^γ · θ with θ ~ Gamma(a, b), so the prior of a page is Gamma(a, b / m(x)^γ), and its belief is that times
-its own visits. Cold start, static and historic phase of paper 002 are one formula.
+a Gamma: λ = m(x)^γ · θ with θ ~ Gamma(a, b), so the prior of a page is Gamma(a, b / m(x)^γ), and its belief is that
+times its own visits. Cold start, static and historic phase of paper 002 are one formula.
 
 How much to trust the features is measured, not assumed: m of each page comes from a model that has not seen it (nor its
 group, where groups are given), and of some powers γ the one is taken that foretells the first looks best. γ = 0 is the
