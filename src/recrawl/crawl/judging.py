@@ -28,7 +28,7 @@ from recrawl.crawl.target import SeenOnce, Sight, Target, Visited
 from recrawl.crawl.versions import known_after, seen_once, visit_of
 from recrawl.detect import Judgement, Known, judge
 from recrawl.detect.comparison import NEAR, Compared
-from recrawl.detect.conduct import CAUGHT, is_believed, is_check
+from recrawl.detect.conduct import CAUGHT, check_share, is_believed, is_check
 from recrawl.detect.learned_noise import NoiseBook, evidence, wants_second_look
 from recrawl.detect.second_look import looked_twice
 from recrawl.detect.standards import Standards
@@ -107,7 +107,8 @@ class Judging:
         if target.known is None or target.seen is not None:
             return Validators()
         host = self._host(target.host)
-        if not is_believed(host.checks, host.lies) or is_check(target.page, target.due, self.rules.check_share):
+        share = check_share(host.lies, self.rules.check_share)
+        if not is_believed(host.checks, host.lies) or is_check(target.page, target.due, share):
             return Validators()
         return target.known.validators
 

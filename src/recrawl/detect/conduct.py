@@ -2,8 +2,9 @@
 
 A server that says 304 although the page changed hides changes for as long as it is asked conditionally. So now and then
 a page is asked for without validators although there are some. If its text changed and its validators did not, a 304
-would have been a lie. A host that was caught twice is not asked conditionally any more. Every visit is then a check:
-if nearly all its changes turn out to move the validators, it is believed again.
+would have been a lie. After one lie every other visit is such a check. A host that was caught twice is not asked
+conditionally any more: every visit is then a check, and if nearly all its changes turn out to move the validators, it is
+believed again.
 
 The opposite is a server to which everything was modified just now. It costs bodies but hides nothing; its dates are no
 claims about change.
@@ -22,6 +23,7 @@ CAUGHT = 2
 """Lies from which on a host may be called a liar: one may be an accident of a moment between two versions."""
 LYING_SHARE = 0.05
 """Share of the changes seen that a liar would have hidden, at least."""
+_SUSPECTED_SHARE = 0.5
 _JUST_NOW = 2.0
 """Seconds between the date of an answer and its Last-Modified that are no difference: dates have whole seconds."""
 
@@ -47,6 +49,15 @@ def is_believed(checks: int, lies: int) -> bool:
     (True, False, True)
     """
     return lies < CAUGHT or lies < LYING_SHARE * checks
+
+
+def check_share(lies: int, share: float) -> float:
+    """The share of visits that are checks: as asked for, and at least every other one where a lie was caught.
+
+    >>> check_share(0, 0.05), check_share(1, 0.05), check_share(1, 0.0)
+    (0.05, 0.5, 0.0)
+    """
+    return max(share, _SUSPECTED_SHARE) if lies and share else share
 
 
 def is_check(page: int, due: float, share: float) -> bool:
