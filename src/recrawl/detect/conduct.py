@@ -3,7 +3,7 @@
 A server that says 304 although the page changed hides changes for as long as it is asked conditionally. So now and then
 a page is asked for without validators although there are some. If its text changed and its validators did not, a 304
 would have been a lie. After one lie every other visit is such a check. A host that was caught twice is not asked
-conditionally any more: every visit is then a check, and if nearly all its changes turn out to move the validators, it is
+conditionally any more. Every visit is then a check; if nearly all its changes turn out to move the validators, it is
 believed again.
 
 The opposite is a server to which everything was modified just now. It costs bodies but hides nothing; its dates are no
