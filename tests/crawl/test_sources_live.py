@@ -26,7 +26,9 @@ from recrawl.crawl.archive import REVISIT
 from recrawl.crawl.driver import Pace
 from recrawl.crawl.live import CrawlSettings, live_crawl
 from recrawl.crawl.scope import HostScope
+from recrawl.fetch import Request
 from recrawl.fetch.access_methods import AccessMethods
+from recrawl.fetch.negotiate import Negotiation
 from recrawl.formats.warc_reader import read_capture
 from recrawl.model import ANSWERED, Outcome, Verdict
 from recrawl.schedule.fixed_interval import FixedInterval
@@ -48,6 +50,7 @@ class Portal:
 
     def __init__(self, clock, changes):
         self.clock, self.changes = clock, changes
+        self.robots = ""
         self.outages: list[tuple[float, float, str]] = []
         self.requests: list[tuple[float, str, str, str]] = []
         self._chance = np.random.default_rng(1)
@@ -79,38 +82,44 @@ class Portal:
         return bisect_right(self.changes.get(what, []), when)
 
     def answer(self, handler, form):
-        path, accept = urlsplit(handler.path).path, handler.headers["Accept"]
-        self.requests.append((self.clock.now(), handler.command, path, form.get("query", [""])[0]))
+        path, query = urlsplit(handler.path).path, form.get("query", [""])[0]
+        self.requests.append((self.clock.now(), handler.command, path, query))
         broken = next((how for begin, end, how in self.outages if begin <= self.clock.now() < end), "")
-        headers, status = {"Content-Type": "text/plain"}, 200
-        if path == "/sparql":
-            headers["Content-Type"], body = self.results(form["query"][0])
-            if broken == "cut":
-                body = body[: len(body) // 2]
-            elif broken == "text":
-                body, headers["Content-Type"] = "Error 42000: the query took too long", "text/plain"
-        elif path == "/thing":
-            status, headers["Location"], body = 303, "/thing.ttl" if "turtle" in accept else "/thing.html", ""
-        elif path == "/thing.ttl":
-            headers["Content-Type"], body = "text/turtle", self.turtle()
-        elif path == "/list.json":
-            version = self.version("json", self.clock.now())
-            members = list({"version": version, "name": "list", "generated": f"2026-01-01T00:00:{version:02}Z"}.items())
-            self._chance.shuffle(members)
-            headers["Content-Type"], body = "application/json", json.dumps(dict(members))
-        elif path == "/table.csv":
-            headers["Content-Type"] = "text/csv"
-            body = f"a,b\r\n1,{self.version('csv', self.clock.now())}\r\ngenerated 2026-01-01T10:00,\r\n"
-        else:
-            status, body = 404, ""
-        if broken == "busy" and path != "/robots.txt":
-            status, headers["Retry-After"], body = 503, "3600", "busy"
+        status, mime, body, more = self.content(path, query, handler.headers["Accept"])
+        if path == "/sparql" and broken == "cut":
+            body = body[: len(body) // 2]
+        elif path == "/sparql" and broken == "text":
+            mime, body = "text/plain", "Error 42000: the query took too long"
+        elif path != "/robots.txt" and broken == "busy":
+            status, more, body = 503, {"Retry-After": "3600"}, "busy"
         data = body.encode()
         handler.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(data))}.items():
+        for name, value in {"Content-Type": mime, "Content-Length": str(len(data)), **more}.items():
             handler.send_header(name, value)
         handler.end_headers()
         handler.wfile.write(data)
+
+    def content(self, path, query, accept):  # noqa: PLR0911 - an answer a path
+        """Status, media type, body and more headers."""
+        now = self.clock.now()
+        match path:
+            case "/robots.txt" if self.robots:
+                return 200, "text/plain", self.robots, {}
+            case "/sparql":
+                return 200, *self.results(query), {}
+            case "/thing":
+                return 303, "text/plain", "", {"Location": "/thing.ttl" if "turtle" in accept else "/thing.html"}
+            case "/thing.ttl":
+                return 200, "text/turtle", self.turtle(), {}
+            case "/list.json":
+                made = f"2026-01-01T00:00:{self._chance.integers(60):02}Z"
+                members = [("version", self.version("json", now)), ("name", "list"), ("generated", made)]
+                self._chance.shuffle(members)
+                return 200, "application/json", json.dumps(dict(members)), {}
+            case "/table.csv":
+                body = f"a,b\r\n1,{self.version('csv', now)}\r\ngenerated 2026-01-01T10:00,\r\n"
+                return 200, "text/csv", body, {}
+        return 404, "text/plain", "", {}
 
     def data(self):
         """Ten things with values, at places that have no names of their own."""
@@ -349,3 +358,55 @@ def test_linked_data_is_followed_from_the_thing_to_its_description(tmp_path, clo
         if record.rec_type == "response" and "/thing" in record.rec_headers["WARC-Target-URI"]
     ]
     assert said == [("response", "303"), ("response", "200")] * len(visits)
+
+
+def test_an_answer_that_was_half_asked_for_when_the_run_ended_is_asked_for_anew(tmp_path, clock, portal):
+    async def run():
+        async with crawling(tmp_path, clock, portal) as (driver, store):
+            page = add(store, "sparql", f"http://{portal.host}/sparql", query=PAGED, page_size="4")
+            await driver.run(START + 2.5 * PAUSE)
+            assert len(store.visits()) == 0
+            assert store.counts(clock.now()).leased == 0
+        async with crawling(tmp_path, clock, portal) as (driver, store):
+            await driver.run(START + HOUR)
+            return visits_of(store, page)
+
+    [(_, outcome, _)] = asyncio.run(run())
+    assert outcome == Outcome.FETCHED
+    offsets = [query.rpartition(" ")[2] for _, _, path, query in portal.requests if path == "/sparql"]
+    assert offsets == ["0", "4", "0", "4", "8"]
+    assert is_sound(tmp_path)
+
+
+@pytest.mark.parametrize(("forbidden", "asked"), [("/sparql", []), ("/thing.ttl", ["/thing"])])
+def test_what_robots_txt_forbids_is_not_asked_for_in_any_turn(tmp_path, clock, portal, forbidden, asked):
+    portal.robots = f"User-agent: *\nDisallow: {forbidden}\n"
+
+    async def run():
+        async with crawling(tmp_path, clock, portal) as (driver, store):
+            home = f"http://{portal.host}"
+            page = (
+                add(store, "rdf", f"{home}/thing")
+                if asked
+                else add(store, "sparql", f"{home}/sparql", query=PAGED, page_size="4")
+            )
+            await driver.run(START + HOUR)
+            return visits_of(store, page)
+
+    [(_, outcome, verdict)] = asyncio.run(run())
+    assert (outcome, verdict) == (Outcome.REFUSED, Verdict.UNKNOWN)
+    assert [path for _, _, path, _ in portal.requests if path != "/robots.txt"] == asked
+
+
+def test_a_method_that_asks_another_host_is_stopped_before_it_does(tmp_path, clock, portal, site, monkeypatch):
+    monkeypatch.setattr(Negotiation, "talk", lambda _self, _question: iter([Request(site.home)]))
+
+    async def run():
+        async with crawling(tmp_path, clock, portal) as (driver, store):
+            page = add(store, "rdf", f"http://{portal.host}/thing")
+            await driver.run(START + HOUR / 6)
+            return visits_of(store, page)
+
+    assert [Outcome(outcome) for _, outcome, _ in asyncio.run(run())] == [Outcome.UNREACHABLE]
+    assert site.asked == []
+    assert "asks another host" in (tmp_path / "recrawl.log").read_text()
