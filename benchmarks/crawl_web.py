@@ -1,8 +1,8 @@
 """The web that the crawl benchmark fetches: many loopback hosts with pages of 20 KB, served as fast as Python can.
 
 A process of its own, so that its processor time is not the crawler's. Every answer differs from the one before in one
-visible number, so that no crawler gets away with comparing digests. ``/robots.txt`` is not there; ``/_log`` gives the
-times of all requests.
+visible number, so that no crawler gets away with comparing digests. ``/robots.txt`` is not there. The times of all
+requests are logged.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import multiprocessing
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import cast
@@ -37,6 +37,12 @@ def hosts(count: int) -> list[str]:
 def page_urls(count: int, pages: int, port: int) -> list[str]:
     """The URLs of so many pages on each of so many hosts; neighbours lie on different hosts."""
     return [f"http://{host}:{port}/page/{number}.html" for number in range(pages) for host in hosts(count)]
+
+
+def small_document(number: int, pages: int) -> bytes:
+    """A page of three sentences and a link, which stays as it is."""
+    text = " ".join(sentence(number * 31 + step, PLAIN) for step in range(3))
+    return f'<!DOCTYPE html><title>{number}</title><p>{text} <a href="{(number + 1) % pages}.html">Next</a>'.encode()
 
 
 def document(number: int, pages: int) -> bytes:
@@ -92,18 +98,18 @@ class _Server(asyncio.Protocol):
             self._transport.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
             return
         before, after = self._bodies[int(path[6:-5]) % len(self._bodies)]
-        self._transport.write(before + b"%010d" % len(self._log.rows) + after)
+        self._transport.write(before + b"%010d" % len(self._log.rows) + after if after else before)
         self._log.rows.append((arrived, time.perf_counter(), self._host))
 
 
-def _serve(pipe: Connection, pages: int) -> None:
+def _serve(pipe: Connection, pages: int, written: Callable[[int, int], bytes]) -> None:
     """Serve until told to end. Asked for the log, send and forget it."""
     import uvloop
 
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     bodies = []
     for number in range(pages):
-        body = document(number, pages)
+        body = written(number, pages)
         head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n\r\n"
         before, _, after = (head.encode() + body).partition(_PLACE)
         bodies.append((before, after))
@@ -142,10 +148,10 @@ class Web:
 
 
 @contextmanager
-def web(pages: int = DOCUMENTS) -> Iterator[Web]:
-    """A server that runs until the block ends."""
+def web(pages: int = DOCUMENTS, written: Callable[[int, int], bytes] = document) -> Iterator[Web]:
+    """A server that runs until the block ends; ``written`` gives the bytes of each page."""
     ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs, pages), daemon=True)
+    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs, pages, written), daemon=True)
     process.start()
     try:
         yield Web(ours)
