@@ -112,6 +112,14 @@ def test_http2_is_spoken_and_kept_as_a_head_that_all_readers_take(certificate, t
     assert server.connections == 1
 
 
+def test_only_the_version_is_rewritten(certificate, tls):
+    path = "/HTTP/2/HTTP/2?HTTP/2"
+    _, [capture] = ask(certificate, tls, {path: ([*OK, ("x", "HTTP/2")], b"HTTP/2")}, path)
+    assert capture.raw_request.startswith(b"GET /HTTP/2/HTTP/2?HTTP/2 HTTP/1.1\r\n")
+    assert capture.raw_head.startswith(b"HTTP/1.1 200 \r\n")
+    assert capture.raw_head.endswith(b"x: HTTP/2\r\n\r\n")
+
+
 def test_http1_can_be_asked_for(serving, certificate, tls):
     file = certificate(HOST)
 
