@@ -16,14 +16,18 @@ from warcio.archiveiterator import ArchiveIterator
 
 from recrawl.crawl.archive import WarcArchive
 from recrawl.crawl.presence import at_work, departed, present
+from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.recovery import acknowledged_by, give_back
 from recrawl.crawl.rollcall import AtWork, RollCall, roll
+from recrawl.crawl.scope import HostScope
 from recrawl.crawl.target import Target, Visited
 from recrawl.detect import Judgement
 from recrawl.errors import DiskFullError, InputError
 from recrawl.formats.warc import WarcInfo, WarcWriter
 from recrawl.formats.warc_repair import repair
 from recrawl.model import Capture, Outcome, Visit, Visits
+from recrawl.schedule.agenda import Agenda
+from recrawl.schedule.fixed_interval import FixedInterval
 from recrawl.store.open import open_store
 from recrawl.time import VirtualClock
 
@@ -114,6 +118,33 @@ def test_a_file_of_which_nothing_counts_is_gone(stages):
     assert list(stage.folder.iterdir()) == []
 
 
+def test_what_another_store_must_have_acknowledged_stays(stages, monkeypatch):
+    monkeypatch.setattr("recrawl.crawl.recovery._MOST", 3)
+    stage = stages()
+    for number in range(4):
+        stage.keep(1 + number, number)
+    stage.start_again()
+    assert urls(stage.folder) == [stage.url(1 + number) for number in range(4)]
+
+
+def test_bytes_are_on_the_disk_before_the_store_knows_of_them(tmp_path, monkeypatch):
+    """No test pulls the plug of the machine; this one listens to what is asked of it, and in which order."""
+    said = []
+    real = os.fdatasync
+    monkeypatch.setattr("recrawl.formats.warc._fdatasync", lambda file: (said.append("synced"), real(file)))
+    with open_store(tmp_path / "store.db", create=True) as store:
+        store.discover(["http://a.example/1"], START)
+        recorded = store.record
+        monkeypatch.setattr(store, "record", lambda *rest, **more: (said.append("recorded"), recorded(*rest, **more)))
+        with WarcWriter(tmp_path / "warc", VirtualClock(START), INFO) as writer:
+            agenda = Agenda(FixedInterval(60.0), budget=1.0)
+            agenda.add(store.pages())
+            archive = WarcArchive(writer, store)
+            recorder = Recorder("one", store, agenda, HostScope(frozenset(["a.example"])), archive)
+            recorder.record([visited(1, "http://a.example/1", 1)], START, np.array([START]))
+    assert said == ["synced", "recorded"]
+
+
 def test_a_file_without_anything_open_gets_its_name_as_ever(stages):
     stage = stages()
     stage.acknowledge(stage.keep(1, 1))
@@ -159,11 +190,6 @@ def test_an_acknowledged_visit_and_its_record_are_both_there_or_both_not(stages,
 
 
 def test_a_batch_that_was_kept_is_not_written_again_when_it_is_tried_again(stages, monkeypatch):
-    from recrawl.crawl.recorder import Recorder
-    from recrawl.crawl.scope import HostScope
-    from recrawl.schedule.agenda import Agenda
-    from recrawl.schedule.fixed_interval import FixedInterval
-
     stage = stages()
     agenda = Agenda(FixedInterval(60.0), budget=1.0)
     agenda.add(stage.store.pages())

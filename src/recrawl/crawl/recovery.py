@@ -18,6 +18,8 @@ from recrawl.formats.warc_repair import Keeper, Span
 from recrawl.formats.warc_stream import record_at
 from recrawl.store.base import Store
 
+_MOST = 10_000
+"""Captures behind the last acknowledged one that can have been in flight. More are the work of another store."""
 _CAPTURES = frozenset({"response", "revisit", "resource"})
 
 
@@ -41,7 +43,8 @@ def acknowledged_by(store: Store) -> Keeper:
     """Keeps of a file all up to the last record that the store acknowledges, and behind it what belongs to no page.
 
     Robots.txt, sitemaps and documents about the archive are no visits, and stay. A file of which nothing but the
-    first record is left is not kept. Reads the records behind the last acknowledged one, and no others.
+    first record is left is not kept. Where so much is unknown that another store must have acknowledged it, all of it
+    stays. Reads the records behind the last acknowledged one, and no others.
     """
 
     def keep(file: BinaryIO, name: str, whole: list[Span]) -> list[Span]:
@@ -54,6 +57,8 @@ def acknowledged_by(store: Store) -> Keeper:
                 dropped.add(headers["WARC-Record-ID"])
             elif headers.get("WARC-Concurrent-To") not in dropped:
                 kept.append(span)
+        if len(dropped) > _MOST:
+            return whole
         return kept if len(kept) > 1 else []
 
     return keep
