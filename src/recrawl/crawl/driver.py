@@ -178,6 +178,7 @@ class Driver:
             self._running, self._unrecorded, self._host_ready, self._record_at = {}, [], [], math.inf
             self._answered.clear()
             self._doubtful.clear()
+            self._recorder.give_up()
             with suppress(*((StoreError,) if forced else ())):
                 self._frontier.withdraw(self._hands.empty())
                 self._steering.end(self._clock.now())

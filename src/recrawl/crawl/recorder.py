@@ -95,6 +95,10 @@ class Recorder:
         self._archive.acknowledged(captures)
         self._kept = {}
 
+    def give_up(self) -> None:
+        """Forget visits that were tried and not acknowledged; what was archived of them does not count."""
+        self._kept = {}
+
     def keep_aside(self, capture: Capture) -> None:
         """Archive an answer that belongs to no page."""
         self._archive.keep_aside(capture)
