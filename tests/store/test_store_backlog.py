@@ -35,3 +35,19 @@ def test_pages_of_paused_hosts_are_told_apart(three_hosts):
     assert (backlog.due, backlog.paused) == (5, 3)
     three_hosts.resume(np.array([1]))
     assert three_hosts.backlog(40.0).paused == 0
+
+
+def test_a_page_that_was_rescheduled_meanwhile_stays_as_it_is(three_hosts):
+    page = np.array([1, 2, 3])
+    before = three_hosts.due(page)
+    three_hosts.reschedule(np.array([2]), np.array([70.0]))
+    three_hosts.reschedule(page, np.array([50.0, 51.0, math.inf]), before=before)
+    assert three_hosts.due(page).tolist() == [50.0, 70.0, math.inf]
+    assert three_hosts.hosts(np.array([1])).next_due.tolist() == [50.0]
+
+
+def test_due_times_come_in_the_order_asked_for(three_hosts):
+    assert three_hosts.due(np.array([6, 1, 6, 2])).tolist() == [99.0, 30.0, 99.0, 10.0]
+    assert three_hosts.due(np.array([], np.int64)).tolist() == []
+    with pytest.raises(KeyError):
+        three_hosts.due(np.array([1, 77]))

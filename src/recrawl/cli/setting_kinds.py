@@ -111,9 +111,11 @@ SHARE = Kind("share", _read_share, lambda value: f"{value:.12g}")
 
 
 def one_of(*choices: str) -> Kind:
-    """A text out of a few."""
+    """A text out of a few. Where YAML takes one for a truth value (yes, no), that is meant all the same."""
 
     def read(raw: object) -> Value:
+        if isinstance(raw, bool):
+            raw = "yes" if raw else "no"
         if raw not in choices:
             raise ConfigError(f"{raw!r} is not one of {', '.join(choices)}.", f"Write for example {choices[0]}.")
         return str(raw)

@@ -19,7 +19,7 @@ import numpy as np
 from recrawl.crawl.announcements import Announcements
 from recrawl.crawl.hands import Hands
 from recrawl.crawl.log import JsonLinesLog, Level
-from recrawl.crawl.outage import DOUBT, Outage, is_silence
+from recrawl.crawl.outage import Doubts
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.setback import Setback
 from recrawl.crawl.steering import Load, Steering, Unsteered
@@ -116,12 +116,11 @@ class Driver:
         self._told_until = -math.inf
         self._setback = Setback(log)
         self._running: dict[asyncio.Task[Result], Target] = {}
-        self._outage = Outage()
-        self._doubtful: list[Result] = []
-        """Hosts that could not be reached, while it is not clear whether that is because of them or of us."""
-        self._doubt_ends = math.inf
+        self._doubts = Doubts(log)
         self._answered: deque[Result] = deque()
         """What came back and is not taken in yet."""
+        self._ended: dict[int, float] = {}
+        """When requests ended that are not settled yet, by page."""
         self._unrecorded: list[Visited] = []
         """Visits made that are not acknowledged yet."""
         self._host_ready: list[float] = []
@@ -164,7 +163,7 @@ class Driver:
             if self._running:
                 await asyncio.wait(self._running)
             self._settle(set(self._running))
-            self._ask_again()
+            self._ask_again(self._doubts.take())
             self._let_go(self._clock.now())
         except asyncio.CancelledError:
             forced = True
@@ -176,8 +175,9 @@ class Driver:
                 task.cancel()
             await asyncio.gather(*self._running, return_exceptions=True)
             self._running, self._unrecorded, self._host_ready, self._record_at = {}, [], [], math.inf
+            self._ended.clear()
             self._answered.clear()
-            self._doubtful.clear()
+            self._doubts.take()
             self._recorder.give_up()
             with suppress(*((StoreError,) if forced else ())):
                 self._frontier.withdraw(self._hands.empty())
@@ -241,9 +241,9 @@ class Driver:
         room = 0 if overdue else self._steering.room(now, len(self._running))
         if room <= 0:
             return self._steering.next_at(now)
-        room = self._outage.room(now, len(self._running), room)
+        room = self._doubts.outage.room(now, len(self._running), room)
         if room <= 0:
-            return math.inf if self._running else self._outage.try_at
+            return math.inf if self._running else self._doubts.outage.try_at
         found = self._frontier.next_many(now, room)
         self._steering.began(now, int((found.page >= 0).sum()))
         for page, host in zip(found.page.tolist(), found.host.tolist(), strict=True):
@@ -256,7 +256,7 @@ class Driver:
 
     async def _wait(self, when: float) -> set[asyncio.Task[Result]]:
         """Sleep until there is something to do: a request is done, a page due, a fit or a lease wanted."""
-        wake = min(when, self._hands.renew_at, self._record_at, self._doubt_ends, self._steering.look_at)
+        wake = min(when, self._hands.renew_at, self._record_at, self._doubts.ends, self._steering.look_at)
         if not self._steering.paused:
             wake = min(wake, self._hands.lease_at)
         if not self._running:
@@ -321,20 +321,21 @@ class Driver:
 
     def _on_the_road(self) -> list[int]:
         """Pages that are leased and not in hand: being asked for, or waiting to be recorded."""
-        results = (result.target for result in (*self._unrecorded, *self._doubtful, *self._answered))
+        results = (result.target for result in (*self._unrecorded, *self._doubts.held, *self._answered))
         return [target.page for target in (*self._running.values(), *results) if not target.is_errand]
 
     def _fit(self, now: float) -> None:
-        """Fit the policy to all that is known and reschedule every page."""
+        """Fit the policy to all that is known and reschedule every page, but those that others visit meanwhile."""
         self._let_go(now)
-        self._catch_up(now)
         pages = self._store.pages()
         page = pages.id[pages.importance > 0]
+        before = self._store.due(page)
+        self._catch_up(now)
         self._agenda.line_up(page, now)
         self._agenda.fit(now)
         for start in range(0, len(page), _CHUNK):
-            chunk = page[start : start + _CHUNK]
-            self._store.reschedule(chunk, self._agenda.due(chunk, now))
+            rows = slice(start, start + _CHUNK)
+            self._store.reschedule(page[rows], self._agenda.due(page[rows], now), before=before[rows])
         self._log.event("schedule", "policy fitted", details={"pages": len(page), "price": self._agenda.policy.price})
 
     def _let_go(self, now: float) -> None:
@@ -355,6 +356,8 @@ class Driver:
             return Hindered(target, fault)
         except Exception as bug:  # noqa: BLE001 - one of the two places for it: the driver's loop
             return Broken(target, began, f"{bug!r}", traceback.format_exc())
+        finally:
+            self._ended[target.page] = self._clock.now()
 
     # -- settling -----------------------------------------------------------------------------
 
@@ -368,12 +371,15 @@ class Driver:
             if not result.target.is_errand and not _cost_a_visit(result):
                 self._steering.spared(1)
             if isinstance(result, TurnedAway):
+                self._ended.pop(result.target.page, None)
                 self._wait_in_line(result)
                 continue
             self._release(result, now)
-            self._believe_or_doubt(result, now)
-        if now >= self._doubt_ends or not (self._running or self._hands):
-            self._believe(now)
+            believed, unheard = self._doubts.weigh(result, now)
+            self._ask_again(unheard)
+            self._believe(believed, now)
+        if now >= self._doubts.ends or not (self._running or self._hands):
+            self._believe(self._doubts.take(), now)
         while self._answered:
             self._take_in(self._answered[0], now)
             self._answered.popleft()
@@ -407,51 +413,29 @@ class Driver:
     def _release(self, result: Result, now: float) -> None:
         """The request is over: the pause of its host begins, a longer one if it asks for that."""
         target, capture = result.target, result.capture
-        self._frontier.done(target.page, target.host, now, capture.duration if capture else 0.0)
+        # From its own end on: hosts whose pauses began together would be asked together ever after.
+        ended = self._ended.pop(target.page, now)
+        self._frontier.done(target.page, target.host, ended, capture.duration if capture else 0.0)
         wait = asked_patience(capture) if capture else None
         if wait is not None:
             self._politeness.block_until(target.host, now + wait)
 
-    def _believe_or_doubt(self, result: Result, now: float) -> None:
-        """Take a result for what it is, unless nothing came back and it is not clear why (see ``outage.py``)."""
-        silence, target = is_silence(result), result.target
-        if not silence:
-            if silence is False and self._outage.heard():
-                self._log.event("fetch", "hosts can be reached again", level="warn")
-            if silence is False:
-                self._believe(now)
-            self._answered.append(result)
-            self._mind(result, now)
-            return
-        was_on = self._outage.is_on
-        self._outage.silent(target.host, now, trusted=bool(target.known and target.known.validators.digest))
-        self._doubtful.append(result)
-        self._doubt_ends = min(self._doubt_ends, now + DOUBT)
-        if not self._outage.is_on:
-            return
-        self._ask_again()
-        if not was_on:
-            details = {"hosts": self._outage.hosts, "tryAt": self._outage.try_at}
-            self._log.event("fetch", "no host can be reached", level="error", details=details)
-
-    def _believe(self, now: float) -> None:
-        """It was the hosts that could not be reached, not we who were cut off."""
-        doubtful, self._doubtful, self._doubt_ends = self._doubtful, [], math.inf
-        self._answered.extend(doubtful)
-        for result in doubtful:
+    def _believe(self, results: Sequence[Result], now: float) -> None:
+        """Take results for what they are; those of hosts that could not be reached may have been in doubt."""
+        self._answered.extend(results)
+        for result in results:
             self._mind(result, now)
 
-    def _ask_again(self) -> None:
+    def _ask_again(self, results: Sequence[Result]) -> None:
         """Put back what we could not reach, as if it had not been asked for: its hosts have their turn after others."""
-        for result in self._doubtful:
+        for result in results:
             target = result.target
-            self._politeness.block_until(target.host, self._outage.try_at + 1.0)
+            self._politeness.block_until(target.host, self._doubts.outage.try_at + 1.0)
             self._visitor.forget_rules(target)
             (self._errands if target.is_errand else self._hands).put_back(target)
             self._offer(target, target.due)
             if not target.is_errand and _cost_a_visit(result):
                 self._steering.spared(1)
-        self._doubtful, self._doubt_ends = [], math.inf
 
     def _mind(self, result: Result, now: float) -> None:
         """Leave a host alone that does not answer, whichever page is asked for."""

@@ -120,7 +120,8 @@ class Recorder:
             self._agenda.add(pages)
             self._count(inside, frozenset(pages.id[pages.discovered == now].tolist()))
             if len(waiting := self._agenda.welcome(found, now)):
-                self._store.reschedule(waiting, self._agenda.due(waiting, now))
+                found_now = np.full(len(waiting), now)  # not those that somebody else found, and visited, before
+                self._store.reschedule(waiting, self._agenda.due(waiting, now), before=found_now)
         ids = np.array([self._page_of[url] for url in wanted], dtype=np.int64)
         if len(self._page_of) > _REMEMBERED:
             self._page_of.clear()

@@ -299,8 +299,12 @@ class Store(Protocol):
         """Drop the leases that ended by ``now``; return how many. ``lease`` does it by itself."""
         ...
 
-    def reschedule(self, pages: IntArray, due: FloatArray) -> None:
-        """Set when pages are due, ``inf`` for never. Leases stay."""
+    def reschedule(self, pages: IntArray, due: FloatArray, *, before: FloatArray | None = None) -> None:
+        """Set when pages are due, ``inf`` for never. Leases stay.
+
+        ``before`` says when each was due when ``due`` was thought out: a page that was rescheduled since, because
+        somebody visited it, stays as it is.
+        """
         ...
 
     def due(self, pages: IntArray) -> FloatArray:

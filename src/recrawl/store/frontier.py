@@ -17,6 +17,7 @@ from recrawl.store.validators import from_row
 from recrawl.store.values import Backlog, DuePages, Leased
 
 _DUE = np.dtype([("page", np.int64), ("host", np.int64), ("due", np.float64)])
+_DUE_OF_PAGE = np.dtype([("page", np.int64), ("due", np.float64)])
 _HOST_OF_PAGE = np.dtype([("page", np.int64), ("host", np.int64)])
 _ID = np.dtype([("id", np.int64)])
 
@@ -111,8 +112,13 @@ def keep_away(session: Session, pages: IntArray, ready: FloatArray) -> None:
 
 def due(session: Session, pages: IntArray) -> FloatArray:
     """When each of these pages is due."""
-    when = dict(session.rows(session.statements.due_of_pages, np.unique(pages))) if len(pages) else {}
-    return np.array([when[page] for page in pages.tolist()], dtype=np.float64)
+    if not len(pages):
+        return np.empty(0)
+    distinct = np.unique(pages)
+    found = session.table(_DUE_OF_PAGE, session.statements.due_of_pages, distinct)
+    if len(found) < len(distinct):
+        raise KeyError(int(np.setdiff1d(distinct, found["page"])[0]))
+    return np.ascontiguousarray(found["due"])[np.searchsorted(distinct, pages)]
 
 
 def due_pages(session: Session, now: float, limit: int, host: int | None) -> DuePages:

@@ -316,13 +316,15 @@ class SqlStore:
         """Drop the leases that have ended."""
         return self._database.write(lambda session: frontier.expire(session, now), lasting=False)
 
-    def reschedule(self, pages: IntArray, due: FloatArray) -> None:
+    def reschedule(self, pages: IntArray, due: FloatArray, *, before: FloatArray | None = None) -> None:
         """Set when pages are due."""
         last = len(pages) - 1 - np.unique(pages[::-1], return_index=True)[1]
         distinct = pages[last]
 
         def work(session: Session) -> None:
-            frontier.set_due(session, distinct, due[last], frontier.claim_hosts(session, distinct))
+            hosts = frontier.claim_hosts(session, distinct)
+            still = slice(None) if before is None else frontier.due(session, distinct) == before[last]
+            frontier.set_due(session, distinct[still], due[last][still], hosts)
 
         self._database.write(work)
 

@@ -310,7 +310,7 @@ class Statements:
             "UPDATE host SET next_due = (SELECT min(due) FROM schedule WHERE schedule.host = host.id) "
             f"WHERE id {among(1)}"
         )
-        self.due_of_pages = f"SELECT page, due FROM schedule WHERE page {among(1)}"
+        self.due_of_pages = f"SELECT page, due FROM schedule WHERE page {among(1)} ORDER BY page"
         self.next_wake = "SELECT min(wake) FROM host WHERE paused = 0"
         self.ready_hosts = (
             "SELECT id FROM host WHERE paused = 0 AND next_due <= $1 AND wake <= $1 "
