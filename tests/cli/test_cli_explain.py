@@ -6,7 +6,13 @@ import hashlib
 import json
 import uuid
 
+import numpy as np
 import pytest
+
+from recrawl.cli.workspace import open_workspace
+from recrawl.model import Outcome, Verdict, Visits
+from recrawl.store.values import Conduct, Lessons
+from recrawl.time import to_iso
 
 URL = "http://page.example/"
 VERSIONS = (
@@ -112,3 +118,22 @@ def test_what_cannot_be_explained_says_why(run, workspace, arguments, words):
     assert result.returncode != 0
     assert words in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_second_looks_and_servers_that_lie_are_told(tmp_path, run, workspace):
+    last = told(run, workspace)["time"]
+    with open_workspace(tmp_path / workspace, {}).open_store() as store:
+        page = store.find(URL)
+        outcomes = [Outcome.FETCHED, Outcome.FETCHED, Outcome.FETCHED, Outcome.SERVER_ERROR]
+        times = last + np.array([3600.0, 3605.0, 7200.0, 7205.0])
+        conduct = Conduct(*(np.array([count]) for count in (page.host, 3, 2, 0)))
+        store.record(
+            Visits.of(np.full(4, page.id), times, outcome=outcomes, verdict=[Verdict.CHANGED, 0, 0, 0]),
+            lessons=Lessons(conduct=conduct),
+        )
+    second, doubt, failed = (told(run, workspace, "--at", to_iso(last + after)) for after in (3606.0, 7201.0, 7206.0))
+    assert second["why"].startswith("It was a second look")
+    assert "second look failed" in doubt["why"]
+    assert failed["why"] == "A failure says nothing about change."
+    assert second["host"] == {"checks": 3, "lies": 2}
+    assert "of 3 changes it would have hidden 2" in run("explain", URL, "-w", workspace).stdout

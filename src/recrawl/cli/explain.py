@@ -52,6 +52,9 @@ class _Story:
     """The version at the visit, if its bytes can be had."""
     book: NoiseBook
     """What was learned about noise on the host."""
+    checks: int
+    """Changes of the host that were found without its help, and how many of them its validators would have hidden."""
+    lies: int
 
 
 def explain(  # noqa: PLR0913 - one argument an option
@@ -127,6 +130,8 @@ def _story(store: Store, archived: ArchivedBytes, url: str, until: float, *, cha
         before=archived.read(*before) if before else None,
         after=archived.read(*after) if after else None,
         book=noise_book(store.noise(np.array([page.host]))),
+        checks=int(store.hosts(np.array([page.host])).checks[0]),
+        lies=int(store.hosts(np.array([page.host])).lies[0]),
     )
 
 
@@ -151,6 +156,7 @@ def _print_page(story: _Story) -> None:
     import numpy as np
 
     from recrawl.cli.tables import print_table, shown_time
+    from recrawl.detect.conduct import is_believed
     from recrawl.model import Verdict
 
     visits = story.visits
@@ -160,6 +166,11 @@ def _print_page(story: _Story) -> None:
         f"{len(visits)} visits since {shown_time(float(visits.time[0]))}, {found} of them found a change; "
         f"next visit {shown_time(story.due)}."
     )
+    if not is_believed(story.checks, story.lies):
+        typer.echo(
+            f"Its host is always asked for the whole page: of {story.checks} changes it would have hidden {story.lies} "
+            "by saying that nothing had changed."
+        )
     rows = np.arange(max(0, len(visits) - _SHOWN_VISITS), len(visits))
     if story.row not in rows:
         rows = np.append(story.row, rows)
@@ -222,6 +233,14 @@ def _why(story: _Story, told: Explanation | None) -> str:
     # The first that applies, in the order in which the judge asks.
     cases = (
         (outcome > Outcome.GONE, "A failure says nothing about change."),
+        (
+            verdict == Verdict.UNKNOWN and _looked_again(story.visits, story.row),
+            "It was a second look, to see what differs by itself: what it taught is in the verdict of the first.",
+        ),
+        (
+            verdict == Verdict.UNKNOWN and story.row > 0 and _looked_again(story.visits, story.row + 1),
+            "It differed in what may be noise, and the second look failed: the next visit had to tell.",
+        ),
         (verdict == Verdict.UNKNOWN, "It had nothing to be compared with."),
         (outcome == Outcome.NOT_MODIFIED, "The server said so (304) and sent no bytes."),
         (gone and unchanged, "It was missing before."),
@@ -237,6 +256,19 @@ def _why(story: _Story, told: Explanation | None) -> str:
         (True, "Something differs that a reader would notice."),
     )
     return next(sentence for applies, sentence in cases if applies)
+
+
+def _looked_again(visits: Visits, row: int) -> bool:
+    """Whether this visit was made moments after the one before, which brought a page."""
+    from recrawl.detect.comparison import NEAR
+    from recrawl.model import Outcome, Verdict
+
+    return (
+        0 < row < len(visits)
+        and visits.outcome[row - 1] == Outcome.FETCHED
+        and visits.verdict[row] == Verdict.UNKNOWN
+        and bool(visits.time[row] - visits.time[row - 1] < NEAR)
+    )
 
 
 def _print_difference(told: Explanation, context: int) -> None:
@@ -270,6 +302,7 @@ def _as_json(story: _Story, told: Explanation | None, context: int) -> dict[str,
         "verdict": verdict,
         "kinds": kinds.split(", ") if kinds else [],
         "why": _why(story, told),
+        "host": {"checks": story.checks, "lies": story.lies},
     }
     if told is not None and story.before is not None and story.after is not None:
         facts |= {
