@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.target import Result, RulesRead
 from recrawl.model.failures import NO_NAME_SERVER, NO_ROUTE
 from recrawl.schedule.retry import Backoff
@@ -78,6 +79,42 @@ class Outage:
         if not self.is_on:
             return room
         return min(room, 1) if not running and now >= self.try_at else 0
+
+
+class Doubts:
+    """Results of hosts that could not be reached, held until it is clear whether that is because of them or of us."""
+
+    def __init__(self, log: JsonLinesLog) -> None:
+        self._log = log
+        self.outage = Outage()
+        self.held: list[Result] = []
+        self.ends = math.inf
+        """When what is held is to be believed although nothing became clear, seconds since the epoch."""
+
+    def weigh(self, result: Result, now: float) -> tuple[list[Result], list[Result]]:
+        """Take a result; what can be believed now, and what has to be asked for again."""
+        silence, target = is_silence(result), result.target
+        if silence is None:
+            return [result], []
+        if not silence:
+            if self.outage.heard():
+                self._log.event("fetch", "hosts can be reached again", level="warn")
+            return [*self.take(), result], []
+        was_on = self.outage.is_on
+        self.outage.silent(target.host, now, trusted=bool(target.known and target.known.validators.digest))
+        self.held.append(result)
+        self.ends = min(self.ends, now + DOUBT)
+        if not self.outage.is_on:
+            return [], []
+        if not was_on:
+            details = {"hosts": self.outage.hosts, "tryAt": self.outage.try_at}
+            self._log.event("fetch", "no host can be reached", level="error", details=details)
+        return [], self.take()
+
+    def take(self) -> list[Result]:
+        """All that is held, which then is not any more."""
+        held, self.held, self.ends = self.held, [], math.inf
+        return held
 
 
 def is_silence(result: Result) -> bool | None:
