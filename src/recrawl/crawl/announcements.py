@@ -8,6 +8,7 @@ under its pauses, one request at a time, and only for what is new since the last
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -17,18 +18,20 @@ from recrawl.crawl.errands import Errands
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.target import ErrandDone, RulesRead, Target, Visited
-from recrawl.detect import decoded
+from recrawl.detect import Known, decoded
 from recrawl.errors import InputError
 from recrawl.fetch.access_methods import FEED
 from recrawl.formats.json_feed import is_json, parse_json_feed
 from recrawl.formats.sitemap import MAX_BYTES, Sitemap, parse_sitemap
-from recrawl.model import Capture
+from recrawl.model import Capture, Validators
 from recrawl.store.base import Store
 from recrawl.urls import host_of
 
 MOST_FEEDS = 8
 """Feeds of one host that pages may name; some sites have one for every page."""
 _NOT_MODIFIED = 304
+_STATE = "feed "
+"""Before the URL of a feed, the name under which the store keeps when it was read."""
 _REMARKS = "comment"
 """In the URLs of feeds that name no pages but what readers say of them."""
 
@@ -43,6 +46,7 @@ class Announcements:
         self._log = log
         self._sitemaps_every, self._feeds_every = every
         self._feeds: Counter[int] = Counter()
+        self._feed_errands: set[int] = set()
         self._withheld: dict[int, RulesRead] = {}
         """Rules of hosts where only sources with a method of their own were visited so far."""
         self.errands = Errands()
@@ -50,11 +54,11 @@ class Announcements:
     def begin(self, now: float) -> Iterator[Target]:
         """Errands for the feeds that the store knows."""
         pages = np.array([page for page, (method, _) in self._store.sources().items() if method == FEED], np.int64)
-        known = self._store.pages(pages)
-        for url, host in zip(self._store.urls(known.id), known.host.tolist(), strict=True):
+        feeds = self._store.pages(pages)
+        for url, host in zip(self._store.urls(feeds.id), feeds.host.tolist(), strict=True):
             if not self.errands.knows(url):
-                self._feeds[host] += 1
-                yield self.errands.one(url, host, now, self._feeds_every)
+                due, known = self._recalled(url, now)
+                yield self._feed(url, host, due, known)
 
     def rules_read(self, read: RulesRead, now: float) -> Iterator[Target]:
         """Errands for the sitemaps that robots.txt names, once there is a page of the host that is no mere source."""
@@ -73,9 +77,8 @@ class Announcements:
                 yield from self.errands.new(read.rules.sitemaps, target, now, self._sitemaps_every)
             for url in visited.judgement.feeds:
                 if self._is_wanted(url, target):
-                    self._feeds[target.host] += 1
                     self._remember(url, now)
-                    yield self.errands.one(url, target.host, now, self._feeds_every)
+                    yield self._feed(url, target.host, now)
 
     def done(self, done: ErrandDone, now: float) -> Iterator[Target]:
         """Take in what came; the errand again in time, and those that it names."""
@@ -84,7 +87,10 @@ class Announcements:
             self._recorder.keep_aside(capture)
             children = self._heard(capture, target, now)
             yield from self.errands.new(children, target, now, self._sitemaps_every)
-        yield self.errands.again(target, now, capture)
+        again = self.errands.again(target, now, capture)
+        if target.page in self._feed_errands:
+            self._note(again, now)
+        yield again
 
     def _heard(self, capture: Capture, target: Target, now: float) -> Sequence[str]:
         """Tell the recorder what is announced; further sitemaps."""
@@ -96,6 +102,27 @@ class Announcements:
             return ()
         self._recorder.hear(found.entries, target.url, now)
         return [child.url for child in found.children]
+
+    def _feed(self, url: str, host: int, due: float, known: Known | None = None) -> Target:
+        self._feeds[host] += 1
+        errand = self.errands.one(url, host, due, self._feeds_every, known)
+        self._feed_errands.add(errand.page)
+        return errand
+
+    def _note(self, feed: Target, now: float) -> None:
+        """Keep when a feed was read and what it said of its version: a run that begins soon need not read it again."""
+        said = feed.known.validators if feed.known else Validators()
+        state = {"read": now, "etag": said.etag, "last_modified": said.last_modified}
+        self._store.save_state(_STATE + feed.url, json.dumps(state).encode(), now)
+
+    def _recalled(self, url: str, now: float) -> tuple[float, Known | None]:
+        """When a feed is due, and what it said of its version."""
+        kept = self._store.load_state(_STATE + url)
+        if kept is None:
+            return now, None
+        state = json.loads(kept)
+        known = Known(Validators(state["etag"], state["last_modified"]))
+        return min(state["read"], now) + self._feeds_every, known
 
     def _is_wanted(self, url: str, target: Target) -> bool:
         if self._feeds[target.host] >= MOST_FEEDS or self.errands.knows(url) or _REMARKS in url.lower():

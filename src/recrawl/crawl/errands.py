@@ -31,10 +31,10 @@ class Errands:
             if url not in self._urls and host_of(url) == host:
                 yield self.one(url, sender.host, now, every)
 
-    def one(self, url: str, host: int, now: float, every: float) -> Target:
-        """An errand that is not known yet."""
+    def one(self, url: str, host: int, due: float, every: float, known: Known | None = None) -> Target:
+        """An errand that was not known yet; ``known`` is what it brought the last time."""
         self._urls.add(url)
-        errand = Target(-len(self._urls), host, url, now)
+        errand = Target(-len(self._urls), host, url, due, known)
         self._every[errand.page] = every
         self._waiting[errand.page] = errand
         return errand
