@@ -18,14 +18,14 @@ not help on sites left out, it says the same of every page there. The same serve
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import optimize, special
 
-from recrawl.errors import InputError, require
+from recrawl.errors import InputError
 from recrawl.model import BoolArray, FloatArray, GammaBelief, IntArray
-from recrawl.predict.feature_table import FeatureTable
+from recrawl.predict.boosted_trees import BoostedTrees, grow
+from recrawl.predict.feature_table import FeatureArray, FeatureTable
 
 FOLDS = 4
 ROUNDS = 100
@@ -33,10 +33,10 @@ ROUNDS = 100
 FEWEST = 20
 """Pages below which there is nothing to learn from features: the prior is then the same for all."""
 _LEAF = 20
-_FEW = 20_000
-"""Pages below which one processor grows the trees faster than several."""
 _SHAPES = (0.02, 50.0)
 """Between them lies a(x): wider than 0.02 says nothing, narrower than 50 trusts features more than data allow."""
+_KNOWN = 10
+"""Pages that a feature must be known of to be learned from."""
 _RIDGE = 1.0
 """Draws the four numbers of a head towards "as the trees say, shape 1", as one more page would."""
 
@@ -68,8 +68,8 @@ class Head:
 class Answerer:
     """Trees, and what to make of their answers."""
 
-    trees: Any
-    """Boosted trees of scikit-learn; ``None`` where there were too few pages, or nothing to tell them apart."""
+    trees: BoostedTrees | None
+    """``None`` where there were too few pages, or nothing to tell them apart."""
     everywhere: float
     """The logarithm of the mean rate of all training pages."""
     head: Head
@@ -158,36 +158,22 @@ def _learn(lesson: Lesson, fold: IntArray, seed: int) -> Answerer:
     return Answerer(_grow(lesson, everywhere, seed), everywhere, clever)
 
 
-def _log_mean(trees: Any, table: FeatureTable, everywhere: float) -> FloatArray:  # noqa: ANN401 - scikit-learn's
+def _log_mean(trees: BoostedTrees | None, table: FeatureTable, everywhere: float) -> FloatArray:
     """What the trees say before recalibration: the logarithm of events per second."""
     if trees is None:
         return np.full(len(table), everywhere)
-    return np.asarray(everywhere + np.log(trees.predict(table.values)))
+    return np.asarray(everywhere + trees.log_mean(table.values))
 
 
-def _grow(lesson: Lesson, everywhere: float, seed: int) -> Any:  # noqa: ANN401 - scikit-learn's
+def _grow(lesson: Lesson, everywhere: float, seed: int) -> BoostedTrees | None:
     """Boosted trees for the rate as a multiple of the mean of all, or None where they cannot be grown."""
     table = lesson.table
     if len(table) < FEWEST or not len(table.columns) or not lesson.count.any():
         return None
-    ensemble = require("sklearn.ensemble", "predict")
-    model = ensemble.HistGradientBoostingRegressor(
-        loss="poisson",
-        learning_rate=0.08,
-        max_iter=ROUNDS,
-        max_leaf_nodes=15,
-        min_samples_leaf=min(_LEAF, max(len(table) // 10, 2)),
-        l2_regularization=1.0,
-        categorical_features=np.array([column.categorical for column in table.columns]),
-        early_stopping=len(table) >= 10 * FEWEST,
-        random_state=seed,
-    )
     expected = lesson.exposure * np.exp(everywhere)
     weight = lesson.weight * expected
-    # Threads that wait for each other at every node of a small tree cost more than they save.
-    threads = 1 if len(table) < _FEW else None
-    with require("threadpoolctl", "predict").threadpool_limits(threads):
-        return model.fit(table.values, lesson.count / expected, sample_weight=weight / weight.mean())
+    leaf = min(_LEAF, max(len(table) // 10, 2))
+    return grow(table, lesson.count / expected, weight / weight.mean(), rounds=ROUNDS, smallest_leaf=leaf, seed=seed)
 
 
 def _fit_head(log_mean: FloatArray, lesson: Lesson) -> Head:
