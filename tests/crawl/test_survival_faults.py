@@ -24,9 +24,10 @@ from hypothesis import strategies as st
 
 from recrawl.crawl.driver import Driver, Pace
 from recrawl.crawl.live import CrawlSettings, live_crawl
+from recrawl.crawl.log_file import LogFile
 from recrawl.crawl.outage import ENOUGH, Outage
 from recrawl.crawl.scope import HostScope
-from recrawl.errors import StoreAwayError, StoreError
+from recrawl.errors import DiskFullError, StoreAwayError, StoreError
 from recrawl.fetch.http import HttpFetcher
 from recrawl.living.web import LivingWeb
 from recrawl.model import Capture, Outcome
@@ -204,6 +205,29 @@ def test_a_postgresql_that_is_stopped_and_started_again(tmp_path, postgres):
             check_nothing_is_lost(here, "waiting for the store", end)
 
     asyncio.run(crawl())
+
+
+FULL_DISK = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL_DISK.exists(), reason="this system has no device that is always full")
+def test_a_log_that_finds_no_room_says_so_and_keeps_its_lines(tmp_path):
+    path = tmp_path / "log"
+    path.symlink_to(FULL_DISK)
+    with LogFile(path, VirtualClock(START)) as log:
+        log.write("one\n")
+        with pytest.raises(DiskFullError, match="Free some space"):
+            log.flush()
+        path.unlink()
+        log._file.close()
+        log._file = log._open()  # there is room now
+        log.write("two\n")
+        log.flush()
+    assert path.read_text(encoding="utf-8") == "one\ntwo\n"
+    path.unlink()
+    path.symlink_to(FULL_DISK)
+    with LogFile(path, VirtualClock(START)) as log:
+        log.write("lost\n")  # closing a log on a full disk ends no run
 
 
 # -- the network ------------------------------------------------------------------------------------
