@@ -207,6 +207,24 @@ def test_a_postgresql_that_is_stopped_and_started_again(tmp_path, postgres):
     asyncio.run(crawl())
 
 
+def test_what_a_worker_held_that_dies_beside_us_comes_back_in_a_minute_or_so(tmp_path):
+    async def crawl():
+        async with scene(tmp_path, tmp_path / "store.db") as here:
+
+            def die():
+                held = here.store.lease("other", here.clock.now() + HOUR, 100, ttl=DAY)
+                assert len(held)
+                (tmp_path / "workers" / "other").touch()  # as of one whose lock is free
+
+            await here.run(START + 2 * HOUR, break_it=die, mend=lambda: None)
+            assert len(here.store.held("other")) == 0
+            visits = here.store.visits()
+            for page in np.unique(visits.page):
+                assert np.diff(visits.time[visits.page == page]).max() < HOUR
+
+    asyncio.run(crawl())
+
+
 FULL_DISK = Path("/dev/full")
 
 

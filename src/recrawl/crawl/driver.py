@@ -97,6 +97,7 @@ class Driver:
         pace: Pace,
         log: JsonLinesLog,
         steering: Steering | None = None,
+        tidy: Callable[[float], object] = lambda _now: None,
         on_visits: Callable[[Sequence[Visited]], None] = lambda _visited: None,
     ) -> None:
         self._clock = clock
@@ -109,6 +110,9 @@ class Driver:
         self._pace = pace
         self._log = log
         self._steering = steering or Unsteered(pace.concurrency)
+        self._tidy = tidy
+        """Called every minute or so: looks after what others left behind."""
+        self._tidy_at = -math.inf
         self._on_visits = on_visits
         self._hands = Hands(worker, store, pace.lease_size, pace.per_host, pace.lease_time, pace.poll)
         self._announcements = Announcements(store, recorder, log, (pace.sitemaps_every, pace.feeds_every))
@@ -189,6 +193,9 @@ class Driver:
         if self._setback.is_on:
             self._recover(now)
         self._heed(now)
+        if now >= self._tidy_at:
+            self._tidy(now)
+            self._tidy_at = now + MINUTE
         self._take(now)
         when = self._set_out(now)
         if not self._running and now >= self._agenda.fit_at:

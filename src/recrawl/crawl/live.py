@@ -201,6 +201,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 pace=settings.pace,
                 log=at_hand.events,
                 steering=steered,
+                tidy=lambda now: give_back(store, folder, now, settings.politeness.shortest),
                 on_visits=acknowledged,
             )
             if steered is not None:
