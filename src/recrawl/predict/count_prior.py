@@ -25,7 +25,7 @@ from scipy import optimize, special
 from recrawl.errors import InputError
 from recrawl.model import BoolArray, FloatArray, GammaBelief, IntArray
 from recrawl.predict.boosted_trees import BoostedTrees, grow
-from recrawl.predict.feature_table import FeatureArray, FeatureTable
+from recrawl.predict.feature_table import FeatureTable
 
 FOLDS = 4
 ROUNDS = 100
@@ -35,8 +35,6 @@ FEWEST = 20
 _LEAF = 20
 _SHAPES = (0.02, 50.0)
 """Between them lies a(x): wider than 0.02 says nothing, narrower than 50 trusts features more than data allow."""
-_KNOWN = 10
-"""Pages that a feature must be known of to be learned from."""
 _RIDGE = 1.0
 """Draws the four numbers of a head towards "as the trees say, shape 1", as one more page would."""
 
