@@ -64,7 +64,7 @@ class BoostedTrees:
         rows = np.ascontiguousarray(values, np.float32)
         found = np.full(len(rows), self.start)
         if can_compile():
-            _add_leaves(rows, *self._nodes(), found)
+            _add_leaves(found, rows, *self._nodes())
         else:
             self._add_numpy(rows, found)
         return found
@@ -117,6 +117,7 @@ class BoostedTrees:
 
 @compiled
 def _add_leaves(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
+    found: FloatArray,
     values: FeatureArray,
     root: AnyArray,
     column: AnyArray,
@@ -128,7 +129,6 @@ def _add_leaves(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
     value: AnyArray,
     goes_left: AnyArray,
     known: AnyArray,
-    found: FloatArray,
 ) -> None:
     for row in range(len(values)):
         total = 0.0
