@@ -111,3 +111,17 @@ def test_feeds_are_named_but_are_no_links():
     assert judged.links == ()
     many = "".join(f"<link rel=alternate type=application/feed+json href=/{number}>" for number in range(20))
     assert len(read_html(many, URL).feeds) == MOST_FEEDS
+
+
+@pytest.mark.parametrize("unit", ["<!--", "<a ", "<div class=x>", "&lt;", "<p>"])
+@pytest.mark.parametrize("before", ["<plaintext>", "<xmp>", "<svg><style>", "<textarea>", "<title>", "<table>", ""])
+def test_pages_made_to_cost_time_are_read(before, unit):
+    """What is not markup must not be taken for it again: each unclosed piece would be searched to the end."""
+    page = read_html(f"{before}{unit * 20_000}", URL)
+    assert (page.text != "") == (
+        before in ("<plaintext>", "<xmp>", "<textarea>", "<title>") or (unit == "&lt;" and before != "<svg><style>")
+    )
+
+
+def test_old_elements_keep_their_text():
+    assert read_html("<p>a<xmp><b>x</xmp>c<p>d", URL).text == "a <b>x c d"

@@ -356,3 +356,18 @@ def test_a_page_too_long_to_take_apart_is_judged_by_its_bytes():
     assert first.validators.text_digest == b""
     assert same.verdict == Verdict.UNCHANGED
     assert said(other) == (Outcome.FETCHED, Verdict.CHANGED, CONTENT)
+
+
+@pytest.mark.parametrize(
+    "page", ["<div>" * 300_000, "</div>" * 300_000 + "<section><UL>" * 200_000 + "</ul>" * 400_000]
+)
+def test_a_page_too_deep_to_take_apart_is_judged_by_its_bytes(page):
+    first, other = judge_all(answer(page), answer(page + "x"))
+    assert not first.links_read
+    assert first.validators.text_digest == b""
+    assert said(other) == (Outcome.FETCHED, Verdict.CHANGED, CONTENT)
+
+
+def test_a_long_page_is_not_taken_for_a_deep_one():
+    judged = judge(answer("<ul>" + "<li><div>item</div>" * 30_000 + "</div>" * 9 + "<a href=/end>end</a>"), None)
+    assert judged.links == ("http://example.org/end",)

@@ -60,9 +60,8 @@ class Units(NamedTuple):
             return Parts(self.path, [0] * len(content), content)
         return Parts(self.path, [template_of(*one) for one in zip(self.path, self.said, strict=True)], content)
 
-    def sample(self, mask: frozenset[int], *, in_machine_code: bool = False) -> Shingles:  # noqa: ARG002 - as for texts
+    def sample(self, parts: Parts, mask: frozenset[int], *, in_machine_code: bool = False) -> Shingles:  # noqa: ARG002
         """The smallest numbers of all parts outside the mask: how much of the data is in both versions. O(length)."""
-        parts = self.parts()
         hidden = hidden_rows(parts, mask) if mask else [False] * len(parts.content)
         numbers = [content for content, is_hidden in zip(parts.content, hidden, strict=True) if not is_hidden]
         return smallest(np.array(numbers, np.uint32), SAMPLE)

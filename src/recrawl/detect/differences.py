@@ -12,7 +12,6 @@ from recrawl.detect.comparison import (
     link_kind,
     nothing_differed,
 )
-from recrawl.detect.data import Units
 from recrawl.detect.fingerprint import Fingerprint
 from recrawl.detect.known import Known
 from recrawl.detect.noise import is_noisy_key
@@ -82,7 +81,7 @@ def _compared(  # noqa: PLR0913, PLR0917 - all that is compared
         return None
     gap = capture.time - before.time
     told = nothing_differed(before, watched, gap) if now is None else compared_parts(before, now, watched)
-    if isinstance(version.content, Units):
+    if version.kind == ChangeKind.DATA:
         told = replace(told, passing=told.differed | told.same)
     if version.links is not None:
         links = frozenset(link.key for link in version.links)

@@ -103,6 +103,8 @@ def read_html(html: str, url: str, rules: PageRules = NO_PAGE_RULES, *, in_machi
         canonical = found.url if link.is_canonical and not canonical else canonical
         (shunned if link.nofollow else followed).add(found.key)
     tree.strip_tags(_INVISIBLE)
+    if "<xmp" in lower or "<plaintext" in lower:
+        _make_text(tree)
     kept = rules.applied(tree)
     runs = runs_of(kept)
     return Document(
@@ -128,6 +130,12 @@ def base_of(tree: Any, url: str) -> str:  # noqa: ANN401 - a selectolax tree
     node = tree.css_first("base[href]")
     found = address(node.attributes.get("href") or "", base=url) if node else None
     return found.url if found else url
+
+
+def _make_text(tree: Any) -> None:  # noqa: ANN401 - a selectolax tree
+    """Make plain text of old elements whose content is no markup: it would be written out as if it were."""
+    for node in tree.css("xmp, plaintext"):
+        node.replace_with(f" {node.text(deep=True)} ")
 
 
 def _resolved(feeds: Iterable[str], base: str) -> tuple[str, ...]:

@@ -41,6 +41,8 @@ BETWEEN = "\x01"
 """Stands between the parts of a text while all are cleaned at once. In ASCII, so that ASCII texts stay so."""
 LONGEST_TEMPLATE = 200
 """Characters."""
+_LONG_BORDER = 1000
+"""Characters beyond which a border is not remembered: it will not come again, and memory is bounded."""
 _NO_PLACE = frozenset({"<html", "<body", "<head"})
 
 
@@ -68,22 +70,18 @@ class Text(NamedTuple):
     path: Sequence[int]
     said: Sequence[str]
 
-    def without(self, mask: frozenset[int]) -> str:
-        """The text as one, without the parts under the mask."""
-        if not mask:
-            return " ".join(self.said)
-        kept = (self.said[row] for row, hidden in enumerate(hidden_rows(self.parts(), mask)) if not hidden)
-        return " ".join(kept)
-
     def parts(self) -> Parts:
         """The numbers of the parts. O(length)."""
         content = [crc32(text.encode("utf-8", "surrogatepass")) for text in self.said]
         template = [template_of(*one) for one in zip(self.path, self.said, strict=True)]
         return Parts(self.path, template, content)
 
-    def sample(self, mask: frozenset[int], *, in_machine_code: bool = False) -> Shingles:
-        """The smallest numbers of the shingles of the text outside the mask. O(length)."""
-        return shingles(self.without(mask), SAMPLE, in_machine_code=in_machine_code)
+    def sample(self, parts: Parts, mask: frozenset[int], *, in_machine_code: bool = False) -> Shingles:
+        """The smallest numbers of the shingles of the text outside the mask; ``parts`` are its own. O(length)."""
+        said = self.said
+        if mask:
+            said = [one for one, hidden in zip(said, hidden_rows(parts, mask), strict=True) if not hidden]
+        return shingles(" ".join(said), SAMPLE, in_machine_code=in_machine_code)
 
     def saying(self, kept: Sequence[tuple[int, str]]) -> Text:
         """A text with these parts."""
@@ -109,7 +107,7 @@ def runs_of(html: str) -> Runs:
     paths, texts = [0], [pieces[0]]
     around = [0]
     for border, text in zip(pieces[1::2], pieces[2::2], strict=True):
-        left, entered = _crossed(border)
+        left, entered = _crossed(border) if len(border) < _LONG_BORDER else _crossed.__wrapped__(border)
         if left:
             del around[max(1, len(around) - left) :]
         for step in entered:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from recrawl.detect.body import media_type, text_of
 from recrawl.detect.html import read_html
 from recrawl.detect.learned_noise import NoiseBook
+from recrawl.detect.nesting import is_too_deep
 from recrawl.detect.noise import noisy_pieces
 from recrawl.detect.parts import hidden_rows, text_in_parts
 from recrawl.detect.rules import NO_PAGE_RULES
@@ -55,6 +56,8 @@ def shown(capture: Capture, standards: Standards, book: NoiseBook) -> Shown:
         return Shown(size=len(body), mime=mime)
     text = text_of(body, capture.header("content-type"))
     if is_html(mime, body):
+        if is_too_deep(text):
+            return Shown(size=len(body), mime=mime)
         return _shown_page(text, capture.url, Shown(size=len(body), mime=mime), standards, book)
     return Shown(tuple(_data_lines(text, mime, capture.url, standards)), (), (), len(body), mime)
 
@@ -110,10 +113,10 @@ def _data_lines(text: str, mime: str, url: str, standards: Standards) -> list[st
         return []
     rules = standards.rules.of(url)
     if rules.texts:
-        return list(rules.cut(content).said)
+        return list(rules.cut(content()).said)
     if form[:1] in ("{", "["):
         try:
             return json.dumps(json.loads(form), indent=1, ensure_ascii=False).splitlines()
         except ValueError:
             pass
-    return form.splitlines() if mime != "text/plain" else list(content.said)
+    return form.splitlines() if mime != "text/plain" else list(content().said)

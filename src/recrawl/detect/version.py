@@ -8,14 +8,18 @@
     results of SPARQL queries           as a bag of rows     DATA
     other text                          text without noise   TEXT
     a redirect                          its target           TEXT
-    anything else; too long; broken     bytes                CONTENT
+    anything else; too long; too deep;  bytes                CONTENT
+      broken
 
 RDF that cannot be parsed is compared line by line.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 from recrawl.detect.body import decoded, media_type, text_of, unchunked
 from recrawl.detect.data import (
@@ -31,6 +35,7 @@ from recrawl.detect.data import (
 from recrawl.detect.digest import digest, text_digest
 from recrawl.detect.fingerprint import Fingerprint, folded
 from recrawl.detect.html import Document, read_html
+from recrawl.detect.nesting import is_too_deep
 from recrawl.detect.noise import without_noise
 from recrawl.detect.parts import Text, text_in_lines
 from recrawl.detect.rdf import canonical_rdf
@@ -74,8 +79,8 @@ class Version:
     links: tuple[Address, ...] | None = ()
     """Outlinks; ``None`` if the body could not be read."""
     redirect_to: str = ""
-    content: Text | Units | None = None
-    """The comparable form in parts; ``None`` where there is none."""
+    content: Callable[[], Text | Units] | None = None
+    """Gives the comparable form in parts, which only a version that differs needs; ``None`` where there is none."""
     document: Document | None = None
     """The page, if it is HTML."""
     shunned: tuple[Address, ...] = ()
@@ -87,9 +92,10 @@ class Version:
         """What to keep of the version; parts that are noise do not count in how much changed. O(length)."""
         if self.content is None:
             return None
-        sample = self.content.sample(standards.mask, in_machine_code=standards.in_machine_code)
-        rules = standards.rules.of(capture.url).number
-        return Fingerprint(capture.time, rules, sample, *folded(self.content.parts()))
+        content = self.content()
+        parts = content.parts()
+        sample = content.sample(parts, standards.mask, in_machine_code=standards.in_machine_code)
+        return Fingerprint(capture.time, standards.rules.of(capture.url).number, sample, *folded(parts))
 
 
 def body_of(capture: Capture) -> tuple[bytes, bool]:
@@ -107,8 +113,8 @@ def redirect_version(capture: Capture) -> Version:
     location = capture.header("location")
     target = address(location, base=capture.url) if location else None
     to = target.url if target else ""
-    told = without_noise(to)
-    return Version(digest(to.encode()), "", text_digest(f"→ {told}"), ChangeKind.TEXT, (), to, Text([0], [f"→ {told}"]))
+    told = f"→ {without_noise(to)}"
+    return Version(digest(to.encode()), "", text_digest(told), ChangeKind.TEXT, (), to, lambda: Text([0], [told]))
 
 
 def page_version(capture: Capture, body: bytes, named: bytes, *, whole: bool, standards: Standards = _ANY) -> Version:
@@ -117,18 +123,19 @@ def page_version(capture: Capture, body: bytes, named: bytes, *, whole: bool, st
     if not whole or len(body) > MAX_READ:
         return Version(named, mime, links=None)
     if is_html(mime, body):
-        return _html_version(capture, text_of(body, content_type), named, standards)
+        html = text_of(body, content_type)
+        return Version(named, mime, links=None) if is_too_deep(html) else _html_version(capture, html, named, standards)
     if not is_comparable(mime):
         return Version(named, mime)
     rules = standards.rules.of(capture.url)
     try:
-        form, content, kind = comparable(text_of(body, content_type), mime, capture.url, row_order=standards.row_order)
+        found = comparable(text_of(body, content_type), mime, capture.url, row_order=standards.row_order)
     except InputError:
         return Version(named, mime)
     if rules.texts:
-        content = rules.cut(content)
-        form = "\n".join(content.said)
-    return Version(named, mime, text_digest(form), kind, content=content)
+        kept = rules.cut(found.content())
+        found = Comparable("\n".join(kept.said), lambda: kept, found.kind)
+    return Version(named, mime, text_digest(found.form), found.kind, content=found.content)
 
 
 def _html_version(capture: Capture, html: str, named: bytes, standards: Standards) -> Version:
@@ -143,7 +150,7 @@ def _html_version(capture: Capture, html: str, named: bytes, standards: Standard
         text_digest(page.text),
         ChangeKind.TEXT,
         tuple(link for link in page.links if link.key not in passed_over) if passed_over else page.links,
-        content=page.parts,
+        content=lambda: page.parts,
         document=page,
         shunned=tuple(link for link in page.links if link.key in passed_over) if passed_over else (),
         feeds=page.feeds,
@@ -164,29 +171,40 @@ def is_comparable(mime: str) -> bool:
     return mime.startswith("text/") or mime.endswith(("json", "+xml")) or mime in (*_RDF, *_XML)
 
 
-def comparable(text: str, mime: str, url: str, *, row_order: bool = True) -> tuple[str, Text | Units, ChangeKind]:
-    """What spellings of one content have in common: as one text, in parts, and the kind of change if it differs.
+class Comparable(NamedTuple):
+    """What spellings of one content have in common."""
+
+    form: str
+    """As one text."""
+    content: Callable[[], Text | Units]
+    """Gives it in parts."""
+    kind: ChangeKind
+    """The kind of change if it differs."""
+
+
+def comparable(text: str, mime: str, url: str, *, row_order: bool = True) -> Comparable:
+    """The comparable form of an answer that is no HTML.
 
     Raises:
         InputError: the text is not what its media type says.
     """
     if mime in _RDF:
         form = _graph_or_lines(text, mime, url)
-        return form, line_units(form), ChangeKind.DATA
+        return Comparable(form, partial(line_units, form), ChangeKind.DATA)
     if mime in RESULTS:
         form = canonical_results(text, mime, url)
-        return form, line_units(form), ChangeKind.DATA
+        return Comparable(form, partial(line_units, form), ChangeKind.DATA)
     if mime == "application/json" or mime.endswith("+json"):
         form = canonical_json(text, list_order=row_order)
-        return form, json_units(form), ChangeKind.DATA
+        return Comparable(form, partial(json_units, form), ChangeKind.DATA)
     if mime in _TABLES or mime in _BY_LINES:
         form = canonical_table(text, row_order=row_order)
-        return form, line_units(form), ChangeKind.DATA
+        return Comparable(form, partial(line_units, form), ChangeKind.DATA)
     if mime in _XML or mime.endswith("+xml"):
         form = canonical_xml(text)
-        return form, xml_units(form), ChangeKind.DATA
+        return Comparable(form, partial(xml_units, form), ChangeKind.DATA)
     told = text_in_lines(text, without_noise)
-    return " ".join(told.said), told, ChangeKind.TEXT
+    return Comparable(" ".join(told.said), lambda: told, ChangeKind.TEXT)
 
 
 def _graph_or_lines(text: str, mime: str, url: str) -> str:
