@@ -49,6 +49,8 @@ from recrawl.time import DAY, HOUR, MINUTE, Clock
 
 _FIT_PATIENCE = 60.0
 """Seconds a fit waits for a moment without requests; then no new request starts until it is done."""
+_FIRST_FIT_PATIENCE = 1.0
+"""The same for the first fit, without which no visit has a value."""
 _LONG_REST = MINUTE
 """Seconds of rest from which on pages of a host are better off in the store."""
 _HEAVY = 32 * 1024 * 1024
@@ -123,6 +125,8 @@ class Driver:
         self._doubts = Doubts(log)
         self._answered: deque[Result] = deque()
         """What came back and is not taken in yet."""
+        self._fit_since = math.inf
+        """Since when a fit is wanted."""
         self._ended: dict[int, float] = {}
         """When requests ended that are not settled yet, by page."""
         self._unrecorded: list[Visited] = []
@@ -197,7 +201,7 @@ class Driver:
             self._tidy(now)
             self._tidy_at = now + MINUTE
         self._take(now)
-        when = self._set_out(now)
+        when = math.inf if self._fit_is_overdue(now) else self._set_out(now)
         if not self._running and now >= self._agenda.fit_at:
             self._fit(now)
             return False
@@ -242,10 +246,18 @@ class Driver:
         at_once = (errand for errand in self._errands.due(now) if self._politeness.free_at(errand.host) < now + MINUTE)
         return not self._hands and self._store.next_due() > now and next(at_once, None) is None
 
+    def _fit_is_overdue(self, now: float) -> bool:
+        """Whether a fit has waited long enough for a moment without requests: then nothing starts before it."""
+        if now < self._agenda.fit_at:
+            self._fit_since = math.inf
+            return False
+        self._fit_since = min(self._fit_since, now)
+        first = math.isinf(self._agenda.fit_at)
+        return now >= self._fit_since + (_FIRST_FIT_PATIENCE if first else _FIT_PATIENCE)
+
     def _set_out(self, now: float) -> float:
         """Start all requests that there is room for; when the next page may be asked for if nothing is done before."""
-        overdue = bool(self._running) and now >= self._agenda.fit_at + _FIT_PATIENCE
-        room = 0 if overdue else self._steering.room(now, len(self._running))
+        room = self._steering.room(now, len(self._running))
         if room <= 0:
             return self._steering.next_at(now)
         room = self._doubts.outage.room(now, len(self._running), room)
