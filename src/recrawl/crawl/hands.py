@@ -73,7 +73,8 @@ class Hands:
         if not (len(leased) or self._targets) and share[1] > 1:
             leased = self._ask(now, max(room // share[1], 1), (0, 1))
         if len(leased) < room:  # that is all there is for now
-            self._ask_at = min(max(self._store.next_due(), now + _POLL), now + self._poll)
+            poll = self._poll if share[1] == 1 else _POLL  # others may give hosts back at any time
+            self._ask_at = min(max(self._store.next_due(), now + _POLL), now + poll)
         if not len(leased):
             return None
         self.renew_at = min(self.renew_at, now + self._lease_time / 2)
