@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recrawl.crawl.clock import RealClock
+from recrawl.crawl.controls import Orders
 from recrawl.crawl.driver import Pace
 from recrawl.crawl.judging import JudgingRules
 from recrawl.crawl.live import CrawlSettings, live_crawl
@@ -19,6 +20,9 @@ from recrawl.schedule.politeness import PolitenessRules
 from recrawl.schedule.valued import Valued
 from recrawl.store import open_store
 from recrawl.urls import host_of
+
+BUDGET = 1e6
+"""Visits per second: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +63,15 @@ async def _crawl(folder: Path, worker: str, job: Job, on_page: Callable[[], None
             driver.stop()
 
     with open_store(str(folder / "recrawl.db")) as store:
+        rules, standards = PolitenessRules(0.0, job.delay, job.delay, job.delay), Standards(in_machine_code=True)
         settings = CrawlSettings(
-            budget=1e6,
+            budget=BUDGET,
             user_agent="benchmark/1.0 (+https://example.org/)",
-            politeness=PolitenessRules(0.0, job.delay, job.delay, job.delay),
+            politeness=rules,
             pace=Pace(concurrency=job.concurrency),
-            judging=JudgingRules(Standards(in_machine_code=True)),
+            judging=JudgingRules(standards),
         )
+        orders = Orders(BUDGET, politeness=rules, concurrency=job.concurrency, standards=standards)
         hosts = frozenset(host for url in store.urls(store.pages().id) if (host := host_of(url)))
         policy = Valued(OBJECTIVES["archive"], shortest_interval=1.0)
         async with live_crawl(
@@ -76,6 +82,7 @@ async def _crawl(folder: Path, worker: str, job: Job, on_page: Callable[[], None
             folder=folder,
             scope=HostScope(hosts),
             settings=settings,
+            orders=lambda _limits: orders,
             on_visits=told,
         ) as driver:
             await driver.run(clock.now() + job.seconds)
