@@ -111,6 +111,9 @@ def test_missing_tables_and_columns_are_named(folder):
     (folder / "texts.parquet").unlink()
     with pytest.raises(InputError, match=r"texts.parquet is missing"):
         link_data(folder)
+    unread = link_data(folder, texts=False).evidence
+    assert unread.texts is None
+    assert np.isnan(unread.versions.text_quality).all()
     pq.write_table(pa.table({"site": ["a"]}), folder / "texts.parquet")
     with pytest.raises(InputError, match="no column 'page_id'"):
         link_data(folder)

@@ -20,6 +20,14 @@ def test_the_valid_version_is_the_last_one_strictly_before(rows, time):
         assert found[one] == (earlier[-1] if len(earlier) else -1)
 
 
+@given(looks, st.lists(st.integers(-1, 22), min_size=6, max_size=6))
+def test_each_page_may_have_a_time_of_its_own(rows, times):
+    versions = PageVersions.of([page for page, _ in rows], [float(at) for _, at in rows])
+    page = np.arange(6)
+    found = versions.valid_at(page, np.array(times, dtype=float))
+    assert found.tolist() == [versions.valid_at(page, float(time))[one] for one, time in enumerate(times)]
+
+
 @given(looks, st.integers(0, 20))
 def test_what_is_cut_off_is_all_that_is_not_before(rows, time):
     versions = PageVersions.of([page for page, _ in rows], [float(at) for _, at in rows], complete=True)

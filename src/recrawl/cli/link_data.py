@@ -28,8 +28,8 @@ _STATES = {
 """Columns of versions, and what they are called in the tables. E-mail addresses and headers are not told there."""
 
 
-def link_data(folder: Path, only: Collection[str] = ()) -> RecordedLinks:
-    """The pages of a data set, of some of its sites or of all. O(events).
+def link_data(folder: Path, only: Collection[str] = (), *, texts: bool = True) -> RecordedLinks:
+    """The pages of a data set, of some of its sites or of all; without their texts if not asked for. O(events).
 
     Bulk edits change what is on a page, but count neither as changes nor for new links (algorithms §7): whoever moves a
     whole site gives no page a reason to be visited again.
@@ -51,14 +51,14 @@ def link_data(folder: Path, only: Collection[str] = ()) -> RecordedLinks:
     page, time = keys.rows(events, "page_id"), events["t"].astype(np.float64)
     order = np.lexsort((np.arange(len(page)), time, page))
     page, time, events = page[order], time[order], {name: column[order] for name, column in events.items()}
-    texts, quality = _texts(folder, only, keys, page, time)
+    told, quality = _texts(folder, only, keys, page, time) if texts else (None, np.full(len(page), np.nan))
     columns = _versions(events, quality)
     there = events["kind"] != "del"
     versions = PageVersions.of(
         page[there], time[there], {name: column[there] for name, column in columns.items()}, complete=True
     )
     urls = tuple(pages["url"][keys.order].tolist())
-    evidence = Evidence(np.arange(len(urls)), urls, versions, _links(folder, only, keys), texts)
+    evidence = Evidence(np.arange(len(urls)), urls, versions, _links(folder, only, keys), told)
     return RecordedLinks(evidence, keys.site, sites, (page, time, ~there))
 
 

@@ -114,10 +114,11 @@ class PageVersions:
         starts = np.searchsorted(self.page, page)
         return np.append(starts, len(self.page)).astype(np.int64)
 
-    def valid_at(self, page: IntArray, time: float) -> IntArray:
-        """The row of the last look at each page before this time; −1 where there was none. O(m)."""
+    def valid_at(self, page: IntArray, time: float | FloatArray) -> IntArray:
+        """The row of the last look at each page before this time, or before its own; −1 where there was none. O(m)."""
         starts = self.offsets(page)
-        earlier = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.time < time)])
+        limit = np.repeat(np.broadcast_to(time, len(page)), np.diff(starts))
+        earlier = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.time < limit)])
         count = earlier[starts[1:]] - earlier[starts[:-1]]
         return np.where(count > 0, starts[:-1] + count - 1, -1)
 
