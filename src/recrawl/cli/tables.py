@@ -118,6 +118,7 @@ _SHOWN: dict[str, Callable[[Any], str]] = {
         shown_time,
     ),
     "late": format_duration,
+    "magnitude": lambda share: "–" if share != share else f"{share:.0%}",  # noqa: PLR0124 - NaN
     "believed": lambda yes: "yes" if yes else "no",
     "ready_at": lambda when: shown_time(when) if when > 0 else "–",
     **dict.fromkeys(("changes_per_day", "low", "high"), "{:.3g}".format),

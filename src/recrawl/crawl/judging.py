@@ -25,10 +25,11 @@ import numpy as np
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.noise_books import noise_book, noise_counts
 from recrawl.crawl.target import SeenOnce, Sight, Target, Visited
-from recrawl.crawl.versions import known_after, seen_once, visit_of
+from recrawl.crawl.versions import known_after, seen_once, settled, visit_of
 from recrawl.detect import Judgement, Known, judge
 from recrawl.detect.comparison import NEAR, Compared
-from recrawl.detect.conduct import CAUGHT, check_share, is_believed, is_check
+from recrawl.detect.conduct import CAUGHT, LIE, NO_SIGN, check_share, is_believed, is_check
+from recrawl.detect.digest import digest
 from recrawl.detect.learned_noise import NoiseBook, evidence, wants_second_look
 from recrawl.detect.second_look import looked_twice
 from recrawl.detect.standards import Standards
@@ -40,6 +41,8 @@ from recrawl.time import MINUTE
 
 _READ_AGAIN = 5 * MINUTE
 """Seconds after which the store is asked again what is known of a host."""
+_CHECKED_AFTER_304 = 0.2
+"""Of so many checks one is made right after a 304; it takes a request of its own."""
 _REMEMBERED = 20_000
 """Hosts whose lessons are kept in memory, a few kilobytes each."""
 
@@ -87,7 +90,11 @@ class Judging:
 
     def prepare(self, hosts: IntArray, now: float) -> None:
         """Read what the store knows of these hosts, unless that was read a moment ago. Two queries at most."""
-        stale = np.array([host for host in np.unique(hosts).tolist() if self._is_stale(host, now)], np.int64)
+        wanted = np.unique(hosts).tolist()
+        for host in wanted:
+            if host in self._hosts:
+                self._hosts.move_to_end(host)
+        stale = np.array([host for host in wanted if self._is_stale(host, now)], np.int64)
         if not len(stale):
             return
         book = noise_book(self._store.noise(stale))
@@ -124,7 +131,7 @@ class Judging:
             return self._again(target, target.seen, capture)
         judgement = judge(capture, target.known, host.standards)
         sight = Sight(capture, judgement, conditional)
-        if self._is_doubtful(target, judgement, host):
+        if self._is_doubtful(target, judgement, host) or self._is_to_be_checked(target, judgement, host):
             host.looks += 1
             return SeenOnce(replace(target, seen=sight), capture)
         return seen_once(target, sight)
@@ -173,12 +180,46 @@ class Judging:
             and target.source is None
             and judgement.outcome == Outcome.FETCHED
             and judgement.verdict == Verdict.CHANGED
+            and not _was_sent_here(target)
             and wants_second_look(host.book, target.host, judgement.compared, looks=host.looks, visits=host.visits)
         )
+
+    def _is_to_be_checked(self, target: Target, judgement: Judgement, host: _Host) -> bool:
+        """Whether a server that said 304 is asked for the page itself, to see whether that is true."""
+        share = _CHECKED_AFTER_304 * check_share(host.lies, self.rules.check_share)
+        return (
+            self.rules.second_looks
+            and target.source is None
+            and judgement.outcome == Outcome.NOT_MODIFIED
+            and judgement.verdict == Verdict.UNCHANGED
+            and is_check(~target.page, target.due, share)
+        )
+
+    def _after_304(self, target: Target, seen: Sight, capture: Capture) -> Visited:
+        """Both visits. If the page is another than the server said a moment ago, the first says nothing.
+
+        The second then found a change and a lie, unless what differs may be noise: nobody takes a third look.
+        """
+        host, first, sign = self._host(target.host), seen.judgement, NO_SIGN
+        judged = judge(capture, target.known, host.standards)
+        if judged.verdict == Verdict.CHANGED:
+            first = _undecided(first, target.known)
+        if (
+            judged.outcome != Outcome.FETCHED
+            or judged.verdict != Verdict.CHANGED
+            or wants_second_look(host.book, target.host, judged.compared, looks=0, visits=0)
+        ):
+            judged = replace(_undecided(judged, target.known), validators=first.validators, mime=first.mime)
+        else:
+            sign = LIE
+        before = seen_once(target, replace(seen, judgement=first))
+        return replace(seen_once(target, Sight(capture, judged, conditional=True)), first=before, sign=sign)
 
     def _again(self, target: Target, seen: Sight, capture: Capture) -> Visited:
         """The visit of a second look, with that of the first."""
         outcome, gap = outcome_of(capture), capture.time - seen.capture.time
+        if seen.judgement.outcome == Outcome.NOT_MODIFIED:
+            return self._after_304(target, seen, capture) if gap > 0 else settled(target)
         if outcome > ANSWERED:
             judged, compared = _undecided(seen.judgement, target.known), None
         elif outcome != Outcome.FETCHED or not 0 < gap < NEAR:
@@ -227,3 +268,8 @@ def _evidence(visited: Visited, compared: Compared) -> NoiseBook:
     if visited.first is None:
         compared = replace(compared, gap=max(compared.gap, NEAR))
     return evidence(visited.target.host, visited.target.page, compared)
+
+
+def _was_sent_here(target: Target) -> bool:
+    """Whether the last answer was a redirect to this very URL: then what comes now is other than noise."""
+    return target.known is not None and target.known.validators.digest == digest(target.url.encode())

@@ -6,6 +6,8 @@ starts. A setback that cannot pass by itself, such as a damaged store, ends the 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from recrawl.crawl.log import JsonLinesLog
@@ -40,18 +42,18 @@ class Setback:
         self._since = now if self._tries == 0 else self._since
         self._tries += 1
         wait = float(PATIENCE.wait(np.array([self._tries]))[0])
-        message = "waiting for room on the disk" if isinstance(fault, DiskFullError) else "waiting for the store"
-        self._say(message, {"reason": str(fault), "tries": self._tries, "wait": wait})
+        details = {"reason": str(fault), "tries": self._tries, "wait": wait}
+        with suppress(DiskFullError):  # the log keeps the line until there is room
+            if isinstance(fault, DiskFullError):
+                self._log.event("store", "waiting for room on the disk", level="warn", details=details)
+            else:
+                self._log.event("store", "waiting for the store", level="warn", details=details)
         return now + wait
 
     def over(self, now: float) -> None:
         """It works again."""
         if self._tries:
-            self._say("going on", {"tries": self._tries, "after": now - self._since})
+            details = {"tries": self._tries, "after": now - self._since}
+            with suppress(DiskFullError):  # as above
+                self._log.event("store", "going on", level="warn", details=details)
             self._tries = 0
-
-    def _say(self, message: str, details: dict[str, object]) -> None:
-        try:
-            self._log.event("store", message, level="warn", details=details)
-        except DiskFullError:
-            return  # the log keeps the line until there is room
