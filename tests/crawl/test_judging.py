@@ -276,6 +276,61 @@ def test_a_host_that_lied_twice_is_not_asked_conditionally(crawl, store, events)
     assert other.judging.sends(other.target(0)).etag == ""
 
 
+def test_a_304_that_is_followed_by_another_page_is_a_lie(store, events):
+    """Whatever its validators say: this server looks only at whether the request has any."""
+    crawl = Crawl(store, Judging(store, JudgingRules(check_share=1.0), JsonLinesLog(events, VirtualClock(0.0))))
+    lies = 0
+    for page in range(40, 46):  # what is text and what is noise here is known
+        crawl.see(answer(page, float(page)), page)
+        seen = crawl.see(answer(page, 100.0 + page, text="The mill was sold."), page)
+        if isinstance(seen, SeenOnce):
+            crawl.again(seen, answer(page, 105.0 + page, text="The mill was sold."))
+    for page in range(30):
+        crawl.see(answer(page, float(page), etag='"1"'), page)
+        now = HOUR + 10.0 * page
+        seen = crawl.see(replace(answer(page, now, etag='"1"'), status=304, raw_body=b""), page, conditional=True)
+        if isinstance(seen, SeenOnce):
+            second = crawl.again(seen, answer(page, now + 5.0, text="The mill stands still.", etag='"2"'))
+            lies += 1
+            assert (second.first.visit.verdict, second.visit.verdict) == (Verdict.UNKNOWN, Verdict.CHANGED)
+            assert crawl.target(page).known.validators.etag == '"2"'
+    assert lies >= 2
+    assert store.hosts().lies.tolist() == [lies]
+    assert crawl.judging.sends(crawl.target(0)).etag == ""
+    assert "validators judged" in events.getvalue()
+
+
+def test_a_304_that_is_followed_by_what_may_be_noise_says_nothing(store):
+    crawl = Crawl(store, Judging(store, JudgingRules(check_share=1.0)))
+    doubts = 0
+    for page in range(30):
+        crawl.see(answer(page, float(page), etag='"1"', readers="12"), page)
+        now = HOUR + 10.0 * page
+        seen = crawl.see(replace(answer(page, now, etag='"1"'), status=304, raw_body=b""), page, conditional=True)
+        if isinstance(seen, SeenOnce):
+            doubts += 1
+            second = crawl.again(seen, answer(page, now + 5.0, etag='"1"', readers="41"))
+            assert (second.first.visit.verdict, second.visit.verdict) == (Verdict.UNKNOWN, Verdict.UNKNOWN)
+            assert crawl.target(page).known.validators.etag == '"1"'
+    assert doubts > 0
+    assert store.hosts().lies.tolist() == [0]
+
+
+def test_a_304_that_is_followed_by_the_same_page_is_true(store):
+    crawl = Crawl(store, Judging(store, JudgingRules(check_share=1.0)))
+    checked = 0
+    for page in range(30):
+        crawl.see(answer(page, float(page), etag='"1"'), page)
+        now = HOUR + 10.0 * page
+        seen = crawl.see(replace(answer(page, now, etag='"1"'), status=304, raw_body=b""), page, conditional=True)
+        if isinstance(seen, SeenOnce):
+            checked += 1
+            second = crawl.again(seen, answer(page, now + 5.0, etag='"1"'))
+            assert (second.first.visit.verdict, second.visit.verdict) == (Verdict.UNCHANGED, Verdict.UNKNOWN)
+    assert 0 < checked < 20
+    assert store.hosts().lies.tolist() == [0]
+
+
 def test_a_host_whose_changes_move_the_validators_is_believed_again(crawl, events):
     for page in (0, 1):
         lie(crawl, page, 10.0 * page)

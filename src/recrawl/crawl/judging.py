@@ -30,7 +30,7 @@ from recrawl.detect import Judgement, Known, judge
 from recrawl.detect.comparison import NEAR, Compared
 from recrawl.detect.conduct import CAUGHT, LIE, NO_SIGN, check_share, is_believed, is_check
 from recrawl.detect.digest import digest
-from recrawl.detect.learned_noise import NoiseBook, evidence, wants_second_look
+from recrawl.detect.learned_noise import NEAR_ENOUGH, NoiseBook, evidence, wants_second_look
 from recrawl.detect.second_look import looked_twice
 from recrawl.detect.standards import Standards
 from recrawl.detect.verdict import outcome_of
@@ -204,14 +204,10 @@ class Judging:
         judged = judge(capture, target.known, host.standards)
         if judged.verdict == Verdict.CHANGED:
             first = _undecided(first, target.known)
-        if (
-            judged.outcome != Outcome.FETCHED
-            or judged.verdict != Verdict.CHANGED
-            or wants_second_look(host.book, target.host, judged.compared, looks=0, visits=0)
-        ):
-            judged = replace(_undecided(judged, target.known), validators=first.validators, mime=first.mime)
-        else:
+        if judged.outcome == Outcome.FETCHED and first.verdict == Verdict.UNKNOWN and _is_content(host.book, judged):
             sign = LIE
+        else:
+            judged = replace(_undecided(judged, target.known), validators=first.validators, mime=first.mime)
         before = seen_once(target, replace(seen, judgement=first))
         return replace(seen_once(target, Sight(capture, judged, conditional=True)), first=before, sign=sign)
 
@@ -273,3 +269,9 @@ def _evidence(visited: Visited, compared: Compared) -> NoiseBook:
 def _was_sent_here(target: Target) -> bool:
     """Whether the last answer was a redirect to this very URL: then what comes now is other than noise."""
     return target.known is not None and target.known.validators.digest == digest(target.url.encode())
+
+
+def _is_content(book: NoiseBook, judged: Judgement) -> bool:
+    """Whether something differs that second looks have shown to be no noise."""
+    stays = frozenset(book.part[(book.near >= NEAR_ENOUGH) & (book.near_differed == 0)].tolist())
+    return judged.compared is not None and not stays.isdisjoint(judged.compared.differed | judged.compared.doubtful)

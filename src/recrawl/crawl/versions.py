@@ -9,7 +9,7 @@ from recrawl import detect
 from recrawl.crawl.target import Sight, Target, Visited
 from recrawl.detect import Judgement, Known
 from recrawl.detect.conduct import sign_of
-from recrawl.model import ANSWERED, Capture, Outcome, Validators, Visit
+from recrawl.model import ANSWERED, Capture, Outcome, Validators, Verdict, Visit
 
 
 def seen_once(target: Target, sight: Sight) -> Visited:
@@ -49,8 +49,8 @@ def visit_of(page: int, capture: Capture, judgement: Judgement) -> Visit:
 
 
 def last_version(visited: Visited) -> Validators:
-    """What to remember of the page after this visit. A second look leaves what the first found."""
-    if visited.first is not None:
+    """What to remember of the page after this visit. A second look without a verdict leaves what the first found."""
+    if visited.first is not None and visited.visit.verdict == Verdict.UNKNOWN:
         return last_version(visited.first)
     judgement, known = visited.judgement, visited.target.known
     read_at = known.validators.links_read_at if known else -math.inf

@@ -4,7 +4,8 @@ A server that says 304 although the page changed hides changes for as long as it
 a page is asked for without validators although there are some. If its text changed and its validators did not, a 304
 would have been a lie. After one lie every other visit is such a check. A host that was caught twice is not asked
 conditionally any more. Every visit is then a check; if nearly all its changes turn out to move the validators, it is
-believed again.
+believed again. Now and then a page is also asked for right after a 304: if it is another, that was a lie, whatever its
+validators say.
 
 The opposite is a server to which everything was modified just now. It costs bodies but hides nothing; its dates are no
 claims about change.
@@ -40,6 +41,8 @@ class Sign(NamedTuple):
 
 
 NO_SIGN = Sign()
+LIE = Sign(checks=1, lies=1)
+"""A server that said 304, and a moment later sent another page."""
 
 
 def is_believed(checks: int, lies: int) -> bool:
