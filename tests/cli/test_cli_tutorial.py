@@ -34,7 +34,7 @@ def test_what_the_served_site_says_to_do_works_and_the_truth_is_told(served, run
     process, commands = served
     assert [arguments[0] for arguments in commands] == ["init", "add", "run", "rates"]
     for arguments in commands:
-        shorter = ["6s" if part == "2min" else part for part in arguments]
+        shorter = ["4s" if part == "2min" else part for part in arguments]
         result = run(*shorter)
         assert result.returncode == 0, (shorter, result.stderr)
     assert "about every" in result.stdout
