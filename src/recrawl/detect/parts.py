@@ -42,7 +42,7 @@ BETWEEN = "\x01"
 LONGEST_TEMPLATE = 200
 """Characters."""
 _LONG_BORDER = 1000
-"""Characters beyond which a border is not remembered: it will not come again, and memory is bounded."""
+"""Characters beyond which a border or a tag is not remembered: it will not come again, and memory is bounded."""
 _NO_PLACE = frozenset({"<html", "<body", "<head"})
 
 
@@ -128,7 +128,7 @@ def _crossed(border: str) -> tuple[int, tuple[bytes, ...]]:
     left, entered = 0, list[bytes]()
     for tag in _BLOCK.findall(border):
         if tag[1] != "/":
-            entered.append(_step(tag))
+            entered.append(_step(tag) if len(tag) < _LONG_BORDER else _step.__wrapped__(tag))
         elif entered:
             entered.pop()
         else:
@@ -149,6 +149,7 @@ def is_of_links(path: int) -> bool:
     return path & 1 == 1
 
 
+@lru_cache(maxsize=1 << 14)
 def _step(tag: str) -> bytes:
     """A block element as part of a path: its name, its classes in any order, its id. Outermost ones tell nothing.
 
