@@ -47,8 +47,10 @@ class Valued:
     to grow aside. At a million pages in clusters of 30, half a gigabyte in all.
 
     ``longest_interval`` is the floor against starvation: no page waits longer, whatever its value, and where pages
-    are hopeless or the budget is too small it is all they get. ``prior`` replaces the priors that are otherwise
-    learned of the whole population, of each host and of each cluster of pages. ``clusters`` says which pages are
+    are hopeless or the budget is too small it is all they get. ``prior`` says
+    what to believe of pages at first sight; its ``prior_share`` of 1 replaces the priors that are otherwise learned of
+    the whole population, of each host and of each cluster of pages, a lesser one is a say beside them
+    (``estimate.pooled_priors``). ``clusters`` says which pages are
     likely to be edited together; without it, those of a host. ``factors`` are what operational time is made of; none
     for wall time. ``host_limits`` says what each host takes at most, by the rests it asks for: visits that a slow host
     cannot take are spent elsewhere. ``belief="gamma"`` needs 136 bytes a page less and learns a little worse.
@@ -64,6 +66,7 @@ class Valued:
         shortest_interval: float = HOUR,
         longest_interval: float = 180 * DAY,
         prior: PagePrior | None = None,
+        prior_share: float = 1.0,
         belief: Literal["grid", "gamma"] = "grid",
         clusters: Clusters = by_host,
         factors: Collection[Factor] = USED,
@@ -77,7 +80,8 @@ class Valued:
         self._ledger = Ledger()
 
         def start() -> tuple[Beliefs, Clocks]:
-            beliefs = GridBeliefs(prior, jump) if belief == "grid" else GammaBeliefs(prior)
+            grid = belief == "grid"
+            beliefs: Beliefs = GridBeliefs(prior, jump, prior_share) if grid else GammaBeliefs(prior, prior_share)
             return beliefs, Clocks(factors, longest_interval, clusters)
 
         self._learning = Learning(self._ledger, start)

@@ -1,0 +1,108 @@
+"""A trained model: from what is known of a page at first sight to what to believe of its rates.
+
+For each kind of event (changes λ, new links ν) it holds two priors: one for pages that were only found, which reads
+their URLs, and one for pages that were looked at once, which reads what was on them, too. A page is judged by all that
+is known of it, and no more: a model that had to guess what is on a page would have to be less sure of every page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from recrawl.model import BoolArray, FloatArray, GammaBelief, IntArray
+from recrawl.predict.count_prior import CountPrior, train
+from recrawl.predict.feature_table import FeatureTable
+from recrawl.predict.first_sight import when_found
+from recrawl.predict.look_counts import LookCounts
+
+CHANGES = "changes"
+NEW_LINKS = "new-links"
+EVENTS = (CHANGES, NEW_LINKS)
+"""What is foretold: λ and ν."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventPrior:
+    """Of one kind of event."""
+
+    found: CountPrior
+    """For pages of which only the URL is known."""
+    seen: CountPrior
+    """For pages that were looked at."""
+
+    def prior(self, table: FeatureTable, site: IntArray) -> GammaBelief:
+        """What to believe of the rates of these pages, per second. O(pages · trees)."""
+        known = is_seen(table)
+        by_url, by_look = self.found.prior(when_found(table), site), self.seen.prior(table, site)
+        return GammaBelief(np.where(known, by_look.a, by_url.a), np.where(known, by_look.b, by_url.b))
+
+
+@dataclass(frozen=True, slots=True)
+class PriorModel:
+    """Priors by kind of event; immutable."""
+
+    events: Mapping[str, EventPrior]
+
+    @property
+    def schema(self) -> str:
+        """Of the tables it reads."""
+        return next(iter(self.events.values())).seen.schema
+
+    @property
+    def sites(self) -> IntArray:
+        """Sites it was trained on."""
+        return next(iter(self.events.values())).seen.sites
+
+    def prior(self, event: str, table: FeatureTable, site: IntArray) -> GammaBelief:
+        """What to believe of the rates of these pages, per second.
+
+        Raises:
+            InputError: the table has other features than the model was trained on.
+        """
+        return self.events[event].prior(table.fitting(self.schema), site)
+
+
+def is_seen(table: FeatureTable) -> BoolArray:
+    """Which of the pages somebody has looked at: their size is known then."""
+    return ~np.isnan(table.column("content_size"))
+
+
+def train_model(
+    table: FeatureTable,
+    counts: Mapping[str, LookCounts],
+    site: IntArray,
+    *,
+    seed: int = 0,
+    progress: Callable[[], None] = lambda: None,
+) -> PriorModel:
+    """Learn from pages with features at first sight and what was counted on each since, by kind of event.
+
+    ``progress`` is called :data:`STEPS` times for each. What pages were like when they were first looked at is only
+    learned from those that were.
+    """
+    seen = is_seen(table)
+    lessons = seen if bool(seen.any()) else np.ones(len(table), np.bool_)
+    events = {}
+    for event, count in counts.items():
+        found = _trained(when_found(table), count, site, seed)
+        progress()
+        looked_at = LookCounts(count.count[lessons], count.exposure[lessons])
+        events[event] = EventPrior(found, _trained(table.take(lessons), looked_at, site[lessons], seed))
+        progress()
+    return PriorModel(events)
+
+
+STEPS = 2
+"""Of training, for each kind of event."""
+
+
+def _trained(table: FeatureTable, count: LookCounts, site: IntArray, seed: int) -> CountPrior:
+    return train(table, count.count, count.exposure, site, seed=seed)
+
+
+def counted(count: FloatArray, exposure: FloatArray) -> LookCounts:
+    """Events that were counted one by one; those without exposure teach nothing."""
+    return LookCounts(np.where(exposure > 0, count, 0.0), exposure)

@@ -1,0 +1,92 @@
+"""How well priors foretell: log loss of the first looks at pages nobody has seen, calibration and coverage.
+
+All are judged on the same looks. After each look a prior becomes a belief in the usual way, so what is judged past the
+first look is prior × history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from recrawl.estimate import gamma
+from recrawl.model import FloatArray, GammaBelief, Histories
+from recrawl.predict.look_counts import LookCounts
+
+LOOKS = 10
+"""Looks at each page that are judged."""
+_UNLIKELY = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """How well one prior did."""
+
+    first: float
+    """Mean log loss of the first looks, nats."""
+    ten: float
+    """Mean log loss of the first ten looks, each with what those before it taught; every place counts alike."""
+    expected: float
+    """First looks that were expected to find a change, by the prior."""
+    found: int
+    """First looks that found one."""
+    looks: int
+    """First looks."""
+    deviation: float
+    """Standard deviation of ``found`` if the prior were right."""
+
+    @property
+    def calibration(self) -> float:
+        """Changes that were expected for each that was found; half a change is added to both."""
+        return (self.expected + 0.5) / (self.found + 0.5)
+
+    @property
+    def surprise(self) -> float:
+        """By how many standard deviations more changes were found than expected."""
+        return (self.found - self.expected) / max(self.deviation, _UNLIKELY)
+
+
+def judge_prior(prior: GammaBelief, histories: Histories) -> Foretold:
+    """Let a prior, one row a page, foretell the looks at the pages. O(looks)."""
+    belief = GammaBelief(prior.a.copy(), prior.b.copy())
+    start, count = histories.offsets[:-1], histories.counts()
+    losses: list[float] = []
+    first: tuple[FloatArray, FloatArray] = (np.empty(0), np.empty(0))
+    for place in range(LOOKS):
+        rows = np.flatnonzero(count > place)
+        if not len(rows):
+            break
+        at = start[rows] + place
+        gap, changed = histories.gaps[at], histories.changed[at]
+        chance = np.clip(belief.take(rows).p_change(gap), _UNLIKELY, 1.0 - _UNLIKELY)
+        losses.append(float(-np.log(np.where(changed, chance, 1.0 - chance)).mean()))
+        if not place:
+            first = chance, changed.astype(np.float64)
+        gamma.update(belief, rows, gap, changed)
+    expected, found = first
+    return Foretold(
+        losses[0] if losses else float("nan"),
+        float(np.mean(losses)) if losses else float("nan"),
+        float(expected.sum()),
+        int(found.sum()),
+        len(found),
+        float(np.sqrt((expected * (1.0 - expected)).sum())),
+    )
+
+
+def coverage(prior: GammaBelief, counts: LookCounts, share: float = 0.9) -> float:
+    """Share of pages whose events lie within the middle ``share`` of what the prior allows in the time they had.
+
+    Counts are whole, so the middle holds a little more than that, and so should the share of pages. NaN without pages.
+    """
+    watched = counts.exposure > 0
+    if not bool(watched.any()):
+        return float("nan")
+    a, b = prior.a[watched], prior.b[watched]
+    law = stats.nbinom(a, b / (b + counts.exposure[watched]))
+    low, high = law.ppf(0.5 - share / 2), law.ppf(0.5 + share / 2)
+    # Looks make counts that are not whole.
+    count = counts.count[watched]
+    return float(((count >= np.floor(low) - 0.5) & (count <= high + 0.5)).mean())

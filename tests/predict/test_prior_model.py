@@ -1,0 +1,114 @@
+"""A model of priors: it knows pages better that were looked at, and comes back from its own file alone."""
+
+import io
+
+import numpy as np
+import pytest
+
+from recrawl.errors import InputError
+from recrawl.estimate.empirical_bayes import fit_prior
+from recrawl.model import GammaBelief, Histories, Verdict, Visits
+from recrawl.predict.first_sight import first_sight, site_ids
+from recrawl.predict.look_counts import look_counts
+from recrawl.predict.model_file import model_bytes, read_model
+from recrawl.predict.page_versions import PageVersions
+from recrawl.predict.prior_model import CHANGES, NEW_LINKS, counted, train_model
+from recrawl.predict.prior_trial import coverage, judge_prior
+from recrawl.time import DAY
+
+
+def population(pages, seed, looks=12):
+    """Pages of two sites: lists change often, and long ones more often; seen at irregular moments."""
+    rng = np.random.default_rng(seed)
+    kind, size = rng.integers(0, 3, pages), rng.uniform(1.0, 4.0, pages)
+    urls = [f"http://{'ab'[n % 2]}.example/{('list', 'item', 'about')[k]}/{n}" for n, k in enumerate(kind.tolist())]
+    rate = np.array([1 / 10, 1 / 60, 1 / 400])[kind] * 3.0 ** (size - 2.5) * rng.gamma(3.0, 1 / 3, pages) / DAY
+    gaps = rng.uniform(2.0, 20.0, (pages, looks)) * DAY
+    changed = rng.random((pages, looks)) < -np.expm1(-rate[:, None] * gaps)
+    time = np.concatenate([np.zeros((pages, 1)), np.cumsum(gaps, axis=1)], axis=1)
+    verdict = np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED)
+    verdict = np.concatenate([np.full((pages, 1), Verdict.UNKNOWN), verdict], axis=1)
+    histories = Histories.from_visits(
+        Visits.of(np.repeat(np.arange(pages), looks + 1), time.ravel(), verdict=verdict.ravel())
+    )
+    versions = PageVersions.of(
+        np.arange(pages), np.zeros(pages), {"content_size": 10.0**size, "images": rng.integers(0, 9, pages)}
+    )
+    return first_sight(np.arange(pages), urls, versions), site_ids(urls), histories, urls
+
+
+@pytest.fixture(scope="module")
+def trained():
+    table, site, histories, _ = population(360, 1)
+    links = counted(histories.changes() * 2.0, histories.observed())
+    return train_model(table, {CHANGES: look_counts(histories), NEW_LINKS: links}, site, seed=1)
+
+
+def test_features_beat_the_prior_of_all_and_a_look_at_the_page_beats_its_url(trained):
+    table, site, histories, urls = population(800, 2)
+    everywhere = fit_prior(histories).take(np.zeros(len(table), np.int64))
+    only_found = first_sight(table.page, urls)
+    seen, found = trained.prior(CHANGES, table, site), trained.prior(CHANGES, only_found, site)
+    losses = [judge_prior(prior, histories) for prior in (seen, found, everywhere)]
+    assert losses[0].first < losses[1].first < losses[2].first
+    assert losses[0].ten < losses[2].ten
+    assert losses[0].calibration == pytest.approx(1.0, abs=0.2)
+    assert abs(losses[0].surprise) < 4
+    assert coverage(seen, look_counts(histories)) > 0.85
+
+
+def test_rates_of_links_are_a_matter_of_their_own(trained):
+    table, site, _, _ = population(100, 3)
+    changes, links = (trained.prior(event, table, site).mean() for event in (CHANGES, NEW_LINKS))
+    assert np.corrcoef(np.log(changes), np.log(links))[0, 1] > 0.8
+    assert np.median(links / changes) > 1.3
+
+
+def test_it_comes_back_from_its_file(trained):
+    table, site, _, _ = population(50, 4)
+    content = model_bytes(trained)
+    again = read_model(content)
+    assert model_bytes(again) == content
+    for event in (CHANGES, NEW_LINKS):
+        one, two = trained.prior(event, table, site), again.prior(event, table, site)
+        np.testing.assert_array_equal(one.a, two.a)
+        np.testing.assert_array_equal(one.b, two.b)
+    with pytest.raises(InputError, match="other features"):
+        again.prior(CHANGES, table.only(table.names[:-1]), site)
+
+
+def pickled():
+    file = io.BytesIO()
+    np.savez(file, **{"changes/found/schema": np.array([{"run": "me"}], dtype=object)})
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no", pickled(), b"\x80\x04K\x01."])
+def test_no_other_file_is_opened(content):
+    with pytest.raises(InputError, match="no model of recrawl"):
+        read_model(content)
+
+
+def test_a_model_cut_short_is_told(trained):
+    content = model_bytes(trained)
+    with pytest.raises(InputError, match="damaged"):
+        read_model(content[: len(content) // 2])
+
+
+def test_the_same_seed_makes_the_same_model():
+    table, site, histories, _ = population(120, 5)
+    counts = {CHANGES: look_counts(histories)}
+    assert model_bytes(train_model(table, counts, site, seed=3)) == model_bytes(
+        train_model(table, counts, site, seed=3)
+    )
+
+
+def test_a_prior_that_is_wrong_is_surprised():
+    _, _, histories, _ = population(200, 6)
+    wrong = GammaBelief(np.full(200, 5.0), np.full(200, 5.0 * 9000 * DAY))
+    told = judge_prior(wrong, histories)
+    assert told.calibration < 0.2
+    assert told.surprise > 10
+    nothing = judge_prior(wrong.take(slice(0)), histories.take(slice(0)))
+    assert nothing.looks == 0
+    assert np.isnan(nothing.first)
