@@ -31,7 +31,7 @@ MOST_LOOKS = 4
 """Near comparisons of a part of which only those tell anything; of others it depends on how often they differed."""
 SUSPECTED = 20
 """Near comparisons up to which a part that once differed in them is under suspicion: each change of it is looked at."""
-FIRST_LOOKS, LOOKS_SHARE = 8, 0.02
+FIRST_LOOKS, LOOKS_SHARE = 8, 0.05
 """Second looks at a host: the first few, and beyond them this share of its visits."""
 _PAGE_BITS = 62
 _SPREAD = 0x9E37_79B9_7F4A_7C15
