@@ -179,8 +179,11 @@ def _light_boosting(lesson: _Lesson, seed: int, how: Settings) -> Score:
 def _natural_boosting(lesson: _Lesson, seed: int, how: Settings) -> Score:
     ngboost, distributions = require("ngboost", "boost"), require("ngboost.distns", "boost")
     below = _below(lesson.values)
+    # Its own trees, but for the seed: theirs take equally good splits as the machine's dice fall.
+    tree = require("sklearn.tree", "predict").DecisionTreeRegressor(max_depth=3, random_state=seed)
     model = ngboost.NGBRegressor(
         Dist=distributions.Poisson,
+        Base=tree,
         n_estimators=how.rounds,
         random_state=seed,
         verbose=False,
