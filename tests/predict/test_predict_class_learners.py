@@ -55,6 +55,17 @@ def test_pages_may_come_in_any_order_and_a_class_may_be_missing(name: str) -> No
         np.testing.assert_allclose(backwards, forwards, atol=1e-6)
 
 
+def test_a_tree_does_not_learn_names_that_only_one_page_has() -> None:
+    rng = np.random.default_rng(8)
+    columns = (Feature("hint", Group.SP), Feature("own", Group.SP, categorical=True))
+    label = rng.integers(0, 2, 220)
+    hint = np.where(rng.random(220) < 0.9, label, 1 - label)
+    table = table_of(np.arange(220), 0.0, list(zip(columns, (hint, np.arange(220)), strict=True)))
+    model = LEARNERS["tree"](table.take(slice(0, 110)), label[:110], 2)
+    said = np.argmax(model.chances(table.take(slice(110, 220))), axis=1)
+    np.testing.assert_array_equal(said, hint[110:])
+
+
 @pytest.mark.parametrize("name", LEARNERS)
 def test_names_never_met_and_values_not_known_have_chances_too(name: str) -> None:
     table, label = pages(300, seed=5)

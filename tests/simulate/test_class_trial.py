@@ -6,10 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.cli.classes_experiment import PUBLISHED, run
+from recrawl.cli.classes_experiment import run
+from recrawl.cli.classes_report import PUBLISHED
 from recrawl.errors import InputError
-from recrawl.simulate.class_trial import METHODS, SCALES, classify, first_classes, grouped, monitored, prepare
+from recrawl.simulate.class_starts import STARTS
+from recrawl.simulate.class_trial import SCALES, classify, first_classes, grouped, methods, prepare
 from recrawl.simulate.collection import Events, collect
+from recrawl.simulate.monitored import monitored
 from recrawl.time import DAY
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
@@ -57,11 +60,11 @@ def test_most_pages_reach_their_class_whatever_they_began_in():
     rng = np.random.default_rng(2)
     trial = prepare(monitored([collection(gaps, days=900, rng=rng)], rng, days=600), rng, scale=SCALES[1])
     first = first_classes(trial)
-    assert np.mean(first["static"] == trial.true) > 0.8
+    assert all(np.mean(first[start] == trial.true) > 0.8 for start in STARTS)
     assert np.mean(first["random"] == trial.true) < 0.5
-    for method in METHODS:
+    for method in methods(list(STARTS)):
         path = classify(trial, method, [0, 600])
-        start = first["random" if method.startswith("random") else "static"]
+        start = first[method.partition(" + ")[0].removesuffix(" chances")]
         assert path.assigned[0].tolist() == start.tolist()
         if method.endswith("Bayesian"):
             assert np.mean(path.assigned[600] == trial.true) > 0.7
@@ -70,20 +73,21 @@ def test_most_pages_reach_their_class_whatever_they_began_in():
 
 def test_any_learner_can_take_part():
     class Coldest:
-        def chances(self, urls):
-            return np.tile([0.1, 0.9], (len(urls), 1))
+        def chances(self, pages):
+            return np.tile([0.1, 0.9], (len(pages), 1))
 
     rng = np.random.default_rng(3)
     pages = monitored([collection(np.repeat([2.0, 50.0], 6))], rng, days=100)
-    trial = prepare(pages, rng, scale=SCALES[1], learner=lambda *_: Coldest())
-    assert set(first_classes(trial)["static"].tolist()) == {1}
+    trial = prepare(pages, rng, scale=SCALES[1], starts={"coldest": lambda *_: Coldest()})
+    assert set(first_classes(trial)["coldest"].tolist()) == {1}
+    assert set(classify(trial, "coldest chances + Bayesian", [0]).assigned[0].tolist()) == {1}
 
 
 def test_a_small_data_set_goes_through_whole(tmp_path, capsys):
     run(RECORDED, tmp_path, seed=1, repeats=2, days=365)
     with (tmp_path / "classes.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert {row["method"] for row in rows} == {*METHODS, "random", "static", "commonest"}
+    assert {row["method"] for row in rows} == {*methods(list(STARTS)), "random", *STARTS, "commonest"}
     assert {row["classes"] for row in rows} == set(SCALES)
     for row in rows:
         assert float(row["error"]) == pytest.approx(float(row["too_often"]) + float(row["too_seldom"]))
@@ -91,6 +95,7 @@ def test_a_small_data_set_goes_through_whole(tmp_path, capsys):
     text = (tmp_path / "classes.md").read_text(encoding="utf-8")
     assert text in capsys.readouterr().out
     assert all(f"{value:.1%}" in text for value in PUBLISHED.values())
+    assert "too few pages to compare learners" in text
     assert (tmp_path / "classes.png").stat().st_size > 10_000
 
 

@@ -194,11 +194,12 @@ def classes(
     repeats: RepeatsOption = 1,
     days: Annotated[int, typer.Option(min=10, help="How long each page is watched, once a day.")] = 1_000,
 ) -> None:
-    """Put pages into classes of change, before the first visit and by their history (paper 002, Tables 3 and 5).
+    """Put pages into classes of change, by looks at first and then by their history (paper 002, Tables 1, 3 and 5).
 
-    Classes are the best clustering of the pages' rates. A page begins in a class drawn by chance, or in that of its
-    siblings; then the historic classifier or the Bayesian estimator moves it. How many pages are in a wrong class?
-    Published values stand beside those here.
+    Classes are the best clustering of the pages' rates. Five learners guess them from what pages look like. A page
+    begins in a class drawn by chance, in the one a decision tree says, or in that of its siblings; then the historic
+    classifier or the Bayesian estimator moves it. How many pages are in a wrong class? Published values stand beside
+    those here.
     """
     from recrawl.cli.classes_experiment import run
 

@@ -24,6 +24,8 @@ from recrawl.predict.pruned_tree import PrunedTree, fit_tree
 
 _STRENGTH = 5.0
 """Pages that the mean of all counts for where a name is seldom met."""
+_PARTS = 5
+"""In turn the pages of one part see the names of the others."""
 
 
 class ClassModel(Protocol):
@@ -53,13 +55,32 @@ class TreeModel:
 
 
 def learn_tree(table: FeatureTable, label: IntArray, classes: int, *, prune: bool = True) -> TreeModel:
-    """Grow a tree, and cut it back unless told otherwise."""
-    names = {
-        place: _mean_class(table.values[:, place], label)
-        for place, column in enumerate(table.columns)
-        if column.categorical
-    }
-    return TreeModel(table.schema, fit_tree(_ranked(table.values, names), label, classes, prune=prune), names)
+    """Grow a tree, and cut it back unless told otherwise.
+
+    While it grows, the mean class of a page's name is that among other pages: a name that only one page has would
+    otherwise give its class away, and the tree would learn nothing but names.
+    """
+    named = [place for place, column in enumerate(table.columns) if column.categorical]
+
+    def means(rows: BoolArray) -> dict[int, FloatArray]:
+        return {place: _mean_class(table.values[rows, place], label[rows]) for place in named}
+
+    values = table.values.copy()
+    part = _parts(table.values)
+    for held in range(_PARTS):
+        out = part == held
+        if named and out.any() and not out.all():
+            values[out] = _ranked(table.values[out], means(~out))
+    tree = fit_tree(values, label, classes, prune=prune)
+    return TreeModel(table.schema, tree, means(np.ones(len(table), np.bool_)))
+
+
+def _parts(values: npt.NDArray[np.float32]) -> IntArray:
+    """The part of each page, by a hash of its own values: the same in whatever order pages come."""
+    bits = np.ascontiguousarray(values).view(np.uint32).astype(np.uint64)
+    odd = np.random.default_rng(0).integers(2**63, size=values.shape[1], dtype=np.uint64) * 2 + 1
+    mixed = (bits * odd).sum(axis=1, dtype=np.uint64)  # wraps around
+    return np.asarray((mixed >> np.uint64(32)) % np.uint64(_PARTS), dtype=np.int64)
 
 
 def _mean_class(names: npt.NDArray[np.float32], label: IntArray) -> FloatArray:
