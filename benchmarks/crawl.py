@@ -32,7 +32,7 @@ HOSTS = 50
 PAGES = 200
 """Of each host."""
 PAGES_OF_MANY = 8
-"""Of each of many hosts."""
+"""Of each host where it is not about many pages."""
 SETTLED = 8.0
 """Seconds after which a crawl has read the rules of all hosts."""
 WARM_UP = 500
@@ -168,11 +168,10 @@ def measure_processes(place: Web, seconds: float) -> None:
     print(f"             {two / one:.2f} x by real time, {two_alone / one_alone:.2f} x by processor time")
 
 
-def measure_memory(place: Web, fetches: int) -> None:
-    """How much memory grows while pages are fetched again and again."""
-    urls = page_urls(HOSTS, PAGES // 5, place.port)
-    with tempfile.TemporaryDirectory() as folder:
-        crawl_ours.seed(Path(folder), urls)
+def measure_memory(fetches: int) -> None:
+    """How much memory grows while pages are fetched again and again, few enough that all are known soon."""
+    with tempfile.TemporaryDirectory() as folder, web(PAGES_OF_MANY) as place:
+        crawl_ours.seed(Path(folder), page_urls(HOSTS, PAGES_OF_MANY, place.port))
         [meter] = run(Ours(Path(folder), "one", Job(fetches)))
     used = np.array(meter.memory) / MIB
     half = used[len(used) // 2 :]
@@ -215,7 +214,7 @@ def main() -> None:
         if options.what in ("all", "processes"):
             measure_processes(place, options.seconds)
         if options.what in ("all", "memory"):
-            measure_memory(place, options.fetches or 40_000)
+            measure_memory(options.fetches or 40_000)
         if options.what in ("all", "polite"):
             measure_politeness(options.hosts, options.seconds)
 
