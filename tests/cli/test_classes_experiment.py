@@ -9,7 +9,7 @@ import pytest
 
 from recrawl.cli.classes_experiment import run
 from recrawl.cli.classes_report import PUBLISHED_LEARNERS
-from recrawl.cli.recorded_looks import collections_with_looks
+from recrawl.cli.recorded_looks import recorded_pages
 from recrawl.predict.class_learners import LEARNERS
 from recrawl.simulate.class_learning import FEATURES
 from recrawl.time import DAY
@@ -87,17 +87,17 @@ def test_learners_and_starts_see_what_tells(sites, tmp_path, capsys):
 
 
 def test_pages_of_collections_have_their_own_looks(sites):
-    found, looks = collections_with_looks(sites)
-    assert [one.name for one in found] == ["a", "b"]
-    numbers = [int(url.rpartition("/")[2]) for one in found for url in one.urls]
-    table = looks(np.arange(len(numbers)), np.full(len(numbers), BEGIN + DAY))
+    found = recorded_pages(sites)
+    assert [one.name for one in found.collections] == ["a", "b"]
+    numbers = [int(url.rpartition("/")[2]) for one in found.collections for url in one.urls]
+    table = found.looks(np.arange(len(numbers)), np.full(len(numbers), BEGIN + DAY))
     assert (table.column("images") // 3).tolist() == [number % 4 for number in numbers]
     assert table.column("inlinks")[numbers.index(5)] == 1.0
 
 
 def test_sources_are_known_by_their_sizes(sources):
-    found, looks = collections_with_looks(sources)
-    numbers = [int(url.rpartition("/")[2]) for one in found for url in one.urls]
-    table = looks(np.arange(len(numbers)), np.full(len(numbers), BEGIN + DAY))
+    found = recorded_pages(sources)
+    numbers = [int(url.rpartition("/")[2]) for one in found.collections for url in one.urls]
+    table = found.looks(np.arange(len(numbers)), np.full(len(numbers), BEGIN + DAY))
     assert table.column("content_size").tolist() == numbers
     assert np.isnan(table.column("images")).all()

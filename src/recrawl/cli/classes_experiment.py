@@ -68,12 +68,12 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, days: int) -> None
 
 def _rounds(folder: Path, rng: np.random.Generator, repeats: int, days: int) -> list[Monitored]:
     """The pages of a data set, watched from other moments in each round."""
-    from recrawl.cli.recorded_looks import collections_with_looks
+    from recrawl.cli.recorded_looks import recorded_pages
     from recrawl.simulate.monitored import monitored
 
-    found, looks = collections_with_looks(folder)
+    found = recorded_pages(folder)
     try:
-        return [monitored(found, rng, days=days, looks=looks) for _ in range(repeats)]
+        return [monitored(found.collections, rng, days=days, looks=found.looks) for _ in range(repeats)]
     except ValueError as error:
         raise InputError(str(error), "Take fewer --days, or longer records.", source=str(folder)) from None
 

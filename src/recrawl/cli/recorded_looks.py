@@ -10,28 +10,23 @@ import numpy as np
 from recrawl.errors import require
 
 if TYPE_CHECKING:
-    from recrawl.model import FloatArray, IntArray
-    from recrawl.predict.feature_table import FeatureTable
+    from recrawl.model import IntArray
     from recrawl.predict.features import Evidence
     from recrawl.simulate.collection import Collection
-    from recrawl.simulate.monitored import Looks
+    from recrawl.simulate.first_sight import RecordedPages
 
 
-def collections_with_looks(folder: Path) -> tuple[list[Collection], Looks]:
-    """The collections of a data set by name, and the features of their pages at any time.
+def recorded_pages(folder: Path) -> RecordedPages:
+    """The collections of a data set by name, with what their pages looked like.
 
     What is told of a version beside its URL differs: sites tell links, images, tables and sizes, sources sizes alone.
     """
     from recrawl.cli.datasets import collections
-    from recrawl.simulate.first_sight import first_sight
+    from recrawl.simulate.first_sight import RecordedPages
 
     found = sorted(collections(folder), key=lambda one: one.name)
-    evidence, place = _of_sites(folder, found) if (folder / "pages.parquet").is_file() else _of_sources(folder, found)
-
-    def looks(row: IntArray, time: FloatArray) -> FeatureTable:
-        return first_sight(evidence, place[row], time)
-
-    return found, looks
+    evidence, page = _of_sites(folder, found) if (folder / "pages.parquet").is_file() else _of_sources(folder, found)
+    return RecordedPages(tuple(found), evidence, page)
 
 
 def _of_sites(folder: Path, found: list[Collection]) -> tuple[Evidence, IntArray]:

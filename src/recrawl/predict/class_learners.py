@@ -2,8 +2,8 @@
 
 All read a :class:`FeatureTable` and answer with chances of the classes. Columns that hold names are treated as each
 learner needs: a tree gets each name's mean class among the training pages (so that one cut divides the names into
-quick and slow ones), naive Bayes counts them, and to neighbours two names are equal or not. What is unknown counts as
-typical, except in a tree, where it is a value of its own.
+quick and slow ones), naive Bayes counts them, and to neighbours two names are equal or not. What is unknown is a value
+of its own in a tree, says nothing to naive Bayes, and is typical for neighbours.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from recrawl.errors import require
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.predict.feature_table import FeatureTable
+from recrawl.predict.naive_bayes import learn_bayes
 from recrawl.predict.pruned_tree import PrunedTree, fit_tree
 
 _STRENGTH = 5.0
@@ -104,60 +105,8 @@ def _codes(names: npt.NDArray[np.float32]) -> IntArray:
     return np.where(np.isnan(names) | (names < 0), 0, names + 1).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class BayesModel:
-    """Naive Bayes: numbers are normal in each class, names have shares."""
-
-    schema: str
-    classes: int
-    parts: tuple[Any, ...]
-    """For numbers and for names, where there are any; scikit-learn's."""
-    typical: FloatArray
-    named: BoolArray
-
-    def chances(self, table: FeatureTable) -> FloatArray:
-        """By Bayes' rule, as if features were independent."""
-        parts = _by_kind(table.fitting(self.schema).values, self.typical, self.named)
-        joint = sum(
-            model.predict_joint_log_proba(values) - model.class_log_prior_
-            for model, values in zip(self.parts, parts, strict=True)
-        )
-        joint = joint + self.parts[0].class_log_prior_
-        scaled = np.exp(joint - joint.max(axis=1, keepdims=True))
-        return _spread(scaled / scaled.sum(axis=1, keepdims=True), self.parts[0].classes_, self.classes)
-
-
-def learn_bayes(table: FeatureTable, label: IntArray, classes: int) -> BayesModel:
-    """Fit a normal law to each number and shares to each name, class by class."""
-    named, typical = _named(table), _typical(table)
-    parts = _by_kind(table.values, typical, named)
-    kinds: list[tuple[str, dict[str, int]]] = [("GaussianNB", {})] * bool((~named).any())
-    kinds += [("CategoricalNB", {"min_categories": _MOST_CODES})] * bool(named.any())
-    bayes = require("sklearn.naive_bayes", "predict")
-    models = tuple(
-        _with_log_prior(getattr(bayes, kind)(**options).fit(values, label))
-        for (kind, options), values in zip(kinds, parts, strict=True)
-    )
-    return BayesModel(table.schema, classes, models, typical, named)
-
-
 _MOST_CODES = 256
 """Names of a column, the unknown one included (:data:`recrawl.predict.names.BUCKETS` and two)."""
-
-
-def _with_log_prior(model: Any) -> Any:  # noqa: ANN401 - scikit-learn's models have no common type
-    if not hasattr(model, "class_log_prior_"):
-        model.class_log_prior_ = np.log(model.class_prior_)
-    return model
-
-
-def _by_kind(
-    values: npt.NDArray[np.float32], typical: FloatArray, named: BoolArray
-) -> list[npt.NDArray[np.float64] | IntArray]:
-    """Numbers with nothing missing, then codes of names; an empty kind is left out."""
-    numbers = np.where(np.isnan(values[:, ~named]), typical[~named], values[:, ~named]).astype(np.float64)
-    codes = np.minimum(_codes(values[:, named]), _MOST_CODES - 1)
-    return [part for part in (numbers, codes) if part.shape[1]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from recrawl.model import FloatArray, IntArray
 from recrawl.predict.feature_table import Column, Feature, FeatureTable, Group, table_of
 from recrawl.predict.features import Evidence
 from recrawl.predict.page_graph import TimedLinks
+from recrawl.predict.page_versions import picked
 from recrawl.predict.static_page import url_columns, version_columns
+from recrawl.simulate.collection import Collection
+from recrawl.time import DAY
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPages:
+    """Collections with all that is told of their pages. A page has a place: that in all collections, one after another.
+
+    Places ascend with the page ids of the evidence.
+    """
+
+    collections: tuple[Collection, ...]
+    evidence: Evidence
+    page: IntArray
+    """The page id of each place."""
+
+    def looks(self, place: IntArray, time: FloatArray) -> FeatureTable:
+        """What the pages at these ascending places looked like, each just before its own time."""
+        return first_sight(self.evidence, self.page[place], time)
+
+    def ages(self, place: IntArray, time: FloatArray) -> FloatArray:
+        """Days since the version was made that each page showed just before its own time; NaN if it was not there."""
+        chosen = self.evidence.of_pages(np.isin(self.evidence.page, self.page[place])).versions
+        return (time - picked(chosen.time, chosen.valid_at(self.page[place], time))) / DAY
 
 
 def first_sight(evidence: Evidence, page: IntArray, time: FloatArray) -> FeatureTable:
