@@ -12,14 +12,16 @@ import numpy as np
 
 from recrawl.estimate import gamma, grid
 from recrawl.estimate.empirical_bayes import fit_group_priors, fit_prior, vague
+from recrawl.estimate.expected_rates import SharpenedPriors, fit_sharpened
 from recrawl.estimate.grid_prior import GridPriors, fit_priors
-from recrawl.estimate.pooled_priors import on_grid, pooled, pooled_gamma
 from recrawl.model import AnyArray, Belief, BoolArray, FloatArray, GammaBelief, GridBelief, Histories, IntArray, Pages
 from recrawl.model.grid_belief import WeightArray, half_octaves
 from recrawl.schedule.columns import Columns
 
 PagePrior: TypeAlias = Callable[[Pages], Belief]
-"""What is believed of pages before any look at them, one row a page: for example a learned model's answer."""
+"""What is believed of pages before any look at them, one row a page: in place of the priors that are learned."""
+ExpectedRates: TypeAlias = Callable[[Pages], FloatArray]
+"""How often pages are expected to change by their looks, per second: it counts beside the priors that are learned."""
 
 
 class Beliefs(Protocol):
@@ -53,20 +55,21 @@ class Beliefs(Protocol):
 
 
 class GridBeliefs:
-    """The default: 36 weights in float32 and the number of a prior, 152 bytes a page; 144 more with a given prior.
+    """The default: 36 weights in float32 and the number of a prior, 152 bytes a page.
 
-    ``share`` is what a given prior has to say beside those that are learned; 1 for everything.
+    Where each page has a prior of its own, given or by the rate ``expected`` of it, 144 bytes more.
     """
 
-    def __init__(self, prior: PagePrior | None, jump: float | None, share: float = 1.0) -> None:
+    def __init__(self, prior: PagePrior | None, jump: float | None, expected: ExpectedRates | None = None) -> None:
         self._given = prior
-        self._share = share
+        self._expected = None if prior is not None else expected
+        self._sharpened: SharpenedPriors | None = None
         self._jump = jump
         flat = Histories.concatenate([])
         self._priors: GridPriors = fit_priors(flat, rates=half_octaves())
         self._weights: WeightArray = np.empty((0, len(self._priors.belief.rates)), np.float32)
         self._room = self._weights
-        """Where priors lie that are given page by page, with room to grow."""
+        """Where priors lie that are each of one page, with room to grow."""
         self._prior_of = np.empty(0, np.int64)
         self._length = 0
 
@@ -84,18 +87,21 @@ class GridBeliefs:
             prior_of[: self._length] = self._prior_of[: self._length]
             self._weights, self._prior_of = weights, prior_of
         new = slice(self._length, n)
-        around = self._priors.rows(levels, len(pages))
-        self._prior_of[new] = around if self._given is None else self._add_given(pages, around)
+        if self._given is None:
+            self._prior_of[new] = self._add_sharpened(pages, self._priors.rows(levels, len(pages)))
+        else:
+            self._prior_of[new] = self._add(on_grid(self._given(pages), self._priors.belief.rates))
         self._weights[new] = self._priors.belief.weights[self._prior_of[new]]
         self._length = n
 
     def learn(self, histories: Histories, pages: Pages, levels: Sequence[IntArray], rows: IntArray) -> None:
         """O(gaps · rates)."""
-        seen = np.flatnonzero(histories.counts())
-        self._priors = fit_priors(histories.take(seen), [level[seen] for level in levels])
-        of = self._priors.rows(levels, len(rows))
-        if self._given is not None:
-            of = self._add_given(pages, of)
+        if self._given is None:
+            seen = np.flatnonzero(histories.counts())
+            self._fit(histories.take(seen), [level[seen] for level in levels], pages.take(seen))
+            of = self._add_sharpened(pages, self._priors.rows(levels, len(rows)))
+        else:
+            of = self._prior_of[rows]
         belief = grid.fit(histories, self._priors.belief, of=of, jump=self._jump)
         if belief.weights.shape[1] != self._weights.shape[1]:
             self._weights = np.empty((len(self._weights), belief.weights.shape[1]), np.float32)
@@ -122,25 +128,50 @@ class GridBeliefs:
     def _own(self) -> IntArray:
         return self._prior_of[: self._length]
 
-    def _add_given(self, pages: Pages, around: IntArray) -> IntArray:
-        """One more row of priors for each page: what the given prior says, with that of the row ``around`` it."""
+    def _fit(self, histories: Histories, levels: Sequence[IntArray], pages: Pages) -> None:
+        """Learn the priors of groups from pages that were looked at."""
+        if self._expected is None:
+            self._priors = fit_priors(histories, levels)
+        else:
+            self._sharpened = fit_sharpened(histories, levels, self._expected(pages))
+            self._priors = self._sharpened.priors
+
+    def _add_sharpened(self, pages: Pages, row: IntArray) -> IntArray:
+        """The rows of the priors of these pages, whose groups have these: the same, if nothing is expected of each."""
+        if self._expected is None or self._sharpened is None or not len(pages):
+            return row
+        return self._add(self._sharpened.of(row, self._expected(pages)))
+
+    def _add(self, own: WeightArray) -> IntArray:
+        """One more row of priors for each page. Amortised O(pages · rates)."""
         rates, known = self._priors.belief.rates, self._priors.belief.weights
-        said = known[:0] if self._given is None else on_grid(self._given(pages), rates)
-        n = len(known) + len(pages)
+        n = len(known) + len(own)
         if known.base is not self._room or n > len(self._room):
             self._room = np.empty((n + n // 2, len(rates)), np.float32)
             self._room[: len(known)] = known
-        self._room[len(known) : n] = pooled(known[around], said, self._share)
+        self._room[len(known) : n] = own
         self._priors = GridPriors(GridBelief(rates, self._room[:n]), self._priors.groups)
         return np.arange(len(known), n)
 
 
-class GammaBeliefs:
-    """The low-memory form: a Gamma distribution, 16 bytes a page. It does not forget."""
+def on_grid(belief: Belief, rates: FloatArray) -> WeightArray:
+    """Any belief as weights on a grid: its probability of the cell around each rate.
 
-    def __init__(self, prior: PagePrior | None, share: float = 1.0) -> None:
+    O(pages · rates). A belief on the same grid stays what it is.
+    """
+    if isinstance(belief, GridBelief) and np.array_equal(belief.rates, rates):
+        return belief.weights
+    edges = np.sqrt(rates[1:] * rates[:-1])
+    below = np.stack([belief.expect(lambda rate, e=edge: (rate <= e).astype(np.float64)) for edge in edges], axis=1)  # type: ignore[misc]
+    weights = np.diff(below, axis=1, prepend=0.0, append=1.0)
+    return GridBelief.of(rates, np.maximum(weights, 0.0)).weights
+
+
+class GammaBeliefs:
+    """The low-memory form: a Gamma distribution, 16 bytes a page. It does not forget, and knows no expected rates."""
+
+    def __init__(self, prior: PagePrior | None) -> None:
         self._given = prior
-        self._share = share
         self._shape = Columns({"a": np.float64, "b": np.float64})
         unknown = vague(Histories.concatenate([]))
         self._hosts = fit_group_priors(Histories.concatenate([]), np.empty(0, np.int64), unknown)
@@ -155,7 +186,8 @@ class GammaBeliefs:
 
     def learn(self, histories: Histories, pages: Pages, levels: Sequence[IntArray], rows: IntArray) -> None:  # noqa: ARG002 - hosts are all it tells apart
         """O(gaps)."""
-        self._hosts = fit_group_priors(histories, pages.host, fit_prior(histories))
+        if self._given is None:
+            self._hosts = fit_group_priors(histories, pages.host, fit_prior(histories))
         belief = gamma.fit(histories, self._prior(pages))
         self._shape["a"][rows], self._shape["b"][rows] = belief.a, belief.b
 
@@ -182,4 +214,4 @@ class GammaBeliefs:
         if not isinstance(found, GammaBelief):
             msg = "the low-memory form takes priors as GammaBelief"
             raise TypeError(msg)
-        return pooled_gamma(self._hosts.of(pages.host), found, self._share)
+        return found

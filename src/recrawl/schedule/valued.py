@@ -16,7 +16,7 @@ import numpy as np
 from recrawl.estimate.point import PointBelief
 from recrawl.estimate.tempo_state import Factor
 from recrawl.model import Belief, FloatArray, IntArray, Pages, Visits
-from recrawl.schedule.believing import Beliefs, GammaBeliefs, GridBeliefs, PagePrior
+from recrawl.schedule.believing import Beliefs, ExpectedRates, GammaBeliefs, GridBeliefs, PagePrior
 from recrawl.schedule.clocks import USED, Clocks, Clusters, by_host
 from recrawl.schedule.due import Demand
 from recrawl.schedule.learning import Learning
@@ -47,10 +47,9 @@ class Valued:
     to grow aside. At a million pages in clusters of 30, half a gigabyte in all.
 
     ``longest_interval`` is the floor against starvation: no page waits longer, whatever its value, and where pages
-    are hopeless or the budget is too small it is all they get. ``prior`` says
-    what to believe of pages at first sight; its ``prior_share`` of 1 replaces the priors that are otherwise learned of
-    the whole population, of each host and of each cluster of pages, a lesser one is a say beside them
-    (``estimate.pooled_priors``). ``clusters`` says which pages are
+    are hopeless or the budget is too small it is all they get. ``prior`` replaces the priors that are otherwise
+    learned of the whole population, of each host and of each cluster of pages; ``expected`` sharpens these by how often
+    a model expects each page to change (``estimate.expected_rates``). ``clusters`` says which pages are
     likely to be edited together; without it, those of a host. ``factors`` are what operational time is made of; none
     for wall time. ``host_limits`` says what each host takes at most, by the rests it asks for: visits that a slow host
     cannot take are spent elsewhere. ``belief="gamma"`` needs 136 bytes a page less and learns a little worse.
@@ -66,7 +65,7 @@ class Valued:
         shortest_interval: float = HOUR,
         longest_interval: float = 180 * DAY,
         prior: PagePrior | None = None,
-        prior_share: float = 1.0,
+        expected: ExpectedRates | None = None,
         belief: Literal["grid", "gamma"] = "grid",
         clusters: Clusters = by_host,
         factors: Collection[Factor] = USED,
@@ -80,8 +79,7 @@ class Valued:
         self._ledger = Ledger()
 
         def start() -> tuple[Beliefs, Clocks]:
-            grid = belief == "grid"
-            beliefs: Beliefs = GridBeliefs(prior, jump, prior_share) if grid else GammaBeliefs(prior, prior_share)
+            beliefs = GridBeliefs(prior, jump, expected) if belief == "grid" else GammaBeliefs(prior)
             return beliefs, Clocks(factors, longest_interval, clusters)
 
         self._learning = Learning(self._ledger, start)
