@@ -20,6 +20,8 @@ HIDDEN = (
     "127.8.8.8",
     "169.254.169.254",
     "172.16.0.1",
+    "192.0.0.8",
+    "192.0.0.192",
     "192.168.1.1",
     "198.18.0.1",
     "224.0.0.1",
@@ -36,15 +38,23 @@ HIDDEN_6 = (
     "ff02::1",
     "2001:db8::1",
     "fec0::1",
+    "3fff::1",
+    "5f00::1",
+    "64:ff9b:1:7f00:0:100:808:808",
+    "64:ff9b:1::808:808",
+    "::8.8.8.8",
+    "::fffe:808:808",
 )
 
 
 def disguises(address: str) -> list[str]:
-    """Forms of IPv6 that stand for an IPv4 address: mapped, NAT64, 6to4, Teredo."""
+    """Forms of IPv6 that stand for an IPv4 address: mapped, compatible, translated, NAT64, 6to4, Teredo."""
     a, b, c, d = map(int, address.split("."))
     high, low = a << 8 | b, c << 8 | d
     return [
         f"::ffff:{address}",
+        f"::{address}",
+        f"::ffff:0:{address}",
         f"64:ff9b::{high:x}:{low:x}",
         f"2002:{high:x}:{low:x}::1",
         f"2001:0:4136:e378:8000:63bf:{high ^ 0xFFFF:x}:{low ^ 0xFFFF:x}",
@@ -73,6 +83,10 @@ def test_an_ipv4_address_in_disguise_is_as_public_as_it_is(address):
     mapped = disguises(str(address))[0]
     assert Reach().covers(mapped) <= Reach().covers(str(address))
     assert Reach.of([f"{address}/32"]).covers(mapped)
+
+
+def test_loopback_of_ipv6_is_no_ipv4_address():
+    assert not Reach.of(["0.0.0.0/0"]).covers("::1")
 
 
 def test_nonsense_in_the_settings_says_what_to_write():

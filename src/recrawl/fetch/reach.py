@@ -14,9 +14,14 @@ from typing import Self
 
 from recrawl.errors import ConfigError
 
-_NAT64 = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
-"""IPv6 addresses whose last 32 bits are an IPv4 address."""
+_GLOBAL = IPv6Network("2000::/3")
+"""Where all public IPv6 addresses lie. What is beyond it belongs to a network of somebody's own, or to nobody."""
+_NAT64 = IPv6Network("64:ff9b::/96")
+_WITH_IPV4 = (_NAT64, IPv6Network("::/96"), IPv6Network("::ffff:0:0:0/96"))
+"""IPv6 addresses whose last 32 bits are an IPv4 address: of a public translator, and two old forms."""
 _LAST_32_BITS = 0xFFFF_FFFF
+_NOT_PUBLIC = tuple(map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20")))
+"""Kept for protocols and examples (IANA); not every Python knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +63,18 @@ class Reach:
         meant = _meant(found)
         if any(meant in network for network in self.allowed if network.version == meant.version):
             return True
-        return _is_public(found) and _is_public(meant)
+        return _is_public(meant) and (_is_public(found) or _stands_for_another(found))
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:
-    old_private = isinstance(address, IPv6Address) and address.is_site_local  # still in use, though given up in 2004
-    return address.is_global and not address.is_multicast and not old_private
+    reserved = any(address in network for network in _NOT_PUBLIC if network.version == address.version)
+    elsewhere = isinstance(address, IPv6Address) and address not in _GLOBAL
+    return address.is_global and not (address.is_multicast or reserved or elsewhere)
+
+
+def _stands_for_another(address: IPv4Address | IPv6Address) -> bool:
+    """Whether a connection to an IPv6 address that is not public itself leads to a public one."""
+    return isinstance(address, IPv6Address) and (address.ipv4_mapped is not None or address in _NAT64)
 
 
 def _meant(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
@@ -71,6 +82,7 @@ def _meant(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     if isinstance(address, IPv4Address):
         return address
     inside = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
-    if inside is None and any(address in network for network in _NAT64):
+    of_its_own = address.is_loopback or address.is_unspecified
+    if inside is None and not of_its_own and any(address in network for network in _WITH_IPV4):
         inside = IPv4Address(int(address) & _LAST_32_BITS)
     return inside or address
