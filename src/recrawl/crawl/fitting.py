@@ -1,0 +1,72 @@
+"""Keeping the policy in step with the store: learning what is recorded, and fitting to it in time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.recorder import Recorder
+from recrawl.schedule.agenda import Agenda
+from recrawl.store.base import Store
+
+_PATIENCE = 60.0
+"""Seconds a fit waits for a moment without requests; then no new request starts until it is done."""
+_FIRST_PATIENCE = 1.0
+"""The same for the first fit, without which no visit has a value."""
+_CHUNK = 100_000
+"""Pages rescheduled in one transaction, so that other workers get their turn."""
+
+
+class Fitting:
+    """State is a fold over visits, so recovery is replay; and what other workers record is learned the same way."""
+
+    def __init__(self, store: Store, agenda: Agenda, recorder: Recorder, log: JsonLinesLog, late: float) -> None:
+        """Others may record visits up to ``late`` seconds after they were made."""
+        self._store = store
+        self._agenda = agenda
+        self._recorder = recorder
+        self._log = log
+        self._late = late
+        self._told_until = -math.inf
+        self._wanted_since = math.inf
+
+    def resume(self, now: float) -> None:
+        """Learn all that is recorded."""
+        self._told_until = -math.inf
+        self._catch_up(now)
+        pages = self._store.pages()
+        self._recorder.recall_signals(pages.id[pages.importance > 0], now)
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether a fit has waited long enough for a moment without requests: then nothing starts before it."""
+        if now < self._agenda.fit_at:
+            self._wanted_since = math.inf
+            return False
+        self._wanted_since = min(self._wanted_since, now)
+        first = math.isinf(self._agenda.fit_at)
+        return now >= self._wanted_since + (_FIRST_PATIENCE if first else _PATIENCE)
+
+    def fit(self, now: float) -> None:
+        """Fit the policy to all that is known and reschedule every page, but those that others visit meanwhile."""
+        pages = self._store.pages()
+        page = pages.id[pages.importance > 0]
+        before = self._store.due(page)
+        self._catch_up(now)
+        self._agenda.line_up(page, now)
+        self._agenda.fit(now)
+        for start in range(0, len(page), _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            self._store.reschedule(page[rows], self._agenda.due(page[rows], now), before=before[rows])
+        self._log.event("schedule", "policy fitted", details={"pages": len(page), "price": self._agenda.policy.price})
+
+    def _catch_up(self, now: float) -> None:
+        """Learn of pages and visits since the last time, also those of other workers. What is known is passed over."""
+        pages = self._store.pages()
+        wanted = pages.take(pages.importance > 0)
+        self._agenda.add(wanted)
+        since = self._told_until - self._late
+        visits = self._store.visits(since=None if math.isinf(since) else since).sorted()
+        self._agenda.tell(visits.take(np.isin(visits.page, wanted.id)))
+        self._told_until = now

@@ -1,0 +1,230 @@
+"""Settling: what follows from the end of a request, for its host, for its target and for the crawl.
+
+First the host: its pause begins at once. Then it is weighed whether a host that is silent is gone, or we are. Only what
+is believed is taken in: a visit waits to be acknowledged, what was found joins the line. A store or a disk that fails
+on the way loses nothing: what is not taken in yet stays, and ``take_in`` can be called again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from recrawl.crawl.acknowledging import Acknowledging
+from recrawl.crawl.announcements import Announcements
+from recrawl.crawl.line import Line
+from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.outage import Doubts, Outage
+from recrawl.crawl.recorder import Recorder
+from recrawl.crawl.steering import Steering
+from recrawl.crawl.target import (
+    Broken,
+    ErrandDone,
+    Hindered,
+    Result,
+    RulesRead,
+    SeenOnce,
+    Target,
+    TurnedAway,
+    Underway,
+    Visited,
+)
+from recrawl.crawl.trouble import is_well
+from recrawl.crawl.versions import settled
+from recrawl.crawl.visitor import Visitor
+from recrawl.fetch.patience import asked_patience
+from recrawl.model import Outcome
+from recrawl.schedule.politeness import Politeness
+from recrawl.store.base import Store
+from recrawl.time import MINUTE
+
+_LONG_REST = MINUTE
+"""Seconds of rest from which on pages of a host are better off in the store."""
+
+
+class Ended(NamedTuple):
+    """A request that is over."""
+
+    result: Result
+    time: float
+    """When it ended, seconds since the epoch."""
+
+
+class Settling:
+    """Takes the results of requests, one after the other."""
+
+    def __init__(  # noqa: PLR0913 - who is told
+        self,
+        *,
+        store: Store,
+        politeness: Politeness,
+        line: Line,
+        visitor: Visitor,
+        recorder: Recorder,
+        acknowledging: Acknowledging,
+        announcements: Announcements,
+        steering: Steering,
+        log: JsonLinesLog,
+    ) -> None:
+        self._store = store
+        self._politeness = politeness
+        self._line = line
+        self._visitor = visitor
+        self._recorder = recorder
+        self._acknowledging = acknowledging
+        self._announcements = announcements
+        self._steering = steering
+        self._log = log
+        self._doubts = Doubts(log)
+        self._believed: deque[Result] = deque()
+        """What is not taken in yet."""
+
+    @property
+    def outage(self) -> Outage:
+        """What is known of our own connection."""
+        return self._doubts.outage
+
+    @property
+    def doubts_end(self) -> float:
+        """When silence is to be believed although nothing became clear, seconds since the epoch."""
+        return self._doubts.ends
+
+    def held(self) -> Iterator[Target]:
+        """Targets of results that are in doubt or not taken in yet."""
+        return (result.target for result in (*self._doubts.held, *self._believed))
+
+    def take(self, ended: Ended, now: float) -> None:
+        """A request is over: free its host, and weigh what came of it."""
+        result = ended.result
+        if not result.target.is_errand and not _cost_a_visit(result):
+            self._steering.spared(1)
+        if isinstance(result, TurnedAway):
+            self.turn_away(result, now)
+            return
+        self._release(ended, now)
+        believed, unheard = self._doubts.weigh(result, now)
+        self._ask_again(unheard)
+        self._believe(believed, now)
+
+    def turn_away(self, away: TurnedAway, now: float) -> None:
+        """Let the target wait for the turn of its address."""
+        self._line.turned_away(away.target, away.until)
+        self._let_rest(away.target.host, now)
+
+    def end_doubts(self, now: float) -> None:
+        """Believe what is in doubt: nothing will make it clearer."""
+        self._believe(self._doubts.take(), now)
+
+    def take_in(self, now: float) -> None:
+        """Do what follows from all that is believed."""
+        while self._believed:
+            self._follow(self._believed[0], now)
+            self._believed.popleft()
+
+    def ask_again(self) -> None:
+        """Put back what is in doubt, as if it had not been asked for."""
+        self._ask_again(self._doubts.take())
+
+    def give_up(self) -> None:
+        """Forget what is in doubt or not taken in."""
+        self._doubts.take()
+        self._believed.clear()
+
+    # -- the host -----------------------------------------------------------------------------
+
+    def _release(self, ended: Ended, now: float) -> None:
+        """The pause of the host begins, a longer one if it asks for that."""
+        target, capture = ended.result.target, ended.result.capture
+        # From its own end on: hosts whose pauses began together would be asked together ever after.
+        self._line.done(target, ended.time, capture.duration if capture else 0.0)
+        wait = asked_patience(capture) if capture else None
+        if wait is not None:
+            self._politeness.block_until(target.host, now + wait)
+
+    def _mind(self, result: Result, now: float) -> None:
+        """Leave a host alone that does not answer, whichever page is asked for."""
+        target, well = result.target, is_well(result)
+        if well:
+            self._politeness.answered(target.host)
+        elif well is False:
+            if result.capture is None or asked_patience(result.capture) is None:  # it did not say when it will be well
+                self._politeness.failed(target.host, now)
+            self._let_rest(target.host, now)
+
+    def _let_rest(self, host: int, now: float) -> None:
+        """Give back the pages of a host that rests for long: in our hands they would take the place of others."""
+        ready = self._politeness.free_at(host)
+        if ready > now + _LONG_REST:
+            self._line.give_back(host)
+            self._store.set_host(np.array([host]), ready_at=np.array([ready]))
+
+    # -- the doubt ----------------------------------------------------------------------------
+
+    def _believe(self, results: Sequence[Result], now: float) -> None:
+        """Take results for what they are; those of hosts that could not be reached may have been in doubt."""
+        self._believed.extend(results)
+        for result in results:
+            self._mind(result, now)
+
+    def _ask_again(self, results: Sequence[Result]) -> None:
+        """Put back what we could not reach: its hosts have their turn after others."""
+        for result in results:
+            target = result.target
+            self._politeness.block_until(target.host, self.outage.try_at + 1.0)
+            self._visitor.forget_rules(target)
+            self._line.put_back(target)
+            if not target.is_errand and _cost_a_visit(result):
+                self._steering.spared(1)
+
+    # -- the target ---------------------------------------------------------------------------
+
+    def _follow(self, result: Result, now: float) -> None:
+        """Do what follows from a result. It can be done again if the store or the disk failed on the way."""
+        match result:
+            case Visited():
+                self._acknowledging.add(result, now)
+            case Underway(target, capture):
+                self._recorder.keep_aside(capture)
+                self._line.put_back(target)
+            case SeenOnce(target):
+                self._line.put_back(target)
+            case RulesRead():
+                self._apply(result, now)
+            case ErrandDone():
+                self._line.join(self._announcements.done(result, now))
+            case Broken():
+                self._broken(result, now)
+            case Hindered(target, fault):
+                self._line.put_back(target)
+                self._believed.popleft()
+                raise fault
+
+    def _apply(self, read: RulesRead, now: float) -> None:
+        """Keep the pause a host asks for, send for its sitemaps, and put the page that waited back."""
+        target, rules = read.target, read.rules
+        self._politeness.set_crawl_delay(target.host, rules.crawl_delay)
+        pause = self._politeness.rules.pause(0.0, rules.crawl_delay)
+        self._store.set_host(np.array([target.host]), delay=np.array([pause]))
+        self._line.put_back(target)
+        self._line.join(self._announcements.rules_read(read, now))
+        self._log.event("fetch", "robots.txt read", details={"url": target.url, "reason": rules.reason})
+
+    def _broken(self, broken: Broken, now: float) -> None:
+        """Keep what our own code could not handle in the log, as a failed visit, and try again later."""
+        target = broken.target
+        details = {"url": target.url, "error": broken.error, "traceback": broken.trace}
+        self._log.event("fetch", "visit broken", level="error", details=details)
+        if target.seen is not None:
+            self._acknowledging.add(settled(target), now)
+        if target.is_errand:
+            self._line.join([self._announcements.errands.again(target, now)])
+        else:
+            self._acknowledging.add(broken.as_visit(Outcome.UNREACHABLE), now)
+
+
+def _cost_a_visit(result: Result) -> bool:
+    """Whether a page was asked for, and need not be asked for again."""
+    return isinstance(result, Broken | SeenOnce) or (isinstance(result, Visited) and result.capture is not None)
