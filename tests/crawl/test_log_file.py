@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 
 from recrawl.crawl.log import LEVELS, JsonLinesLog
 from recrawl.crawl.log_file import LogFile
@@ -34,6 +36,30 @@ def test_two_who_write_one_log_follow_it_when_one_puts_it_aside(tmp_path):
                 log.flush()
     expected = sorted(f"{name} {number:02}" for name in ("first", "second") for number in range(30))
     assert lines(tmp_path) == expected
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from recrawl.crawl.log_file import LogFile
+from recrawl.time import VirtualClock
+
+with LogFile(Path(sys.argv[1]), VirtualClock(1.5e9), most=500) as log:
+    sys.stdin.read()
+    for number in range(int(sys.argv[3])):
+        log.write(f"{sys.argv[2]} {number:05}\\n")
+        log.flush()
+"""
+
+
+def test_processes_that_put_one_log_aside_at_the_same_moment_lose_no_line(tmp_path):
+    names, count = "abcd", 4000
+    orders = ([sys.executable, "-c", WRITER, str(tmp_path / "recrawl.log"), name, str(count)] for name in names)
+    writers = [subprocess.Popen(order, stdin=subprocess.PIPE) for order in orders]
+    for writer in writers:
+        writer.stdin.close()
+    assert [writer.wait() for writer in writers] == [0] * len(names)
+    assert lines(tmp_path) == [f"{name} {number:05}" for name in names for number in range(count)]
 
 
 def test_a_log_that_somebody_moves_is_begun_anew_where_it_was(tmp_path):

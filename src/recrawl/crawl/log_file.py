@@ -16,6 +16,7 @@ from typing import BinaryIO, Self
 from recrawl.crawl.log import SaysNow
 from recrawl.errors import DiskFullError
 from recrawl.formats.disk import FULL
+from recrawl.formats.warc_repair import is_at, lock
 from recrawl.time import to_iso
 
 _MOST_WAITING = 1 << 20
@@ -53,28 +54,30 @@ class LogFile:
         try:
             while self._waiting:
                 self._waiting = self._waiting[self._file.write(self._waiting) :]
+            self._follow()
         except OSError as error:
             if error.errno not in FULL:
                 raise
             raise DiskFullError(
                 f"{self._path}: the disk is full.", "Free some space; the crawl then goes on."
             ) from error
-        mine = os.fstat(self._file.fileno())
-        if self._most and mine.st_size >= self._most and self._is_mine(mine):
+
+    def _follow(self) -> None:
+        """Put the file aside if it is large, and go on in the one that has its name now.
+
+        Only who has its lock may rename it: another process that does so at the same moment would rename the new file
+        in its place, to the same name. The lock ends when the file is closed.
+        """
+        is_large = self._most and os.fstat(self._file.fileno()).st_size >= self._most
+        if is_large and lock(self._file) and is_at(self._file, self._path):
             self._path.rename(self._aside())
-        if not self._is_mine(mine):
+        if not is_at(self._file, self._path):
+            fresh = self._open()
             self._file.close()
-            self._file = self._open()
+            self._file = fresh
 
     def _open(self) -> BinaryIO:
         return self._path.open("ab", buffering=0)
-
-    def _is_mine(self, mine: os.stat_result) -> bool:
-        try:
-            there = self._path.stat()
-        except FileNotFoundError:
-            return False
-        return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
 
     def _aside(self) -> Path:
         """A name that nobody has: the time, and a number if that is not enough."""
