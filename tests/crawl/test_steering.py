@@ -194,9 +194,26 @@ def test_limits_that_contradict_each_other_are_logged_and_the_old_ones_kept(stor
     mine.begin(START)
     mine.heed(START, IDLE)
     controls.set_limit(store, "crawl.concurrency", "bad", START)
-    assert not mine.heed(START + LOOK_EVERY, IDLE)
+    mine.heed(START + LOOK_EVERY, IDLE)
     assert mine.room(START + LOOK_EVERY, 0) == 4
     assert json.loads(log.getvalue().splitlines()[-1])["message"] == "limits not taken over"
+
+
+def test_limits_that_make_no_sense_keep_nobody_from_pausing_the_crawl_or_a_host(store):
+    store.discover(["http://a/", "http://b/"], START)
+    mine = steered(store)
+    mine.begin(START)
+    mine.heed(START, IDLE)
+    controls.set_limit(store, "crawl.concurrency", "bad", START)
+    controls.set_hosts_paused(store, np.array([2]), START, paused=True)
+    assert mine.heed(START + LOOK_EVERY, IDLE)  # what is in hand is given back
+    assert (mine.resting, mine.paused) == (frozenset({2}), False)
+    controls.set_paused(store, START, paused=True)
+    assert mine.heed(START + 2 * LOOK_EVERY, IDLE)
+    assert (mine.paused, mine.room(START + 2 * LOOK_EVERY, 0)) == (True, 0)
+    controls.set_paused(store, START, paused=False)
+    mine.heed(START + 3 * LOOK_EVERY, IDLE)
+    assert mine.room(START + 3 * LOOK_EVERY, 0) == 4
 
 
 def crawl_for(tmp_path, store, hours, told, **changes):

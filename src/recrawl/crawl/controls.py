@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from recrawl.detect.standards import Standards
+from recrawl.errors import ConfigError
 from recrawl.model import IntArray
 from recrawl.schedule.politeness import PolitenessRules
 from recrawl.store.base import Store
@@ -48,17 +49,20 @@ class Controls:
         """``orders`` makes orders of limits, by the keys of settings."""
         self._store = store
         self._orders = orders
+        self._within = orders({})
+        """By the last limits that made sense."""
         self._told: dict[str, str] | None = None
         self.look_at = -math.inf
         """When to look next, seconds since the epoch."""
         self.resting: frozenset[int] = frozenset()
         """Hosts that are paused."""
+        self.contradiction: ConfigError | None = None
+        """Why the limits last told were not taken over, if they contradict each other or the settings."""
 
     def look(self, now: float) -> Orders | None:
         """The orders if anything was told since the last look, hosts paused or resumed included; else ``None``.
 
-        Raises:
-            ConfigError: limits contradict each other or the settings; said once.
+        Limits that make no sense change nothing (:attr:`contradiction`), and never keep a crawl from being paused.
         """
         if now < self.look_at:
             return None
@@ -69,8 +73,12 @@ class Controls:
         if _HOSTS in told and (self._told is None or self._told.get(_HOSTS) != told[_HOSTS]):
             hosts = self._store.hosts()
             self.resting = frozenset(hosts.id[hosts.paused].tolist())
-        self._told = told
-        return replace(self._orders(limits(told)), paused=is_paused(told))
+        self._told, self.contradiction = told, None
+        try:
+            self._within = self._orders(limits(told))
+        except ConfigError as error:
+            self.contradiction = error
+        return replace(self._within, paused=is_paused(told))
 
 
 def is_paused(told: Mapping[str, str]) -> bool:

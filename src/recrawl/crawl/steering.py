@@ -11,7 +11,6 @@ from recrawl.crawl.controls import Controls, Orders
 from recrawl.crawl.judging import Judging
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.rollcall import CALL_EVERY, AtWork, RollCall
-from recrawl.errors import ConfigError
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.politeness import Politeness
 
@@ -246,13 +245,11 @@ class Steered:
         self._roll.leave(now)
 
     def _look(self, now: float) -> bool:
-        try:
-            orders = self._controls.look(now)
-        except ConfigError as error:
-            self._log.event("control", "limits not taken over", level="error", details={"reason": str(error)})
-            return False
+        orders = self._controls.look(now)
         if orders is None:
             return False
+        if why := self._controls.contradiction:
+            self._log.event("control", "limits not taken over", level="error", details={"reason": str(why)})
         if orders != self._orders:
             self._take_over(orders, now)
         return True
