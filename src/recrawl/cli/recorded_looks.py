@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from recrawl.model import IntArray
     from recrawl.predict.features import Evidence
     from recrawl.simulate.collection import Collection
-    from recrawl.simulate.first_sight import RecordedPages
+    from recrawl.simulate.recorded_pages import RecordedPages
 
 
 def recorded_pages(folder: Path) -> RecordedPages:
@@ -22,7 +22,7 @@ def recorded_pages(folder: Path) -> RecordedPages:
     What is told of a version beside its URL differs: sites tell links, images, tables and sizes, sources sizes alone.
     """
     from recrawl.cli.datasets import collections
-    from recrawl.simulate.first_sight import RecordedPages
+    from recrawl.simulate.recorded_pages import RecordedPages
 
     found = sorted(collections(folder), key=lambda one: one.name)
     evidence, page = _of_sites(folder, found) if (folder / "pages.parquet").is_file() else _of_sources(folder, found)

@@ -27,6 +27,10 @@ REAL = """
 recrawl experiment sharc-real --data ../data/documents
 recrawl experiment sharc-real --data ../data/documents --only llvm,til --instants 20
 """
+PREDICTION = """
+recrawl experiment sharc-prediction --data ../data
+recrawl experiment sharc-prediction --data ../data/documents --sitemap sitemap.xml
+"""
 
 
 class Changes(enum.StrEnum):
@@ -61,6 +65,7 @@ def register(app: typer.Typer) -> None:
         ("sharc-coherence", sharc_coherence, COHERENCE),
         ("sharc-threshold", sharc_threshold, THRESHOLD),
         ("sharc-real", sharc_real, REAL),
+        ("sharc-prediction", sharc_prediction, PREDICTION),
     ):
         app.command(name, cls=TeachingCommand, epilog=examples)(command)
 
@@ -149,3 +154,24 @@ def sharc_real(  # noqa: PLR0913 - one argument an option
     from recrawl.cli.sharc_real import Asked, run
 
     run(data, output, Asked([name.strip() for name in only.split(",") if name.strip()], seed, delay, instants, jobs))
+
+
+def sharc_prediction(
+    data: DataOption,
+    output: OutputOption = Path("experiment-sharc-prediction"),
+    seed: SeedOption = 1,
+    *,
+    sitemap: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Foretell what this sitemap says of its pages, too. May be repeated."),
+    ] = None,
+    fewest: Annotated[int, typer.Option(min=20, help="Smaller sites are only looked at together.")] = 100,
+) -> None:
+    """Foretell change rates from what pages look like: Tables 6.3 and 6.4 of the SHARC thesis on other sites.
+
+    Rates are put into ten bins of equally many pages. A tree and naive Bayes learn them from the URL alone, or from the
+    fetched page as well. Rates are those of the whole record, as printed, or those that followed the look.
+    """
+    from recrawl.cli.sharc_prediction import Asked, run
+
+    run(data, output, Asked(sitemap or [], fewest, seed))

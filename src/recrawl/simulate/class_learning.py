@@ -12,7 +12,7 @@ from recrawl.model import IntArray
 from recrawl.predict.class_learners import LEARNERS, wrapper_selection
 from recrawl.predict.feature_table import FeatureTable
 from recrawl.simulate.class_starts import balanced
-from recrawl.simulate.first_sight import known_only
+from recrawl.simulate.recorded_pages import known_only
 
 PAPER = (
     "internal_links",

@@ -18,8 +18,8 @@ from recrawl.model import FloatArray, IntArray
 from recrawl.predict import sibling_classes
 from recrawl.predict.class_learners import TreeModel, learn_tree
 from recrawl.predict.sibling_classes import SiblingClasses
-from recrawl.simulate.first_sight import known_only
 from recrawl.simulate.monitored import Monitored
+from recrawl.simulate.recorded_pages import known_only
 
 
 class StaticClassifier(Protocol):

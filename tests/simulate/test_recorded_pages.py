@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from recrawl.predict.features import Evidence
 from recrawl.predict.page_graph import TimedLinks
 from recrawl.predict.page_versions import PageVersions
-from recrawl.simulate.first_sight import first_sight, known_only
+from recrawl.simulate.recorded_pages import known_only, looks_at
 
 URLS = tuple(f"http://a.test/{place}/" for place in range(4))
 looks = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20), st.integers(0, 9)), max_size=20)
@@ -27,7 +27,7 @@ def evidence(rows, links):
 @given(looks, edges, st.lists(st.integers(0, 20), min_size=4, max_size=4))
 def test_each_page_is_seen_just_before_its_own_time(rows, links, times):
     told = evidence(rows, links)
-    table = first_sight(told, np.arange(4), np.array(times, dtype=float))
+    table = looks_at(told, np.arange(4), np.array(times, dtype=float))
     versions = told.versions
     for page, time in enumerate(times):
         before = np.flatnonzero((versions.page == page) & (versions.time < time))
@@ -43,23 +43,23 @@ def test_what_comes_later_moves_nothing(rows, links, more_rows, more_links, time
     later = [(page, times[page] + after, 9) for page, after, _ in more_rows]
     new = [(source, target, times[target] + after, length) for source, target, after, length in more_links]
     plain, planted = (
-        first_sight(evidence(*both), np.arange(4), time) for both in ((rows, links), (rows + later, links + new))
+        looks_at(evidence(*both), np.arange(4), time) for both in ((rows, links), (rows + later, links + new))
     )
     np.testing.assert_array_equal(plain.values, planted.values)
 
 
 def test_some_pages_only():
     told = evidence([(1, 0, 5), (2, 0, 6)], [(0, 2, 0, 9), (2, 1, 0, 9)])
-    table = first_sight(told, np.array([2]), np.array([1.0]))
+    table = looks_at(told, np.array([2]), np.array([1.0]))
     assert table.page.tolist() == [2]
     assert table.column("images").tolist() == [6.0]
     assert table.column("inlinks").tolist() == [1.0]
     assert table.as_of == pytest.approx(1.0)
-    assert not len(first_sight(told, np.empty(0, np.int64), np.empty(0)))
+    assert not len(looks_at(told, np.empty(0, np.int64), np.empty(0)))
 
 
 def test_features_that_nobody_knows_are_left_out():
-    table = first_sight(evidence([(1, 0, 5)], []), np.arange(4), np.full(4, 1.0))
+    table = looks_at(evidence([(1, 0, 5)], []), np.arange(4), np.full(4, 1.0))
     kept = known_only(table)
     assert "images" in kept.names
     assert {"mime", "tables", "emails"} <= set(table.names) - set(kept.names)

@@ -30,7 +30,7 @@ class RecordedPages:
 
     def looks(self, place: IntArray, time: FloatArray) -> FeatureTable:
         """What the pages at these ascending places looked like, each just before its own time."""
-        return first_sight(self.evidence, self.page[place], time)
+        return looks_at(self.evidence, self.page[place], time)
 
     def ages(self, place: IntArray, time: FloatArray) -> FloatArray:
         """Days since the version was made that each page showed just before its own time; NaN if it was not there."""
@@ -38,7 +38,7 @@ class RecordedPages:
         return (time - picked(chosen.time, chosen.valid_at(self.page[place], time))) / DAY
 
 
-def first_sight(evidence: Evidence, page: IntArray, time: FloatArray) -> FeatureTable:
+def looks_at(evidence: Evidence, page: IntArray, time: FloatArray) -> FeatureTable:
     """The static features of these ascending pages, each just before its own time, seconds since the epoch.
 
     Of a page alone, and the links to it; nothing that happened at or after the time of a page is looked at. The table's

@@ -1,0 +1,121 @@
+"""``recrawl experiment sharc-prediction``: bins of change rates foretold, Tables 6.3 and 6.4 of the SHARC thesis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import typer
+
+from recrawl.cli.sharc_prediction_report import Part, columns, dots, report
+from recrawl.errors import InputError
+
+if TYPE_CHECKING:
+    from recrawl.model import FloatArray
+    from recrawl.simulate.bin_trial import Lesson, SiteForetold
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options."""
+
+    sitemaps: Sequence[Path]
+    fewest: int
+    """Pages that a site must have."""
+    seed: int
+
+
+def run(data: Path, output: Path, asked: Asked) -> None:
+    """Foretell bins on each site of each data set; write a table, a report and a picture into ``output``."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from recrawl.cli.datasets import find_datasets
+    from recrawl.show.dot_chart import draw_dots
+    from recrawl.show.experiments import write_csv
+
+    folders = [folder for folder in find_datasets(data) if (folder / "pages.parquet").is_file()]
+    if not folders:
+        raise InputError("no data set here tells of pages", "Name one with pages.parquet.", source=str(data))
+    output.mkdir(parents=True, exist_ok=True)
+    sitemaps = [_of_sitemap(file, asked.seed) for file in asked.sitemaps]
+    parts = []
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        for folder in bar.track(folders, description="sites"):
+            parts += _parts(folder, asked)
+    parts += [Part("sitemaps", "as published", tuple(sitemaps), binned=False)] * bool(sitemaps)
+    write_csv(output / "sharc-prediction.csv", columns(parts))
+    text = report(parts)
+    (output / "sharc-prediction.md").write_text(text, encoding="utf-8")
+    draw_dots(
+        output / "sharc-prediction.png",
+        dots(parts),
+        x_label="share of pages in the right bin",
+        title="Bins of change rates foretold from features",
+        ours="tree, offline",
+    )
+    typer.echo(text)
+    written = ", ".join(str(output / f"sharc-prediction.{ending}") for ending in ("md", "csv", "png"))
+    typer.echo(f"Written: {written}")
+
+
+def _parts(folder: Path, asked: Asked) -> list[Part]:
+    """Both readings of Table 6.3, and what honest sitemaps would say."""
+    from recrawl.cli.recorded_looks import recorded_pages
+    from recrawl.simulate.bin_trial import READINGS, SITEMAP, WHOLE, foretold, foretold_bins, lessons, pooled
+    from recrawl.simulate.capture_recorded_rates import claimed_categories
+
+    recorded = recorded_pages(folder)
+    rng = np.random.default_rng(asked.seed)
+    parts = []
+    for reading in READINGS:
+        found = lessons(recorded, reading)
+        wanted = [one for one in found if len(one) >= asked.fewest]
+        if len(found) > 1:
+            wanted.append(pooled([one for one in found if len(one)], "all sites"))
+        if not any(len(one) >= asked.fewest for one in wanted):
+            remedy = "Ask for fewer with --fewest, or take longer records."
+            raise InputError(f"no site has {asked.fewest} pages", remedy, source=str(folder))
+        parts.append(Part(folder.name, reading, tuple(foretold_bins(one, rng) for one in wanted)))
+        if reading == WHOLE:
+            said = [foretold(one, claimed_categories(one.rate), {"sitemap": SITEMAP}, rng) for one in wanted]
+            honest = Part(folder.name, "honest sitemaps", tuple(said), binned=False)
+    return [*parts, honest]
+
+
+def _of_sitemap(file: Path, seed: int) -> SiteForetold:
+    """Table 6.4 on a published sitemap: its changefreq from the domain, the depth and the days since lastmod.
+
+    Days are counted to the latest lastmod of the file. Entries without changefreq are left out.
+    """
+    from recrawl.formats.claims import FREQUENCIES
+    from recrawl.formats.sitemap import parse_sitemap
+    from recrawl.simulate.bin_trial import FOLDS, SITEMAP, foretold
+
+    try:
+        found = parse_sitemap(file.read_bytes(), str(file))
+    except OSError as error:
+        raise InputError(f"it cannot be read ({error.strerror})", source=str(file)) from None
+    entries = [one for one in found.entries if one.changefreq]
+    if len(entries) < FOLDS:
+        what = f"only {len(entries)} of its pages say how often they change"
+        raise InputError(what, f"Take a sitemap with at least {FOLDS}.", source=str(file))
+    last = np.array([np.nan if one.lastmod is None else one.lastmod for one in entries])
+    category = np.array([int(FREQUENCIES[one.changefreq]) for one in entries])
+    lesson = _sitemap_lesson(file.name, [one.url for one in entries], last)
+    return foretold(lesson, category, {"sitemap": SITEMAP}, np.random.default_rng(seed))
+
+
+def _sitemap_lesson(name: str, urls: Sequence[str], last: FloatArray) -> Lesson:
+    from recrawl.predict.feature_table import table_of
+    from recrawl.predict.static_page import url_columns
+    from recrawl.simulate.bin_trial import Lesson, age_column, domain_column
+    from recrawl.time import DAY
+
+    read = float(np.nanmax(last)) if (~np.isnan(last)).any() else 0.0
+    own = [domain_column(urls), age_column((read - last) / DAY)]
+    table = table_of(np.arange(len(urls)), read, [*url_columns(urls), *own])
+    return Lesson(name, table, np.full(len(urls), np.nan))

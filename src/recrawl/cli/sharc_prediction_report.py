@@ -1,0 +1,165 @@
+"""What ``recrawl experiment sharc-prediction`` writes: published shares beside those found here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recrawl.show.dot_chart import Dots
+    from recrawl.simulate.bin_trial import Foretold, SiteForetold
+
+PUBLISHED = {
+    "MPII": (72_071, 1_356, (0.90857, 0.97951, 0.97502, 0.97951)),
+    "DMOZ": (177_446, 50_855, (0.27398, 0.43520, 0.48670, 0.43753)),
+    "MOD": (10_047, 5_988, (0.79379, 0.85995, 0.80794, 0.86886)),
+    "DFID": (2_186, 1_131, (0.70653, 0.67437, 0.74020, 0.71256)),
+    "ARMY": (37_330, 15_259, (0.78423, 0.80660, 0.79312, 0.82406)),
+    "RAF": (27_836, 4_286, (0.85848, 0.86561, 0.89453, 0.91902)),
+    "DH": (15_884, 12_203, (0.37011, 0.41658, 0.41798, 0.46002)),
+}
+"""Table 6.1, pages and those that changed; Table 6.3, online and offline, naive Bayes and C4.5."""
+PUBLISHED_SITEMAPS = {
+    "DeutscheWelle": (5_309, (1.0, 0.99981)),
+    "Intereconomia": (2_948, (0.98464, 0.99889)),
+    "EuroNews": (672, (0.99977, 0.99977)),
+}
+"""Tables 6.2 and 6.4: pages, naive Bayes and C4.5."""
+COLUMNS = (("online", "naive Bayes"), ("online", "tree"), ("offline", "naive Bayes"), ("offline", "tree"))
+_SITEMAP = (("sitemap", "naive Bayes"), ("sitemap", "tree"))
+_SHOWN = {
+    "as printed": "rates of the whole record, features at its end (Table 6.3 as printed)",
+    "ahead": "features in the middle of the record, rates after it",
+    "honest sitemaps": "the changefreq of an honest sitemap (Table 6.4)",
+    "as published": "the changefreq of published sitemaps (Table 6.4)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The sites of one data set in one reading."""
+
+    data: str
+    reading: str
+    sites: tuple[SiteForetold, ...]
+    binned: bool = True
+    """Whether classes are bins of rates, and not what sitemaps say."""
+
+
+def columns(parts: Sequence[Part]) -> dict[str, list[object]]:
+    """Everything, one row a score."""
+    rows: list[dict[str, object]] = [
+        {
+            "data": part.data,
+            "reading": part.reading,
+            "site": site.name,
+            "pages": site.pages,
+            "never_changed": "" if isnan(site.still) else site.still,
+            "classes": site.classes,
+            "largest": site.commonest,
+            "features": one.features,
+            "learner": one.learner,
+            "right": one.right,
+            "wrong_by_one": "" if isnan(one.near) else one.near,
+            "wrong_by_one_by_chance": "" if isnan(one.near_by_chance) else one.near_by_chance,
+            "rank_correlation": "" if isnan(one.order) else one.order,
+        }
+        for part in parts
+        for site in part.sites
+        for one in site.scores
+    ]
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def report(parts: Sequence[Part]) -> str:
+    """The published tables, then two tables a data set and reading."""
+    sections = ["## Published", _published(), _published_sitemaps()]
+    for part in parts:
+        sections += [f"## {part.data}: {_SHOWN[part.reading]}", _right(part, COLUMNS if part.binned else _SITEMAP)]
+        if part.binned:
+            sections.append("How near the wrong ones are, for trees:")
+            sections.append(_near(part))
+    return "\n\n".join(sections) + "\n"
+
+
+def _published() -> str:
+    from recrawl.show.experiments import markdown_table
+
+    rows = [
+        [name, f"{pages:,}", f"{1 - changed / pages:.1%}", *(f"{one:.1%}" for one in right)]
+        for name, (pages, changed, right) in PUBLISHED.items()
+    ]
+    heads = [f"{learner}, {features}" for features, learner in COLUMNS]
+    return markdown_table(["site (Tables 6.1 and 6.3)", "pages", "never changed", *heads], rows)
+
+
+def _published_sitemaps() -> str:
+    from recrawl.show.experiments import markdown_table
+
+    rows = [
+        [name, f"{pages:,}", *(f"{one:.2%}" for one in right)] for name, (pages, right) in PUBLISHED_SITEMAPS.items()
+    ]
+    return markdown_table(["sitemap (Tables 6.2 and 6.4)", "pages", "naive Bayes", "tree"], rows)
+
+
+def _right(part: Part, wanted: Sequence[tuple[str, str]]) -> str:
+    from recrawl.show.experiments import markdown_table
+
+    kind = "bin" if part.binned else "category"
+    heads = [f"{learner}, {features}" if part.binned else learner for features, learner in wanted]
+    rows = []
+    for site in part.sites:
+        found = _by_name(site)
+        cells = [f"{found[one].right:.1%}" for one in wanted]
+        counts = [f"{site.pages:,}", _share(site.still), str(site.classes), f"{site.commonest:.1%}"]
+        rows.append([site.name, *counts, *cells])
+    numbers = ["pages", "never changed", "bins" if part.binned else "categories", f"in the largest {kind}"]
+    return markdown_table(["site", *numbers, *heads], rows)
+
+
+def _near(part: Part) -> str:
+    """Of trees alone; the CSV has all."""
+    from recrawl.show.experiments import markdown_table
+
+    rows = []
+    for site in part.sites:
+        found = _by_name(site)
+        cells: list[str] = [site.name]
+        for features in ("online", "offline"):
+            one = found[features, "tree"]
+            cells += [_share(one.near), _share(one.near_by_chance), "–" if isnan(one.order) else f"{one.order:.2f}"]
+        rows.append(cells)
+    heads = [
+        f"{what}, {features}"
+        for features in ("online", "offline")
+        for what in ("off by one bin", "by chance", "rank correlation")
+    ]
+    return markdown_table(["site", *heads], rows)
+
+
+def _by_name(site: SiteForetold) -> dict[tuple[str, str], Foretold]:
+    return {(one.features, one.learner): one for one in site.scores}
+
+
+def _share(value: float) -> str:
+    return "–" if isnan(value) else f"{value:.1%}"
+
+
+def dots(parts: Sequence[Part]) -> list[Dots]:
+    """Published shares, then those ahead of a data set each."""
+    from recrawl.show.dot_chart import Dots
+
+    names = [f"{learner}, {features}" for features, learner in COLUMNS]
+    published: dict[str, list[float]] = {"largest bin": [1 - one[1] / one[0] for one in PUBLISHED.values()]}
+    published |= {name: [one[2][place] for one in PUBLISHED.values()] for place, name in enumerate(names)}
+    panels = [Dots("published (bar: never changed)", list(PUBLISHED), published)]
+    for part in parts:
+        if part.binned:
+            shares: dict[str, list[float]] = {"largest bin": [site.commonest for site in part.sites]}
+            for name, key in zip(names, COLUMNS, strict=True):
+                shares[name] = [_by_name(site)[key].right for site in part.sites]
+            rows = [site.name.partition("/")[0] for site in part.sites]
+            panels.append(Dots(f"{part.data}, {part.reading}", rows, shares))
+    return panels

@@ -1,0 +1,114 @@
+"""Bins of rates foretold: what can be learned is, what comes later stays unknown, and chance is worked out."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl.predict.features import Evidence
+from recrawl.predict.page_versions import PageVersions
+from recrawl.simulate.bin_trial import AHEAD, WHOLE, foretold, foretold_bins, lessons, nearness, pooled
+from recrawl.simulate.collection import Events, collect
+from recrawl.simulate.recorded_pages import RecordedPages
+from recrawl.time import DAY
+
+DAYS = 1000
+SIZE = 120
+
+
+def recorded(late=1.0, sites=1):
+    """Sites whose pages in /hot/ change every ten days, in /warm/ every hundred and in /cold/ never.
+
+    After the middle they change ``late`` times as often. Versions count the changes so far in their images.
+    """
+    rng = np.random.default_rng(1)
+    collections, page, time, images, urls = [], [], [], [], []
+    for site in range(sites):
+        kind = np.arange(SIZE) % 3
+        names = tuple(f"http://s{site}.test/{('hot', 'warm', 'cold')[one]}/{row}" for row, one in enumerate(kind))
+        events = []
+        for row, one in enumerate(kind):
+            count = (DAYS // 10, DAYS // 100, 0)[one]
+            early = rng.uniform(1, DAYS / 2 - 1, count // 2)
+            after = np.random.default_rng(row).uniform(DAYS / 2 + 1, DAYS - 1, int(late * count / 2))
+            when = np.concatenate([[0.0], np.sort(early), np.sort(after)]) * DAY
+            events += [(row, at, place == 0) for place, at in enumerate(when)]
+        events.append((SIZE - 1, DAYS * DAY, False))
+        rows, at, added = (np.array(column) for column in zip(*events, strict=True))
+        none = np.zeros(len(rows), dtype=np.bool_)
+        collections.append(collect(f"s{site}", names, Events(rows, at, added, none, none)))
+        page.append(rows + site * SIZE)
+        time.append(at)
+        images.append(np.arange(len(rows)) - np.searchsorted(rows, rows))
+        urls += names
+    versions = PageVersions.of(
+        np.concatenate(page), np.concatenate(time), {"images": np.concatenate(images)}, complete=True
+    )
+    ids = np.arange(sites * SIZE)
+    return RecordedPages(tuple(collections), Evidence(ids, tuple(urls), versions), ids)
+
+
+@pytest.mark.parametrize("reading", [WHOLE, AHEAD])
+def test_what_urls_and_looks_tell_is_learned(reading):
+    (lesson,) = lessons(recorded(), reading)
+    assert len(lesson) == SIZE
+    assert np.bincount(np.arange(SIZE) % 3, weights=lesson.rate * DAY * 3 / SIZE).round(2).tolist() == [0.1, 0.01, 0.0]
+    found = foretold_bins(lesson, np.random.default_rng(2))
+    assert found.still == pytest.approx(1 / 3, abs=0.01)
+    assert found.commonest == pytest.approx(1 / 3, abs=0.02)
+    scores = {(one.features, one.learner): one for one in found.scores}
+    assert set(scores) == {(a, b) for a in ("online", "offline") for b in ("naive Bayes", "tree")}
+    # Bins within a kind cannot be told by the URL, kinds can.
+    assert scores["online", "tree"].right > found.commonest
+    assert scores["online", "tree"].order > 0.8
+    assert scores["online", "tree"].near > scores["online", "tree"].near_by_chance
+
+
+def test_looks_as_printed_tell_what_happened_and_looks_ahead_do_not():
+    often, seldom = recorded(late=3.0), recorded(late=0.0)
+    before = [lessons(one, AHEAD)[0] for one in (often, seldom)]
+    np.testing.assert_array_equal(before[0].table.values, before[1].table.values)
+    assert before[0].rate.sum() > 10 * before[1].rate.sum()
+    after = [lessons(one, WHOLE)[0] for one in (often, seldom)]
+    assert (after[0].table.column("images")[0], after[1].table.column("images")[0]) == (200.0, 50.0)
+
+
+def test_days_since_the_last_change_are_those_to_the_look():
+    (lesson,) = lessons(recorded(), AHEAD)
+    age = lesson.table.column("days_since_change")
+    assert age[2] == pytest.approx(DAYS / 2)
+    assert (age[0::3] < 60).all()
+    assert (age >= 0).all()
+
+
+def test_sites_together_have_several_domains():
+    several = lessons(recorded(sites=2), WHOLE)
+    whole = pooled(several, "both")
+    assert len(whole) == 2 * SIZE
+    assert whole.table.page.tolist() == list(range(2 * SIZE))
+    assert len(np.unique(whole.table.column("domain"))) == 2
+
+
+def test_classes_that_do_not_exist_are_not_in_between():
+    (lesson,) = lessons(recorded(), WHOLE)
+    category = np.array([2, 4, 7])[np.arange(SIZE) % 3]
+    found = foretold(lesson, category, {"sitemap": ("domain", "path_depth")}, np.random.default_rng(3))
+    assert found.classes == 3
+    assert {one.features for one in found.scores} == {"sitemap"}
+    assert all(one.right < 0.5 for one in found.scores)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40))
+def test_nearness_and_chance(pairs):
+    true, said = (np.array(column) for column in zip(*pairs, strict=True))
+    near, chance = nearness(true, said, 5)
+    wrong = [(t, s) for t, s in pairs if t != s]
+    if not wrong:
+        assert np.isnan(near)
+        return
+    assert near == pytest.approx(np.mean([abs(t - s) == 1 for t, s in wrong]))
+    expected = []
+    for one, _ in wrong:
+        others = [guess for guess in said.tolist() if guess != one]
+        expected.append(sum(abs(guess - one) == 1 for guess in others) / len(others))
+    assert chance == pytest.approx(np.mean(expected))
