@@ -40,7 +40,7 @@ def population(pages, seed, looks=12):
 @pytest.fixture(scope="module")
 def trained():
     table, site, histories, _ = population(360, 1)
-    links = counted(histories.changes() * 2.0, histories.observed())
+    links = counted(np.arange(len(histories)), histories.changes() * 2.0, histories.observed())
     return train_model(table, {CHANGES: look_counts(histories), NEW_LINKS: links}, site, seed=1)
 
 

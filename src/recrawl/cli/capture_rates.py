@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from recrawl.cli.predict_use import Expected
 from recrawl.crawl.capture_terms import RateSource
 from recrawl.estimate import sitemap
 from recrawl.estimate.empirical_bayes import UNKNOWN_RATE
@@ -26,7 +27,7 @@ _NOTHING = np.empty(0, np.int64), np.empty(0)
 
 @dataclass(frozen=True)
 class BelievedRates:
-    """Rates by page id, per second: by default what visits taught, else what sitemaps claim, else what pages around do.
+    """Rates by page id, per second: by default what visits taught, else what sitemaps claim, else what is expected.
 
     Only visits before the capture teach: so a capture that was interrupted is told what one that was not is told.
     """
@@ -36,6 +37,8 @@ class BelievedRates:
     """When the capture began, seconds since the epoch."""
     source: RateSource = RateSource.KNOWN
     """Which of these are asked."""
+    expected: Expected | None = None
+    """What a model expects of pages that nobody has seen, by their URLs; what pages around do where there is none."""
 
     def __call__(self, page: IntArray) -> FloatArray:
         """The rate of each page. The first call learns from all visits; then O(n log n)."""
@@ -58,7 +61,7 @@ class BelievedRates:
             return np.empty(0, np.int64), np.empty(0)
         from recrawl.cli.knowledge import Span, learn  # takes long to import, and a first capture has nothing to learn
 
-        known = learn(self.store, Span(until=self.until))
+        known = learn(self.store, Span(until=self.until), expected=self.expected)
         return known.histories.page, known.belief.mean() if len(known.histories) else np.empty(0)
 
     @cached_property
@@ -68,6 +71,8 @@ class BelievedRates:
         return prior.fit(histories, self._host(histories.page), self._section(histories.page))
 
     def _expected(self, page: IntArray) -> FloatArray:
+        if self.expected is not None:
+            return self.expected(page)
         return self._around.of(self._host(page), self._section(page)).mean()
 
     def _host(self, page: IntArray) -> IntArray:

@@ -30,6 +30,7 @@ async def carry_out(
     """
     from recrawl.cli.capture_rates import BelievedRates
     from recrawl.cli.interrupts import interruptible
+    from recrawl.cli.predict_use import expected_changes
     from recrawl.cli.wiring import crawl_settings_of
     from recrawl.crawl.live import tools
     from recrawl.schedule.politeness import Politeness
@@ -44,6 +45,7 @@ async def carry_out(
     settings = replace(
         settings, politeness=rules, turns=turns, archive=replace(settings.archive, is_part_of=order.site)
     )
+    started = unfinished.started if unfinished else clock.now()
     async with tools(clock, store, place.folder, settings) as at_hand:
         driver = SiteDriver(
             clock=clock,
@@ -54,7 +56,7 @@ async def carry_out(
             judging=settings.judging,
             politeness=Politeness(rules),
             archive=at_hand.archive,
-            rates=BelievedRates(store, unfinished.started if unfinished else clock.now(), order.rates),
+            rates=BelievedRates(store, started, order.rates, expected_changes(place, store, started)),
             log=at_hand.events,
             on_visit=lambda visited: at_hand.attempts.write([visited]),
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recrawl.assess.truth import ragged_search
+from recrawl.cli.predict_use import Expected
 from recrawl.crawl.site_claims import LAST_MODIFIED
 from recrawl.errors import InputError
 from recrawl.estimate import sitemap
@@ -72,17 +73,22 @@ class Knowledge:
         return self.belief.survival(np.maximum(now - self.histories.last_visit, 0.0))
 
 
-def learn(store: Store, span: Span | None = None, estimator: Estimator | None = None) -> Knowledge:
+def learn(
+    store: Store, span: Span | None = None, estimator: Estimator | None = None, expected: Expected | None = None
+) -> Knowledge:
     """Beliefs about all pages that were seen, by the default estimator unless another is given.
 
-    The posteriors also hear what sites say: of their last changes as far as they proved true, and how often pages are
-    said to change (``changefreq``) as a prior that a few looks outgrow.
+    The posteriors also heed how often a model expects pages to change, if there is one. And they hear what sites say:
+    of their last changes as far as they proved true, and how often pages are said to change (``changefreq``) as a prior
+    that a few looks outgrow.
     """
     span = span or Span()
     lesson = lesson_of(store, span)
     chosen = estimator or ESTIMATORS[DEFAULT]
     if not isinstance(chosen, Posterior | OperationalPosterior):
         return Knowledge(lesson, estimate_from(lesson, chosen))
+    if expected is not None and _is_any_change(span.kind) and len(lesson.histories):
+        lesson = replace(lesson, evidence=replace(lesson.evidence, expected=expected(lesson.histories.page)))
     claims = claims_of(store, lesson, span)
     if len(sources := statements_of(claims, lesson.histories)):
         chosen = DatedPosterior(sources, chosen) if isinstance(chosen, Posterior) else replace(chosen, sources=sources)
@@ -96,9 +102,14 @@ def claims_of(store: Store, lesson: Lesson, span: Span) -> Claims:
     Nothing of pages with a log, which knows better, nor where only some kinds of change count: claims do not tell what
     changed.
     """
-    heard = span.kind in (None, ChangeKind.CONTENT, ChangeKind.TEXT)
-    claims = store.claims(lesson.histories.page[~lesson.exact] if heard else np.empty(0, np.int64))
+    heard = lesson.histories.page[~lesson.exact] if _is_any_change(span.kind) else np.empty(0, np.int64)
+    claims = store.claims(heard)
     return claims.take(np.flatnonzero(claims.time <= (np.inf if span.until is None else span.until)))
+
+
+def _is_any_change(kind: ChangeKind | None) -> bool:
+    """Whether what counts is that a page changed, not in what respect."""
+    return kind in (None, ChangeKind.CONTENT, ChangeKind.TEXT)
 
 
 def _hinted(belief: Belief, claims: Claims, histories: Histories) -> Belief:

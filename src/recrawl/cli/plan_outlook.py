@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from recrawl.cli.predict_use import Expected
 from recrawl.cli.settings import Settings
 from recrawl.cli.wiring import host_limits_of, policy_of, politeness_of
 from recrawl.crawl.site_claims import signals
@@ -110,8 +111,11 @@ class Outlook:
         return Limits(self.host, 1.0 / np.maximum(self.hosts.pause + self.hosts.times.mean(), 1e-9))
 
 
-def look_ahead(store: Store, settings: Settings, now: float) -> Outlook:
-    """Learn from visits and signals up to ``now`` as the crawler would; fit its policy. O(visits + pages · steps)."""
+def look_ahead(store: Store, settings: Settings, now: float, expected: Expected | None = None) -> Outlook:
+    """Learn from visits and signals up to ``now`` as the crawler would; fit its policy. O(visits + pages · steps).
+
+    ``expected`` is what a model says of pages before their histories tell.
+    """
     everything = store.pages()
     pages = everything.take((everything.importance > 0) & (everything.discovered <= now))
     if not len(pages):
@@ -119,7 +123,7 @@ def look_ahead(store: Store, settings: Settings, now: float) -> Outlook:
     visits = store.visits(until=now).sorted()
     visits = visits.take(np.isin(visits.page, pages.id))
     limits = host_limits_of(store, lambda: politeness_of(settings.politeness))
-    policy = policy_of(settings.schedule, store.urls, limits)
+    policy = policy_of(settings.schedule, store.urls, limits, expected)
     agenda = Agenda(policy, budget=settings.schedule.budget / DAY)
     heard, when = signals(store.claims(pages.id))
     heard, when = heard[when <= now], when[when <= now]

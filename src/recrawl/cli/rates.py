@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,6 +86,7 @@ def rates(  # noqa: PLR0913 - one argument an option
 
     --compare lets every estimator foretell, at several moments of the past, what the next look at each page found.
     """
+    from recrawl.cli.predict_use import expected_changes
     from recrawl.cli.rates_output import check_ending
     from recrawl.crawl.clock import RealClock
 
@@ -117,6 +119,7 @@ def rates(  # noqa: PLR0913 - one argument an option
         elif compare:
             _compare(store, question, output, json_output=json_output)
         else:
+            question = replace(question, expected=expected_changes(place, store, question.now))
             _table(store, question, output, plot, json_output=json_output)
 
 
@@ -139,7 +142,8 @@ def _table(store: Store, question: Question, output: Path | None, plot: Path | N
         if shown < total:
             typer.echo(f"{shown} of {total} shown; --limit shows more.")
         said = "changes of any kind" if question.kind is Kind.ANY else f"changes of kind {question.kind.value}"
-        typer.echo(f"Estimated by {question.estimator.name} from {said}, as of {shown_time(question.now)}.")
+        model = "" if question.expected is None else ", with the model of the workspace for what visits have not told"
+        typer.echo(f"Estimated by {question.estimator.name} from {said}{model}, as of {shown_time(question.now)}.")
         if plot is not None:
             typer.echo(f"Picture: {plot}")
 

@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from recrawl.cli.knowledge import Span
+from recrawl.cli.predict_use import Expected
 from recrawl.errors import InputError
 from recrawl.estimate.estimator import Estimator
 from recrawl.estimate.estimators import ESTIMATORS
@@ -64,6 +65,8 @@ class Question:
     """Part of a URL, or a pattern with ``*`` and ``?`` for a whole one."""
     min_looks: int = 1
     limit: int | None = None
+    expected: Expected | None = None
+    """What a model expects of pages, if there is one."""
 
     @property
     def span(self) -> Span:

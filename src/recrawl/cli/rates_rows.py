@@ -80,7 +80,7 @@ def rows_for(store: Store, question: Question) -> Rows:
     """Everything the question is about, before anything is filtered: neighbours teach also where they are not shown."""
     if question.by is By.SITE:
         return _sites(store, question)
-    known = learn(store, question.span, question.estimator)
+    known = learn(store, question.span, question.estimator, question.expected)
     lesson = known.lesson
     one_each = np.ones(len(known.histories), np.int64)
     pages = _rows(lesson, known.belief, question.now, lesson.evidence.levels[0], one_each, None)

@@ -76,6 +76,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
     from contextlib import ExitStack
 
     from recrawl.cli.interrupts import interruptible
+    from recrawl.cli.predict_use import expected_changes
     from recrawl.cli.run_display import Tally, display, every, together
     from recrawl.cli.sources import check_methods
     from recrawl.cli.wiring import LiveSettings, crawl_settings_of, host_limits_of, policy_of
@@ -85,7 +86,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
 
     check_methods(store)
     clock, said, live = RealClock(), place.configuration.settings, LiveSettings(place)
-    end, tally = _end(clock.now(), for_, until), Tally()
+    end, tally, expected = _end(clock.now(), for_, until), Tally(), expected_changes(place, store)
     takers: list[PulseTaker] = []
     with ExitStack() as serving:
         metrics = _served_metrics(said.crawl.metrics, serving)
@@ -97,7 +98,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
 
         async with live_crawl(
             f"{socket.gethostname()}-{os.getpid()}",
-            policy_of(said.schedule, store.urls, host_limits_of(store, live.politeness)),
+            policy_of(said.schedule, store.urls, host_limits_of(store, live.politeness), expected),
             clock=clock,
             store=store,
             folder=place.folder,

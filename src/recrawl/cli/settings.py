@@ -287,6 +287,21 @@ class DetectSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PredictSettings:
+    """What is expected of pages that have little history of their own."""
+
+    model: str = _setting(
+        "default", TEXT, "The model, if there is one of this name: recrawl predict train makes it. Empty for none."
+    )
+    retrain: float = _setting(
+        2.0,
+        NUMBER,
+        "A run trains the model anew if the changes it expects of new pages and those found differ by more than this "
+        "factor. 0 for never.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class ArchiveSettings:
     """Where the bytes go."""
 
@@ -304,6 +319,7 @@ class Settings:
     schedule: ScheduleSettings = ScheduleSettings()
     crawl: CrawlSettings = CrawlSettings()
     detect: DetectSettings = DetectSettings()
+    predict: PredictSettings = PredictSettings()
     archive: ArchiveSettings = ArchiveSettings()
 
 

@@ -47,6 +47,7 @@ VERBS = (
     Verb("status", "status:status", "Say what there is, how fresh it is and what is due."),
     Verb("list", "listing:listing", "List pages, hosts or visits, what is due, or what fails."),
     Verb("rates", "rates:rates", "Estimate how often each page changes, and how sure that is."),
+    Verb("predict", "predict:app", "Say what to expect of pages before their histories tell, and learn it."),
     Verb("plan", "plan:plan", "Say what would be fetched next, when and why, and what the budget buys."),
     Verb("explain", "explain:explain", "Say why a visit counted as a change, or did not."),
     Verb("compare", "compare:compare", "Say what other policies would have caught with the same visits."),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from recrawl.cli.predict_use import Expected
     from recrawl.cli.workspace import Workspace
     from recrawl.crawl.controls import Orders
     from recrawl.crawl.judging import JudgingRules
@@ -30,11 +31,13 @@ def policy_of(
     settings: ScheduleSettings,
     urls: Callable[[IntArray], Sequence[str]] | None = None,
     host_limits: HostLimits | None = None,
+    expected: Expected | None = None,
 ) -> Policy:
     """The policy that decides when to come back: ours with the settings of the schedule, others with their defaults.
 
     ``urls`` gives the URLs of pages: with them pages of one directory are known to be edited together. With
-    ``host_limits`` no host is planned to be visited more often than it allows.
+    ``host_limits`` no host is planned to be visited more often than it allows. ``expected`` is what a model says of
+    pages before their histories tell.
     """
     from recrawl.schedule.clocks import by_host
     from recrawl.schedule.objectives import OBJECTIVES
@@ -50,6 +53,7 @@ def policy_of(
         shortest_interval=settings.min_interval,
         longest_interval=settings.max_interval,
         host_limits=host_limits,
+        expected=None if expected is None else lambda pages: expected(pages.id),
     )
 
 

@@ -11,7 +11,7 @@ because the source is right with probability w. So a host that never told the tr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class DatedPosterior:
         if not heard.any():
             return plain.belief
         told = as_dated(evidence.histories, heard.gap, heard.age)
-        dated = self.posterior.learn(Evidence(told, evidence.levels, evidence.kind), plain.priors)
+        dated = self.posterior.learn(replace(evidence, histories=told), plain)
         return mixed(plain.belief, dated.belief, heard.weight)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from recrawl.model import Belief, ChangeKind, Histories, IntArray
+from recrawl.model import Belief, ChangeKind, FloatArray, Histories, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class Evidence:
     """The group each row lies in, from wide to narrow (host, cluster); each level divides the one before it."""
     kind: ChangeKind | None = None
     """In what respect a change is a change; ``None`` for any."""
+    expected: FloatArray | None = None
+    """How often a model expects each page to change by its looks, per second; ``None`` where there is no model."""
 
     def __len__(self) -> int:
         return len(self.histories)

@@ -26,7 +26,7 @@ from typing import Final
 
 import numpy as np
 
-from recrawl.estimate.grid_prior import GridPriors, fit_priors
+from recrawl.estimate.grid_prior import STRENGTH, GridPriors, fit_priors
 from recrawl.model import FloatArray, GridBelief, Histories, IntArray
 from recrawl.model.grid_belief import WeightArray
 
@@ -55,17 +55,19 @@ class SharpenedPriors:
         return POWER * np.clip(np.log(expected) - self.usual[row], -_FURTHEST, _FURTHEST)
 
 
-def fit_sharpened(histories: Histories, levels: Sequence[IntArray], expected: FloatArray) -> SharpenedPriors:
-    """Learn the priors of groups and what is usual in each; rows are pages that were looked at. O(gaps · K), twice.
+def fit_sharpened(
+    histories: Histories, levels: Sequence[IntArray], expected: FloatArray, *, strength: float = STRENGTH
+) -> SharpenedPriors:
+    """Learn the priors of groups and what is usual in each. O(gaps · K), twice.
 
     ``levels`` as in :func:`recrawl.estimate.grid_prior.fit_priors`, ``expected`` one rate a page, above 0.
     """
-    plain = fit_priors(histories, levels)
+    plain = fit_priors(histories, levels, strength=strength)
     usual = _usual(plain, levels, np.log(expected))
     found = SharpenedPriors(plain, usual)
     factor = np.exp(found.log_factor(plain.rows(levels, len(histories)), expected))
     stretched = replace(histories, gaps=histories.gaps * factor[histories.row_of_gap()])
-    return SharpenedPriors(fit_priors(stretched, levels, rates=plain.belief.rates), usual)
+    return SharpenedPriors(fit_priors(stretched, levels, rates=plain.belief.rates, strength=strength), usual)
 
 
 def moved(weights: WeightArray, rates: FloatArray, log_factor: FloatArray) -> WeightArray:

@@ -46,7 +46,7 @@ class OperationalPosterior:
         """The same with factors that were chosen before, and with ``places`` if they are better known."""
         histories = evidence.histories
         clock = fit(histories, places or places_of(evidence), factors).time()
-        stretched = Evidence(clock.stretch(histories), evidence.levels, evidence.kind)
+        stretched = replace(evidence, histories=clock.stretch(histories))
         learned = self.posterior.learn(stretched)
         heard = hear(evidence, self.sources)
         if heard.any():
@@ -55,7 +55,7 @@ class OperationalPosterior:
 
     def _dated(self, learned: Learned, stretched: Evidence, heard: Heard, passed: Heard) -> Learned:
         told = as_dated(stretched.histories, passed.gap, passed.age)
-        dated = self.posterior.learn(Evidence(told, stretched.levels, stretched.kind), learned.priors)
+        dated = self.posterior.learn(replace(stretched, histories=told), learned)
         return replace(learned, belief=mixed(learned.belief, dated.belief, heard.weight))
 
 

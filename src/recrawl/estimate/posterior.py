@@ -14,6 +14,7 @@ import numpy as np
 from recrawl.estimate import gamma, grid
 from recrawl.estimate.empirical_bayes import fit_group_priors, fit_prior
 from recrawl.estimate.estimator import Evidence
+from recrawl.estimate.expected_rates import fit_sharpened
 from recrawl.estimate.grid_prior import STRENGTH, GridPriors, fit_priors
 from recrawl.model import AnyArray, FloatArray, GammaBelief, GridBelief, IntArray
 
@@ -54,13 +55,30 @@ class Posterior:
         """The belief about each page right after its last look. O(gaps · rates)."""
         return self.learn(evidence).belief
 
-    def learn(self, evidence: Evidence, priors: GridPriors | None = None) -> Learned:
-        """The belief together with its priors; they are learned from the same evidence unless they are given."""
-        levels = evidence.levels[: self.depth]
-        known = fit_priors(evidence.histories, levels, strength=self.strength) if priors is None else priors
-        row = known.rows(levels, len(evidence))
-        belief = grid.fit(evidence.histories, known.belief, of=row, jump=self.jump)
-        return Learned(belief, known, row, self.jump)
+    def learn(self, evidence: Evidence, before: Learned | None = None) -> Learned:
+        """The belief together with its priors.
+
+        They are learned from the same evidence, and sharpened by the rates that are expected of each page, if any are;
+        or they are those that were learned ``before`` of the same pages.
+        """
+        if before is not None:
+            priors, row = before.priors, before.row
+        else:
+            priors, row = self._priors(evidence)
+        belief = grid.fit(evidence.histories, priors.belief, of=row, jump=self.jump)
+        return Learned(belief, priors, row, self.jump)
+
+    def _priors(self, evidence: Evidence) -> tuple[GridPriors, IntArray]:
+        """The priors, and the row of each page in them."""
+        histories, levels = evidence.histories, evidence.levels[: self.depth]
+        if evidence.expected is None:
+            priors = fit_priors(histories, levels, strength=self.strength)
+            return priors, priors.rows(levels, len(evidence))
+        sharpened = fit_sharpened(histories, levels, evidence.expected, strength=self.strength)
+        rates, known = sharpened.priors.belief.rates, sharpened.priors.belief.weights
+        own = sharpened.of(sharpened.priors.rows(levels, len(evidence)), evidence.expected)
+        priors = GridPriors(GridBelief(rates, np.concatenate([known, own])), sharpened.priors.groups)
+        return priors, np.arange(len(known), len(known) + len(own))
 
 
 @dataclass(frozen=True, slots=True)

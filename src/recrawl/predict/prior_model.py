@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from recrawl.model import BoolArray, FloatArray, GammaBelief, IntArray
 from recrawl.predict.count_prior import CountPrior, train
@@ -103,6 +104,11 @@ def _trained(table: FeatureTable, count: LookCounts, site: IntArray, seed: int) 
     return train(table, count.count, count.exposure, site, seed=seed)
 
 
-def counted(count: FloatArray, exposure: FloatArray) -> LookCounts:
-    """Events that were counted one by one; those without exposure teach nothing."""
+def counted(row: IntArray, amount: npt.ArrayLike, exposure: FloatArray) -> LookCounts:
+    """Events that were counted: ``amount[k]`` more on page ``row[k]``. Those without exposure teach nothing.
+
+    >>> counted(np.array([0, 0, 1]), [2, 1, 5], np.array([9.0, 0.0])).count.tolist()
+    [3.0, 0.0]
+    """
+    count = np.bincount(row, np.asarray(amount, np.float64), len(exposure)).astype(np.float64)
     return LookCounts(np.where(exposure > 0, count, 0.0), exposure)

@@ -1,0 +1,159 @@
+"""The models of a workspace: a folder each, with what to know of it, and what it says of pages seen by then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recrawl import __version__
+from recrawl.errors import InputError
+from recrawl.model import GammaBelief, IntArray
+from recrawl.predict.first_sight import first_sight, site_ids
+from recrawl.predict.model_card import ModelNote, Score, model_card
+from recrawl.predict.model_file import model_bytes, read_model
+from recrawl.predict.prior_model import PriorModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from recrawl.cli.predict_lessons import Material
+
+MODEL, NOTE, CARD, PRIORS = "model.npz", "model.json", "card.md", "priors.npz"
+USUAL = "default"
+"""The name of a model if nobody names it."""
+_LIBRARIES = ("numpy", "scikit-learn")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPriors:
+    """What a model said of pages that were seen when it was trained: one prior a page and kind of event."""
+
+    page: IntArray
+    """Ascending ids."""
+    beliefs: dict[str, GammaBelief]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptModel:
+    """A model with all that is kept beside it."""
+
+    model: PriorModel
+    note: ModelNote
+    known: KnownPriors
+
+
+def models_folder(workspace: Path) -> Path:
+    """Where the models of a workspace lie."""
+    return workspace / "models"
+
+
+def has_model(workspace: Path, name: str) -> bool:
+    """Whether there is a model of this name."""
+    return bool(name) and (models_folder(workspace) / name / NOTE).is_file()
+
+
+def load_model(workspace: Path, name: str) -> KeptModel:
+    """The model of this name.
+
+    Raises:
+        InputError: there is none, it is damaged, or this version cannot use it.
+    """
+    folder = models_folder(workspace) / name
+    if not has_model(workspace, name):
+        raise InputError(f"There is no model {name!r} in this workspace.", "Train one with: recrawl predict train")
+    try:
+        note = ModelNote.from_json((folder / NOTE).read_text(encoding="utf-8"))
+        model = read_model((folder / MODEL).read_bytes())
+        known = _read_priors(folder / PRIORS)
+    except OSError as error:
+        raise InputError(f"The model {name!r} cannot be read: {error.strerror}.", "Train it again.") from error
+    first_sight(np.empty(0, np.int64), ()).fitting(model.schema)
+    return KeptModel(model, note, known)
+
+
+def save_model(workspace: Path, kept: KeptModel) -> Path:
+    """Put a model into its folder; the note comes last, so half a model is none. Returns the folder."""
+    folder = models_folder(workspace) / kept.note.name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / NOTE).unlink(missing_ok=True)
+    (folder / MODEL).write_bytes(model_bytes(kept.model))
+    columns = {f"{event}/{name}": getattr(prior, name) for event, prior in kept.known.beliefs.items() for name in "ab"}
+    with (folder / PRIORS).open("wb") as file:
+        np.savez_compressed(file, page=kept.known.page, **columns)
+    (folder / CARD).write_text(model_card(kept.note), encoding="utf-8")
+    (folder / NOTE).write_text(kept.note.to_json(), encoding="utf-8")
+    return folder
+
+
+def _read_priors(file: Path) -> KnownPriors:
+    with np.load(file, allow_pickle=False) as columns:
+        events = dict.fromkeys(name.split("/")[0] for name in columns.files if "/" in name)
+        beliefs = {event: GammaBelief(columns[f"{event}/a"], columns[f"{event}/b"]) for event in events}
+        return KnownPriors(columns["page"], beliefs)
+
+
+def note_of(name: str, model: PriorModel, taught: Material, seed: int, scores: tuple[Score, ...]) -> ModelNote:
+    """What to know of a model that was just trained."""
+    lessons = taught.lessons
+    return ModelNote(
+        name=name,
+        schema=model.schema,
+        features=lessons.table.names,
+        events=tuple(model.events),
+        since=float(lessons.histories.first_visit.min()),
+        until=float(lessons.histories.last_visit.max()),
+        pages=len(lessons),
+        looked_into=taught.looked_into,
+        looks=len(lessons.histories.gaps),
+        sites=len(np.unique(lessons.site)),
+        source=taught.source,
+        seed=seed,
+        versions={"recrawl": __version__} | {name: _version(name) for name in _LIBRARIES},
+        scores=scores,
+    )
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def known_priors(model: PriorModel, taught: Material) -> KnownPriors:
+    """What a model says of the pages it was trained on, if they are pages of the workspace."""
+    lessons = taught.lessons
+    rows = slice(None) if taught.source == "workspace" else slice(0)
+    table, site = lessons.table.take(rows), lessons.site[rows]
+    return KnownPriors(table.page, {event: model.prior(event, table, site) for event in model.events})
+
+
+class ModelPriors:
+    """What a model says of pages by their ids: of those it knows what it said then, of others by their URLs.
+
+    Every page is asked about once. Memory: 24 bytes a page.
+    """
+
+    def __init__(self, kept: KeptModel, event: str, urls: Callable[[IntArray], Sequence[str]]) -> None:
+        self._model = kept.model
+        self._event = event
+        self._urls = urls
+        self._page = kept.known.page
+        self._belief = kept.known.beliefs[event]
+
+    def __call__(self, page: IntArray) -> GammaBelief:
+        """One row for each of these pages, in any order. O(new pages · trees), then O(pages log n)."""
+        new = np.setdiff1d(page, self._page)
+        if len(new):
+            urls = self._urls(new)
+            said = self._model.prior(self._event, first_sight(new, urls), site_ids(urls))
+            ids = np.concatenate([self._page, new])
+            order = np.argsort(ids, kind="stable")
+            self._page = ids[order]
+            a, b = (np.concatenate(pair)[order] for pair in ((self._belief.a, said.a), (self._belief.b, said.b)))
+            self._belief = GammaBelief(a, b)
+        return self._belief.take(np.searchsorted(self._page, page))

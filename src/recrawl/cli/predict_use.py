@@ -1,0 +1,49 @@
+"""Where a model is used: what it expects of pages, for estimates, schedules and captures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from recrawl.model import FloatArray, GammaBelief, IntArray
+
+if TYPE_CHECKING:
+    from recrawl.cli.workspace import Workspace
+    from recrawl.store.base import Store
+
+Expected = Callable[[IntArray], FloatArray]
+"""How often pages, given by id, are expected to change, per second."""
+
+
+def expected_changes(place: Workspace, store: Store, at: float | None = None) -> Expected | None:
+    """What the model of the workspace expects; ``None`` if there is none.
+
+    Nor is there one for a moment ``at`` before it was trained: it has seen what came later.
+
+    Raises:
+        InputError: the model is damaged, or was trained on other features.
+    """
+    from recrawl.predict.prior_model import CHANGES
+
+    priors = _priors(place, store, CHANGES, at)
+    return None if priors is None else lambda page: priors(page).mean()
+
+
+def expected_links(place: Workspace, store: Store) -> Callable[[IntArray], GammaBelief] | None:
+    """What the model of the workspace believes of the rates of new links; ``None`` if it foretells none."""
+    from recrawl.predict.prior_model import NEW_LINKS
+
+    return _priors(place, store, NEW_LINKS, None)
+
+
+def _priors(place: Workspace, store: Store, event: str, at: float | None) -> Callable[[IntArray], GammaBelief] | None:
+    name = place.configuration.settings.predict.model
+    if not (name and (place.folder / "models" / name).is_dir()):
+        return None  # without loading what models are made of
+    from recrawl.cli.predict_models import ModelPriors, has_model, load_model
+
+    if not has_model(place.folder, name):
+        return None
+    kept = load_model(place.folder, name)
+    later = at is not None and kept.note.source == "workspace" and at < kept.note.until
+    return None if later or event not in kept.model.events else ModelPriors(kept, event, store.urls)

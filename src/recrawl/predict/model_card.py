@@ -1,0 +1,144 @@
+"""What to know of a model before it is used: when, from what and how it was trained, and how well it foretold.
+
+As JSON beside the model, for programs, and as a page of Markdown, for people.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+
+from recrawl.errors import InputError
+from recrawl.time import format_duration, to_iso
+
+FORMAT = 1
+"""Of the files of a model; one of another number is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How well priors foretold pages that were kept from training."""
+
+    split: str
+    """``pages``, ``later pages`` or ``sites``: what was kept from training."""
+    pages: int
+    first: Mapping[str, float]
+    """Mean log loss of the first looks, nats, by prior: ``model``, ``all pages``, ``host``."""
+    ten: Mapping[str, float]
+    """The same of the first ten looks, each prior with the looks before."""
+    calibration: float
+    """Changes the model expected at first looks, for each that was found."""
+    coverage: float
+    """Share of pages within the model's 90 % interval."""
+
+    @property
+    def gain(self) -> float:
+        """Nats a first look by which the model foretells better than one prior for all pages."""
+        return self.first["all pages"] - self.first["model"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNote:
+    """Everything about a model but the model."""
+
+    name: str
+    schema: str
+    features: tuple[str, ...]
+    events: tuple[str, ...]
+    since: float
+    """The first look that was learned from, seconds since the epoch."""
+    until: float
+    """The last one."""
+    pages: int
+    looked_into: int
+    """Pages whose first copy could be read."""
+    looks: int
+    sites: int
+    source: str
+    """``workspace``, or the name of the data set."""
+    seed: int
+    versions: Mapping[str, str]
+    """Of recrawl and the libraries it was trained with."""
+    scores: tuple[Score, ...] = ()
+    format: int = FORMAT
+
+    def to_json(self) -> str:
+        """The content of ``model.json``."""
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> ModelNote:
+        """The note of a model.
+
+        Raises:
+            InputError: it is none, or of another format.
+        """
+        try:
+            said = json.loads(text)
+            if said["format"] != FORMAT:
+                raise InputError(
+                    f"The model has format {said['format']}, this version reads {FORMAT}.",
+                    "Train it again with: recrawl predict train",
+                )
+            scores = tuple(Score(**{part.name: one[part.name] for part in fields(Score)}) for one in said["scores"])
+            given = {part.name: said[part.name] for part in fields(cls) if part.name != "scores"}
+            given |= {name: tuple(given[name]) for name in ("features", "events")}
+            return cls(**given, scores=scores)
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError("model.json does not describe a model.", "Train it again.") from error
+
+
+def model_card(note: ModelNote) -> str:
+    """A page of Markdown."""
+    versions = ", ".join(f"{name} {version}" for name, version in note.versions.items())
+    lines = [
+        f"# Model {note.name}",
+        "",
+        "What to believe of a page before its history tells: a Gamma prior for how often it changes, and for how often",
+        "it gets new links. Pages that are only found are judged by their URLs, pages that were seen by what was on",
+        "them, too.",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| trained from | {note.source}: {note.pages:,} pages of {note.sites:,} sites, {note.looks:,} looks |",
+        f"| first copies read | {note.looked_into:,} |",
+        f"| looks from | {to_iso(note.since)} |",
+        f"| looks to | {to_iso(note.until)} ({format_duration(note.until - note.since)}) |",
+        f"| foretells | {', '.join(note.events)} |",
+        f"| features | {len(note.features)}, schema `{note.schema}` |",
+        f"| seed | {note.seed} |",
+        f"| made with | {versions} |",
+        "",
+        "## How well it foretells",
+        "",
+        *score_table(note.scores),
+        "",
+        "Log loss in nats, less is better: of the first look at each page kept from training, and of its first ten",
+        "looks, each with what the looks before it taught. Calibration: changes expected for each that was found;",
+        "1 is right.",
+        "",
+        "## What it is not for",
+        "",
+        "It knows pages like those it was trained on. On sites of another kind it says little, and says so by wide",
+        "intervals. It foretells how often, not when. Its features are:",
+        "",
+        ", ".join(f"`{name}`" for name in note.features) + ".",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def score_table(scores: tuple[Score, ...]) -> list[str]:
+    """The scores as lines of a Markdown table."""
+    if not scores:
+        return ["Too few pages to keep some from training."]
+    lines = [
+        "| kept | pages | first: model | all pages | host | ten: model | all pages | host | calibration | in 90 % |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for one in scores:
+        numbers = [f"{part[name]:.3f}" for part in (one.first, one.ten) for name in ("model", "all pages", "host")]
+        cells = [one.split, f"{one.pages:,}", *numbers, f"{one.calibration:.2f}", f"{one.coverage:.0%}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
