@@ -73,3 +73,23 @@ def test_where_there_is_no_terminal_a_line_comes_every_few_minutes(capsys):
         for now in range(0, 1000, 10):
             show(float(now))
     assert capsys.readouterr().err.splitlines() == ["1970-01-01 00:06 0 visits, 0 changed, 0 failed, 0.0/s; 3 due"] * 3
+
+
+def test_where_there_is_no_terminal_a_line_tells_the_pace_since_the_line_before(capsys):
+    tally, time = Tally(), 0.0
+    with display(tally, math.inf, lambda: pulse(now=time, due=600)) as show:
+        while time <= 900.0:
+            show(time)
+            time += 10.0
+            tally.visits += 20 if time <= 300.0 else 50
+    told = [line.partition("failed, ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert told == ["2.0/s; 600 due, done in 5 min", "5.0/s; 600 due, done in 2 min", "5.0/s; 600 due, done in 2 min"]
+
+
+def test_the_pace_is_that_of_the_last_minute():
+    tally = Tally()
+    for second in range(200):
+        tally.visits += 1 if second < 100 else 3
+        pace = tally.rate(float(second))
+    assert pace == pytest.approx(3.0)
+    assert len(tally._recent) <= 62

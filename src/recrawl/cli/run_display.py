@@ -20,6 +20,8 @@ _REFRESH = 0.5
 """Seconds between two looks, on a terminal."""
 _SELDOM = 5 * MINUTE
 """Seconds between two lines elsewhere."""
+_TWO = 2
+"""Moments between which there is a rate."""
 _LATE = 2.0
 """Seconds: what is late by less is on time."""
 
@@ -40,9 +42,9 @@ class Tally:
         self.failed += sum(one.visit.outcome > ANSWERED for one in visited)
 
     def rate(self, now: float) -> float:
-        """Visits per second over the last minute, as far as it was asked during that time."""
+        """Visits per second over the last minute, or since this was last asked if that is longer ago."""
         self._recent.append((now, self.visits))
-        while now - self._recent[0][0] > MINUTE:
+        while len(self._recent) > _TWO and now - self._recent[1][0] >= MINUTE:
             self._recent.popleft()
         since, before = self._recent[0]
         return (self.visits - before) / (now - since) if now > since else 0.0
@@ -72,6 +74,7 @@ def display(tally: Tally, until: float, pulse: Callable[[], Pulse]) -> Iterator[
             now = pulse()
             typer.echo(f"{shown_time(now.now)} {sentence(tally, now, until)}", err=True)
 
+        tally.rate(pulse().now)  # from which the first line counts
         yield every(_SELDOM, tell, at_once=False)
         return
     with Status("Looking for what is due", console=console) as line:
