@@ -29,7 +29,7 @@ from recrawl.errors import require
 from recrawl.estimate import gamma, grid
 from recrawl.estimate.estimator import Evidence
 from recrawl.estimate.grid_prior import fit_priors
-from recrawl.estimate.posterior import Learned, Posterior
+from recrawl.estimate.posterior import Posterior
 from recrawl.formats.arrow import visits_from_table, visits_to_table
 from recrawl.model import FloatArray, GammaBelief, GridBelief, Histories, Verdict, Visits
 from recrawl.model.arrays import offsets_of
@@ -201,8 +201,7 @@ def _from_parquet(path: Path) -> None:
     priors, learning = _timed(lambda: fit_priors(histories, levels), 1, time.perf_counter)
     groups = " and ".join(f"{len(ids):,}" for ids in priors.groups)
     print(f"{'priors of ' + groups + ' groups':<40} {learning:8.1f} s   peak {_peak():5.2f} GB", flush=True)
-    before = Learned(priors.belief, priors, priors.rows(levels, len(histories)), None)
-    known, fitting = _timed(lambda: Posterior().learn(Evidence(histories, levels), before), 1, time.perf_counter)
+    known, fitting = _timed(lambda: Posterior().learn(Evidence(histories, levels), priors), 1, time.perf_counter)
     print(f"{'beliefs, ' + str(len(priors.belief.rates)) + ' rates':<40} {fitting:8.1f} s   peak {_peak():5.2f} GB")
     total = reading + learning + fitting
     print(f"{f'{len(known.belief):,} pages, all together':<40} {total:8.1f} s   {total / baseline:.1f} x baseline")

@@ -42,7 +42,7 @@ class DatedPosterior:
         if not heard.any():
             return plain.belief
         told = as_dated(evidence.histories, heard.gap, heard.age)
-        dated = self.posterior.learn(replace(evidence, histories=told), plain)
+        dated = self.posterior.learn(replace(evidence, histories=told), plain.priors, plain.row)
         return mixed(plain.belief, dated.belief, heard.weight)
 
 

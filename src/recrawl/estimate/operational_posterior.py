@@ -55,7 +55,7 @@ class OperationalPosterior:
 
     def _dated(self, learned: Learned, stretched: Evidence, heard: Heard, passed: Heard) -> Learned:
         told = as_dated(stretched.histories, passed.gap, passed.age)
-        dated = self.posterior.learn(replace(stretched, histories=told), learned)
+        dated = self.posterior.learn(replace(stretched, histories=told), learned.priors, learned.row)
         return replace(learned, belief=mixed(learned.belief, dated.belief, heard.weight))
 
 

@@ -55,16 +55,16 @@ class Posterior:
         """The belief about each page right after its last look. O(gaps · rates)."""
         return self.learn(evidence).belief
 
-    def learn(self, evidence: Evidence, before: Learned | None = None) -> Learned:
+    def learn(self, evidence: Evidence, priors: GridPriors | None = None, row: IntArray | None = None) -> Learned:
         """The belief together with its priors.
 
         They are learned from the same evidence, and sharpened by the rates that are expected of each page, if any are;
-        or they are those that were learned ``before`` of the same pages.
+        unless they are given. ``row`` is then the row of each page in them, if it is not that of its group.
         """
-        if before is not None:
-            priors, row = before.priors, before.row
-        else:
+        if priors is None:
             priors, row = self._priors(evidence)
+        elif row is None:
+            row = priors.rows(evidence.levels[: self.depth], len(evidence))
         belief = grid.fit(evidence.histories, priors.belief, of=row, jump=self.jump)
         return Learned(belief, priors, row, self.jump)
 
