@@ -317,13 +317,18 @@ def drop_noisy_elements(tree: Any) -> None:  # noqa: ANN401 - a selectolax tree,
     if not any(map(_may_be_noisy, tree.css(_MAYBE_NOISY))):
         return
     # Inner elements come last in document order and must go first: an element may not outlive its parent.
+    content = set[int]()
     for node in reversed(tree.css(_SELECTOR)):
-        if (
-            node.tag not in NEVER_NOISE
-            and len(node.text(deep=True)) <= MAX_NOISE_TEXT
-            and len(node.css("a[href]")) <= MAX_NOISE_LINKS
-        ):
+        if node.tag in NEVER_NOISE or node.mem_id in content:
+            continue
+        if len(node.text(deep=True)) <= MAX_NOISE_TEXT and len(node.css("a[href]")) <= MAX_NOISE_LINKS:
             node.decompose()
+            continue
+        # What holds content is content: to measure all that is around it would take as long as the page is deep.
+        around = node.parent
+        while around is not None and around.mem_id not in content:
+            content.add(around.mem_id)
+            around = around.parent
 
 
 def _may_be_noisy(node: Any) -> bool:  # noqa: ANN401 - a selectolax node

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from recrawl.detect.body import media_type, text_of
 from recrawl.detect.html import read_html
 from recrawl.detect.learned_noise import NoiseBook
-from recrawl.detect.nesting import is_too_deep
+from recrawl.detect.nesting import is_too_costly
 from recrawl.detect.noise import noisy_pieces
 from recrawl.detect.parts import hidden_rows, text_in_parts
 from recrawl.detect.rules import NO_PAGE_RULES
@@ -56,7 +56,7 @@ def shown(capture: Capture, standards: Standards, book: NoiseBook) -> Shown:
         return Shown(size=len(body), mime=mime)
     text = text_of(body, capture.header("content-type"))
     if is_html(mime, body):
-        if is_too_deep(text):
+        if is_too_costly(text):
             return Shown(size=len(body), mime=mime)
         return _shown_page(text, capture.url, Shown(size=len(body), mime=mime), standards, book)
     return Shown(tuple(_data_lines(text, mime, capture.url, standards)), (), (), len(body), mime)

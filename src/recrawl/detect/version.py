@@ -35,7 +35,7 @@ from recrawl.detect.data import (
 from recrawl.detect.digest import digest, text_digest
 from recrawl.detect.fingerprint import Fingerprint, folded
 from recrawl.detect.html import Document, read_html
-from recrawl.detect.nesting import is_too_deep
+from recrawl.detect.nesting import is_too_costly
 from recrawl.detect.noise import without_noise
 from recrawl.detect.parts import Text, text_in_lines
 from recrawl.detect.rdf import canonical_rdf
@@ -124,7 +124,9 @@ def page_version(capture: Capture, body: bytes, named: bytes, *, whole: bool, st
         return Version(named, mime, links=None)
     if is_html(mime, body):
         html = text_of(body, content_type)
-        return Version(named, mime, links=None) if is_too_deep(html) else _html_version(capture, html, named, standards)
+        if is_too_costly(html):
+            return Version(named, mime, links=None)
+        return _html_version(capture, html, named, standards)
     if not is_comparable(mime):
         return Version(named, mime)
     rules = standards.rules.of(capture.url)
