@@ -23,10 +23,10 @@ from recrawl.predict.feature_table import FeatureTable
 from recrawl.predict.naive_bayes import learn_bayes
 from recrawl.predict.pruned_tree import PrunedTree, fit_tree
 
-_STRENGTH = 5.0
-"""Pages that the mean of all counts for where a name is seldom met."""
-_PARTS = 5
-"""In turn the pages of one part see the names of the others."""
+_MOST_CODES = 256
+"""Names of a column, the unknown one included (:data:`recrawl.predict.names.BUCKETS` and two)."""
+_SELDOM = 10
+"""Names that fewer training pages have are treated like those that none has."""
 
 
 class ClassModel(Protocol):
@@ -48,7 +48,7 @@ class TreeModel:
     schema: str
     tree: PrunedTree
     names: Mapping[int, FloatArray]
-    """For each column of names, the mean class of each name; the first entry is for the unknown ones."""
+    """For each column of names, the mean class of each code; the first is that of pages without a name."""
 
     def chances(self, table: FeatureTable) -> FloatArray:
         """The chances in the leaf of each page."""
@@ -56,57 +56,38 @@ class TreeModel:
 
 
 def learn_tree(table: FeatureTable, label: IntArray, classes: int, *, prune: bool = True) -> TreeModel:
-    """Grow a tree, and cut it back unless told otherwise.
-
-    While it grows, the mean class of a page's name is that among other pages: a name that only one page has would
-    otherwise give its class away, and the tree would learn nothing but names.
-    """
-    named = [place for place, column in enumerate(table.columns) if column.categorical]
-
-    def means(rows: BoolArray) -> dict[int, FloatArray]:
-        return {place: _mean_class(table.values[rows, place], label[rows]) for place in named}
-
-    values = table.values.copy()
-    part = _parts(table.values)
-    for held in range(_PARTS):
-        out = part == held
-        if named and out.any() and not out.all():
-            values[out] = _ranked(table.values[out], means(~out))
-    tree = fit_tree(values, label, classes, prune=prune)
-    return TreeModel(table.schema, tree, means(np.ones(len(table), np.bool_)))
-
-
-def _parts(values: npt.NDArray[np.float32]) -> IntArray:
-    """The part of each page, by a hash of its own values: the same in whatever order pages come."""
-    bits = np.ascontiguousarray(values).view(np.uint32).astype(np.uint64)
-    odd = np.random.default_rng(0).integers(2**63, size=values.shape[1], dtype=np.uint64) * 2 + 1
-    mixed = (bits * odd).sum(axis=1, dtype=np.uint64)  # wraps around
-    return np.asarray((mixed >> np.uint64(32)) % np.uint64(_PARTS), dtype=np.int64)
+    """Grow a tree, and cut it back unless told otherwise."""
+    names = {
+        place: _mean_class(table.values[:, place], label)
+        for place, column in enumerate(table.columns)
+        if column.categorical
+    }
+    return TreeModel(table.schema, fit_tree(_ranked(table.values, names), label, classes, prune=prune), names)
 
 
 def _mean_class(names: npt.NDArray[np.float32], label: IntArray) -> FloatArray:
-    """The mean class of each name, drawn towards that of all where it is seldom met."""
+    """The mean class of each name; that of all for a name that few pages have.
+
+    Such a name would give away the classes of these very pages, and the tree would learn nothing but names.
+    """
     code = _codes(names)
-    size, total = np.bincount(code), np.bincount(code, weights=label.astype(np.float64))
-    return np.asarray((total + _STRENGTH * label.mean()) / (size + _STRENGTH))
+    size = np.bincount(code, minlength=_MOST_CODES)
+    total = np.bincount(code, weights=label.astype(np.float64), minlength=_MOST_CODES)
+    everywhere = label.mean() if len(label) else 0.0
+    return np.asarray(np.where(size < _SELDOM, everywhere, total / np.maximum(size, 1)))
 
 
 def _ranked(values: npt.NDArray[np.float32], names: Mapping[int, FloatArray]) -> npt.NDArray[np.float32]:
     ranked = values.copy()
     for place, mean in names.items():
-        code = _codes(values[:, place])
-        known = code < len(mean)
-        ranked[:, place] = np.where(known, mean[np.where(known, code, 0)], mean[0])
+        ranked[:, place] = mean[_codes(values[:, place])]
     return ranked
 
 
 def _codes(names: npt.NDArray[np.float32]) -> IntArray:
-    """Whole numbers from 1 up for names, 0 for none."""
-    return np.where(np.isnan(names) | (names < 0), 0, names + 1).astype(np.int64)
-
-
-_MOST_CODES = 256
-"""Names of a column, the unknown one included (:data:`recrawl.predict.names.BUCKETS` and two)."""
+    """Whole numbers from 1 up for names, 0 for none; below :data:`_MOST_CODES`."""
+    code = np.where(np.isnan(names) | (names < 0), 0, names + 1).astype(np.int64)
+    return np.minimum(code, _MOST_CODES - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +126,7 @@ def _spots(
     from scipy import sparse
 
     numbers = (np.where(np.isnan(values), typical, values)[:, ~named] - low) / span
-    codes = np.minimum(_codes(values[:, named]), _MOST_CODES - 1) + _MOST_CODES * np.arange(named.sum())
+    codes = _codes(values[:, named]) + _MOST_CODES * np.arange(named.sum())
     row = np.repeat(np.arange(len(values)), codes.shape[1])
     shape = (len(values), _MOST_CODES * int(named.sum()))
     marks = sparse.csr_array((np.full(codes.size, np.sqrt(0.5)), (row, codes.ravel())), shape=shape)
