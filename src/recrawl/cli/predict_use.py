@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recrawl.model import FloatArray, GammaBelief, IntArray
 
 if TYPE_CHECKING:
+    from recrawl.cli.predict_watch import LiveModel
     from recrawl.cli.workspace import Workspace
     from recrawl.store.base import Store
 
@@ -29,11 +31,47 @@ def expected_changes(place: Workspace, store: Store, at: float | None = None) ->
     return None if priors is None else lambda page: priors(page).mean()
 
 
+def live_model(place: Workspace, store: Store) -> LiveModel | None:
+    """The model of the workspace for a run, in which it may be replaced; ``None`` if there is none."""
+    expected = expected_changes(place, store)
+    if expected is None:
+        return None
+    from recrawl.cli.predict_watch import LiveModel
+
+    return LiveModel(expected, store)
+
+
 def expected_links(place: Workspace, store: Store) -> Callable[[IntArray], GammaBelief] | None:
     """What the model of the workspace believes of the rates of new links; ``None`` if it foretells none."""
     from recrawl.predict.prior_model import NEW_LINKS
 
     return _priors(place, store, NEW_LINKS, None)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What to say of the model of a workspace."""
+
+    name: str
+    until: float
+    """The last look it was trained on, seconds since the epoch."""
+    pages: int
+    fit: str
+    """``good``, ``lost``, or ``unjudged``."""
+    said: str
+    """The same in a sentence."""
+
+
+def model_facts(place: Workspace, store: Store) -> ModelFacts | None:
+    """Whether the model of the workspace still fits; ``None`` if there is none."""
+    if expected_changes(place, store) is None:
+        return None
+    from recrawl.cli.predict_models import load_model
+    from recrawl.cli.predict_training import drift_of
+
+    kept = load_model(place.folder, place.configuration.settings.predict.model)
+    drift = drift_of(place, store, kept)
+    return ModelFacts(kept.note.name, kept.note.until, kept.note.pages, drift.fit.value, drift.sentence())
 
 
 def _priors(place: Workspace, store: Store, event: str, at: float | None) -> Callable[[IntArray], GammaBelief] | None:
