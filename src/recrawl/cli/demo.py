@@ -14,12 +14,16 @@ from recrawl.cli.workspace import Workspace, make_workspace
 from recrawl.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
+    from recrawl.cli.predict_watch import LiveModel
     from recrawl.crawl.trial import TrialResult
     from recrawl.model import Belief, FloatArray, IntArray
     from recrawl.schedule.policy import Policy
     from recrawl.show.trial import TrialPicture
+    from recrawl.store.base import Store
 
 MARKER = ".recrawl-demo"
 """Marks a workspace that the next demo may replace."""
@@ -35,11 +39,14 @@ LAWS = {
 }
 """How the hosts of the living web change."""
 PAGES_SHOWN = 8
+LEARNED_ON = 7.0
+"""Virtual days after which a model of what to expect of pages is trained."""
 LOOK_FURTHER = {
     "what is in the workspace": "status",
     "every visit": "list visits",
     "how often pages change": "rates",
     "what comes next, and why": "plan --at {end}",
+    "what new pages are expected to do": "predict score",
     "would another policy do better?": "compare",
 }
 EXAMPLES = """
@@ -87,7 +94,8 @@ def demo(  # noqa: PLR0913 - one argument an option
 
     Starts a web server on this machine whose pages change by known laws, then crawls it for some virtual weeks as
     recrawl crawls any site: robots.txt, sitemaps, links, conditional requests, pauses. Every visit is recorded and
-    archived, change rates are estimated, and each page is visited again when that is worth a visit. Then the same
+    archived, change rates are estimated, and each page is visited again when that is worth a visit. After a week
+    recrawl learns from its visits what pages look like that change often (if scikit-learn is installed). Then the same
     web is crawled once more with every page visited equally often. In the end the server tells the truth, and you
     see what recrawl believed and did beside it.
 
@@ -138,6 +146,7 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from recrawl.cli.knowledge import learn
+    from recrawl.cli.predict_watch import LiveModel
     from recrawl.cli.wiring import crawl_settings_of, host_limits_of, policy_of, politeness_of
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.trial import TrialSettings, run_trial
@@ -160,12 +169,16 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
             said = place.configuration.settings
             settings = TrialSettings(crawl_settings_of(said), quirks=Quirks.mild(), seed=seed)
 
-            def show(share: float, requests: int) -> None:
-                bar.update(task, completed=share * days, requests=requests)
-
             with place.open_store() as store:
                 limits = host_limits_of(store, lambda: politeness_of(said.politeness))
-                policy = policy_of(said.schedule, store.urls, limits)
+                model = LiveModel(None, store)
+                policy = policy_of(said.schedule, store.urls, limits, model)
+                learn_later = _after_a_week(place, store, model)
+
+                def show(share: float, requests: int) -> None:
+                    bar.update(task, completed=share * days, requests=requests)
+                    learn_later(share * days)
+
                 trial = run_trial(web, policy, store=store, folder=place.folder, settings=settings, progress=show)
                 return asyncio.run(trial), policy
 
@@ -179,6 +192,35 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
         urls = store.urls(page)
     belief = known.belief.take(np.searchsorted(known.histories.page, page))
     return Demo(ours, even, page, urls, ours.rate[seen], belief, policy.price)
+
+
+def _after_a_week(place: Workspace, store: Store, model: LiveModel) -> Callable[[float], None]:
+    """Something to be told the day, which trains a model on the eighth: from then on it says what to expect of pages.
+
+    Only where scikit-learn is installed, where the policy is ours, and where a week of visits is enough to learn from.
+    """
+    from importlib.util import find_spec
+
+    from recrawl.cli.predict_lessons import material
+    from recrawl.cli.predict_models import USUAL, save_model
+    from recrawl.cli.predict_training import trained
+    from recrawl.errors import InputError
+
+    wanted = find_spec("sklearn") is not None and place.configuration.settings.schedule.policy.startswith("valued")
+
+    def told(day: float) -> None:
+        nonlocal wanted
+        if not wanted or day < LEARNED_ON:
+            return
+        wanted = False
+        try:
+            kept = trained(USUAL, material(place, store, None), 1, judged=False)
+        except InputError:
+            return
+        save_model(place.folder, kept)
+        model.take_over(kept)
+
+    return told
 
 
 def _picture(result: Demo) -> TrialPicture:

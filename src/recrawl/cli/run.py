@@ -12,9 +12,10 @@ from recrawl.cli.options import HERE, SetOption, WorkspaceOption
 from recrawl.cli.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import ExitStack
 
+    from recrawl.cli.predict_watch import LiveModel
     from recrawl.crawl.home_scope import HomeScope
     from recrawl.crawl.metrics import Metrics
     from recrawl.crawl.pulse import Pulse, PulseTaker
@@ -76,7 +77,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
     from contextlib import ExitStack
 
     from recrawl.cli.interrupts import interruptible
-    from recrawl.cli.predict_use import expected_changes
+    from recrawl.cli.predict_use import live_model
     from recrawl.cli.run_display import Tally, display, every, together
     from recrawl.cli.sources import check_methods
     from recrawl.cli.wiring import LiveSettings, crawl_settings_of, host_limits_of, policy_of
@@ -86,9 +87,10 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
 
     check_methods(store)
     clock, said, live = RealClock(), place.configuration.settings, LiveSettings(place)
-    end, tally, expected = _end(clock.now(), for_, until), Tally(), expected_changes(place, store)
+    end, tally, model = _end(clock.now(), for_, until), Tally(), live_model(place, store)
     takers: list[PulseTaker] = []
     with ExitStack() as serving:
+        watched = _watched(place, model, serving)
         metrics = _served_metrics(said.crawl.metrics, serving)
 
         def on_visits(visited: Sequence[Visited]) -> None:
@@ -98,7 +100,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
 
         async with live_crawl(
             f"{socket.gethostname()}-{os.getpid()}",
-            policy_of(said.schedule, store.urls, host_limits_of(store, live.politeness), expected),
+            policy_of(said.schedule, store.urls, host_limits_of(store, live.politeness), model),
             clock=clock,
             store=store,
             folder=place.folder,
@@ -111,7 +113,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
             try:
                 with interruptible(driver.stop) as interrupts, display(tally, end, takers[0].take) as show:
                     tell = every(1.0, lambda: metrics.show(takers[0].take()) if metrics else None)
-                    await driver.run(end, together(show, tell), until_idle=once)
+                    await driver.run(end, together(show, tell, watched), until_idle=once)
             except asyncio.CancelledError:
                 typer.echo("Stopped at once: what was under way is dropped and will be visited again.", err=True)
                 return ExitCode.FORCED
@@ -119,6 +121,17 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
     typer.echo(tally.words())
     _tell_what_waits(last)
     return ExitCode.INTERRUPTED if interrupts else ExitCode.OK
+
+
+def _watched(place: Workspace, model: LiveModel | None, watching: ExitStack) -> Callable[[float], None]:
+    """Something to be told the time, which looks after the model until the stack is closed, if there is one."""
+    from recrawl.cli.predict_watch import CHECK_EVERY, ModelWatch
+    from recrawl.cli.run_display import every, together
+
+    if model is None or place.configuration.settings.predict.retrain <= 0:
+        return lambda _now: None
+    watch = watching.enter_context(ModelWatch(place, model, lambda said: typer.echo(said, err=True)))
+    return together(every(CHECK_EVERY, watch.check), every(1.0, watch.heed))
 
 
 def _served_metrics(address: str, serving: ExitStack) -> Metrics | None:

@@ -19,9 +19,11 @@ def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, a
 
     Below that: who is at work and how fast, what the budget leaves, what is paused or limited, and what failed last.
     Freshness is an estimate: the probability that a page is still as it was when last seen, from how often it changes
-    and how long ago that was, averaged over all pages that were ever seen.
+    and how long ago that was, averaged over all pages that were ever seen. Where there is a model of what to expect of
+    new pages, it is said whether it still fits those that came since it was trained.
     """
     from recrawl.cli.knowledge import learn
+    from recrawl.cli.predict_use import expected_changes, model_facts
     from recrawl.cli.status_work import work_facts, work_rows
     from recrawl.cli.tables import print_json, print_table, shown_time
     from recrawl.crawl.clock import RealClock
@@ -30,15 +32,21 @@ def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, a
     now = RealClock().now()
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with place.open_store() as store:
-        counts, next_due, known = store.counts(now), store.next_due(), learn(store, estimator=ESTIMATORS["posterior"])
-        work = work_facts(place, store, now)
+        expected = expected_changes(place, store)
+        counts, next_due, known = (
+            store.counts(now),
+            store.next_due(),
+            learn(store, None, ESTIMATORS["posterior"], expected),
+        )
+        work, model = work_facts(place, store, now), model_facts(place, store)
     seen = len(known.histories)
     fresh = float(known.fresh(now).mean()) if seen else float("nan")
     last = float(known.histories.last_visit.max()) if seen else float("nan")
     if json_output:
         facts = {"fresh": fresh, "seen": seen, "last_look": last, "next_due": next_due, "now": now}
         place_facts = {"workspace": str(place.folder), "store": place.shown_store}
-        print_json({**place_facts, **dataclasses.asdict(counts), **facts, **dataclasses.asdict(work)})
+        model_said = {"model": None if model is None else dataclasses.asdict(model)}
+        print_json({**place_facts, **dataclasses.asdict(counts), **facts, **dataclasses.asdict(work), **model_said})
         return
     rows = [
         ("workspace", str(place.folder)),
@@ -51,6 +59,7 @@ def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, a
         ("fresh now", f"{fresh:.0%} of the pages seen (estimated)" if seen else "–"),
         ("due now", f"{counts.due} pages, {counts.leased} in the hands of workers"),
         ("next due", shown_time(next_due)),
+        *([] if model is None else [("model", f"trained {shown_time(model.until)}. {model.said}")]),
         *work_rows(work, now),
     ]
     print_table(("", ""), rows)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from recrawl.estimate import gamma
 from recrawl.model import FloatArray, GammaBelief, Histories
@@ -81,6 +80,8 @@ def coverage(prior: GammaBelief, counts: LookCounts, share: float = 0.9) -> floa
 
     Counts are whole, so the middle holds a little more than that, and so should the share of pages. NaN without pages.
     """
+    from scipy import stats  # takes a second to load
+
     watched = counts.exposure > 0
     if not bool(watched.any()):
         return float("nan")
