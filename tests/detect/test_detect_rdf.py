@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recrawl.detect import judge
 from recrawl.detect.rdf import MAX_TANGLED, canonical_rdf
 from recrawl.errors import InputError
+from recrawl.model import Capture
 
 URL = "http://data.example/graph"
 NODES = st.sampled_from(["<http://x/a>", "<http://x/b>", "_:k", "_:l", "_:m"])
@@ -49,6 +51,24 @@ def test_a_graph_made_to_stop_us_is_compared_all_the_same():
     ring = all_to_all(nodes)
     assert form(ring) == form(all_to_all(nodes[::-1]))
     assert form(ring) != form(ring[1:])
+
+
+@pytest.mark.parametrize(
+    ("mime", "before", "inside", "after"),
+    [
+        ("application/n-triples", "<u:a> <u:b> ", "<<( <u:a> <u:b> ", ")>> "),
+        ("text/turtle", "<u:a> <u:b> ", "<<( <u:a> <u:b> ", ")>> "),
+        ("application/rdf+xml", "<a>", "<x><y>", "</y></x>"),
+    ],
+)
+def test_terms_nested_without_end_are_not_followed(mime, before, inside, after):
+    """The parser follows each into the next, and takes the whole program down with it."""
+    deep = before + inside * 20_000 + "<u:c>" + after * 20_000
+    with pytest.raises(InputError, match="too deep"):
+        canonical_rdf(deep, mime, "http://x/")
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {mime}\r\n\r\n".encode()
+    judged = judge(Capture("http://x/", 0.0, 200, head, deep.encode()), None)
+    assert judged.validators.text_digest
 
 
 def test_two_rings_of_other_sizes_differ():

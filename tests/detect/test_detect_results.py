@@ -105,6 +105,17 @@ def test_what_is_no_result_is_refused(text):
 
 
 @pytest.mark.parametrize(
+    ("mime", "inside"),
+    [(JSON, '{"type": "triple", "value": {"subject": '), (XML, "<triple><subject>")],
+    ids=["json", "xml"],
+)
+def test_terms_nested_without_end_are_not_followed(mime, inside):
+    """The parser follows each into the next, and takes the whole program down with it."""
+    with pytest.raises(InputError, match="too deep"):
+        canonical_results('{"head": {"vars": ["a"]}, "results": {"bindings": [{"a": ' + inside * 20_000, mime, PLAIN)
+
+
+@pytest.mark.parametrize(
     ("url", "ordered"),
     [
         ("http://e/?query=SELECT+*+%7B%7D+ORDER+BY+%3Fx", True),

@@ -125,6 +125,12 @@ def test_statements_are_asked_for_until_a_page_has_none_and_kept_once():
     ]
 
 
+def test_statements_nested_without_end_are_a_failure():
+    conversation, _ = talk("CONSTRUCT WHERE { ?s ?p ?o }")
+    deep = "<u:a> <u:b> " + "<<( <u:a> <u:b> " * 20_000 + "<u:c> " + ")>> " * 20_000 + ".\n"
+    assert "too deep" in conversation.hear(answer(conversation.request, deep, mime=TRIPLES)).error
+
+
 def test_rows_keep_their_terms_and_blank_nodes_of_two_pages_stay_apart():
     literal = {"type": "literal", "value": "é", "xml:lang": "fr"}
     number = {"type": "typed-literal", "value": "1", "datatype": "http://www.w3.org/2001/XMLSchema#integer"}
@@ -160,6 +166,7 @@ def test_yes_or_no(said, yes):
         ("", {}),
         ("", {"mime": ""}),
         ('{"head": {}, "boolean": true}', {}),
+        (rows("a")[:40] + '[{"s": {"type": "triple", "value": ' * 20_000, {}),
         (rows("a"), {"more": "X-SQL-State: S1TAT\r\n"}),
         (rows("a"), {"truncated": "length"}),
     ],

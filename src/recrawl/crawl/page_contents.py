@@ -15,6 +15,7 @@ import numpy as np
 from recrawl.detect.body import media_type, text_of
 from recrawl.detect.digest import text_digest
 from recrawl.detect.html import read_html
+from recrawl.detect.nesting import is_too_costly
 from recrawl.detect.version import MAX_READ, body_of, is_html
 from recrawl.errors import require
 from recrawl.model import Capture
@@ -48,7 +49,7 @@ class PageContent:
 
 
 def read_content(capture: Capture) -> PageContent | None:
-    """What is on a page; ``None`` if it is no page: no answer, an error, a redirect, cut off, or not HTML."""
+    """What is on a page; ``None`` if there is none: no answer, an error, a redirect, cut off, not HTML, made to harm."""
     if capture.status != _OK:
         return None
     body, whole = body_of(capture)
@@ -56,6 +57,8 @@ def read_content(capture: Capture) -> PageContent | None:
     if not whole or len(body) > MAX_READ or not is_html(mime, body):
         return None
     html = text_of(body, capture.header("content-type"))
+    if is_too_costly(html):
+        return None
     page = read_html(html, capture.url)
     tree = require("selectolax.lexbor", "crawl").LexborHTMLParser(html)
     links = {link.key: is_internal(capture.url, link.url) for link in page.links}

@@ -9,16 +9,19 @@ equal graphs still get equal forms, and only graphs made to confuse it get equal
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from recrawl.detect.digest import text_digest
 from recrawl.errors import InputError, require
+from recrawl.model.nested_data import is_nested_too_deep
 
 MAX_TANGLED = 5
 """Blank nodes that look alike and hang together up to which RDFC-1.0 is asked; six take 25 ms, nine 36 s."""
-_MAX_ROUNDS = 64
+_MAX_ROUNDS, _MIN_ROUNDS = 64, 3
 """Rounds of refinement: a node's name then depends on all that is within this many steps."""
+_MAX_LOOKS = 500_000
+"""Statements that are looked at in all rounds together, some ten seconds; a graph with many gets fewer rounds."""
 
 
 def canonical_rdf(text: str, mime: str, url: str) -> str:
@@ -33,9 +36,11 @@ def canonical_rdf(text: str, mime: str, url: str) -> str:
     True
 
     Raises:
-        InputError: the text is not RDF of this media type.
+        InputError: the text is not RDF of this media type, or terms are nested in it deeper than can be read.
     """
     oxigraph = require("pyoxigraph", "crawl")
+    if is_nested_too_deep(text, mime):
+        raise InputError("this RDF is nested too deep to be read")
     form = oxigraph.RdfFormat.from_media_type(mime)
     try:
         graph = oxigraph.Dataset(oxigraph.parse(text.encode("utf-8", "replace"), format=form, base_iri=url))
@@ -80,9 +85,9 @@ def _tangled(graph: Iterable[Any], looks: dict[Any, str]) -> int:
     return len({node for nodes in together if len(nodes) > 1 for node in nodes})
 
 
-def _refined(graph: Iterable[Any], names: dict[Any, str]) -> str:
+def _refined(graph: Collection[Any], names: dict[Any, str]) -> str:
     """The statements under names refined until no round tells more nodes apart, with how often each occurs."""
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(min(max(_MAX_LOOKS // len(graph), _MIN_ROUNDS), _MAX_ROUNDS)):
         finer = _look(graph, names)
         if len(set(finer.values())) == len(set(names.values())):
             break
