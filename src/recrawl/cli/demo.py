@@ -46,7 +46,7 @@ LOOK_FURTHER = {
     "every visit": "list visits",
     "how often pages change": "rates",
     "what comes next, and why": "plan --at {end}",
-    "what new pages are expected to do": "predict score",
+    "what to expect of new pages": "predict score",
     "would another policy do better?": "compare",
 }
 EXAMPLES = """
@@ -122,6 +122,8 @@ def demo(  # noqa: PLR0913 - one argument an option
     _print_rates(result, console)
     typer.echo(f"\nPicture: {picture}\nWorkspace: {folder}\n\nLook further:")
     for question, command in LOOK_FURTHER.items():
+        if command.startswith("predict") and not (folder / "models").is_dir():
+            continue
         typer.echo(f"  {question:<32} {command_name()} {command.format(end=to_iso(result.ours.end))} -w {folder}")
 
 

@@ -79,7 +79,7 @@ def plan(  # noqa: PLR0913 - one argument an option
     answers what a budget keeps, what a share of current pages costs, and how many machines could make so many visits.
     """
     from recrawl.cli.plan_outlook import look_ahead
-    from recrawl.cli.predict_use import expected_changes
+    from recrawl.cli.predict_use import expected_changes, expected_links
     from recrawl.cli.rates_question import moment
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.controls import limits
@@ -106,7 +106,8 @@ def plan(  # noqa: PLR0913 - one argument an option
 
             tell_crawl_time(store, settings, crawl_time, threads, now, host=host, json_output=json_output)
             return
-        outlook = look_ahead(store, settings, now, expected_changes(place, store, now))
+        expected, links = expected_changes(place, store, now), expected_links(place, store, now)
+        outlook = look_ahead(store, settings, now, expected, links)
         if slots is not None:
             from recrawl.cli.plan_slots import tell_slots
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from recrawl.cli.settings import Settings
 from recrawl.cli.wiring import host_limits_of, policy_of, politeness_of
 from recrawl.crawl.site_claims import signals
 from recrawl.errors import InputError
-from recrawl.model import ANSWERED, FloatArray, IntArray, Pages
+from recrawl.model import ANSWERED, FloatArray, GammaBelief, IntArray, Pages
 from recrawl.plan.durations import Downloads, DownloadTimes, learn_downloads
 from recrawl.plan.forecast import Manners
 from recrawl.plan.keeping import Limits
@@ -111,10 +112,16 @@ class Outlook:
         return Limits(self.host, 1.0 / np.maximum(self.hosts.pause + self.hosts.times.mean(), 1e-9))
 
 
-def look_ahead(store: Store, settings: Settings, now: float, expected: Expected | None = None) -> Outlook:
+def look_ahead(
+    store: Store,
+    settings: Settings,
+    now: float,
+    expected: Expected | None = None,
+    links: Callable[[IntArray], GammaBelief] | None = None,
+) -> Outlook:
     """Learn from visits and signals up to ``now`` as the crawler would; fit its policy. O(visits + pages · steps).
 
-    ``expected`` is what a model says of pages before their histories tell.
+    ``expected`` and ``links`` are what a model says of changes and new links of pages before their histories tell.
     """
     everything = store.pages()
     pages = everything.take((everything.importance > 0) & (everything.discovered <= now))
@@ -123,7 +130,7 @@ def look_ahead(store: Store, settings: Settings, now: float, expected: Expected 
     visits = store.visits(until=now).sorted()
     visits = visits.take(np.isin(visits.page, pages.id))
     limits = host_limits_of(store, lambda: politeness_of(settings.politeness))
-    policy = policy_of(settings.schedule, store.urls, limits, expected)
+    policy = policy_of(settings.schedule, store.urls, limits, expected, links)
     agenda = Agenda(policy, budget=settings.schedule.budget / DAY)
     heard, when = signals(store.claims(pages.id))
     heard, when = heard[when <= now], when[when <= now]

@@ -41,11 +41,11 @@ def live_model(place: Workspace, store: Store) -> LiveModel | None:
     return LiveModel(expected, store)
 
 
-def expected_links(place: Workspace, store: Store) -> Callable[[IntArray], GammaBelief] | None:
+def expected_links(place: Workspace, store: Store, at: float | None = None) -> Callable[[IntArray], GammaBelief] | None:
     """What the model of the workspace believes of the rates of new links; ``None`` if it foretells none."""
     from recrawl.predict.prior_model import NEW_LINKS
 
-    return _priors(place, store, NEW_LINKS, None)
+    return _priors(place, store, NEW_LINKS, at)
 
 
 @dataclass(frozen=True, slots=True)

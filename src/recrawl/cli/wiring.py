@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from recrawl.crawl.live import CrawlSettings
     from recrawl.fetch.http import Limits
     from recrawl.formats.warc import WarcInfo
-    from recrawl.model import FloatArray, IntArray
+    from recrawl.model import FloatArray, GammaBelief, IntArray
     from recrawl.schedule.clocks import Clusters
     from recrawl.schedule.page_prices import HostLimits
     from recrawl.schedule.policy import Policy
@@ -32,14 +32,17 @@ def policy_of(
     urls: Callable[[IntArray], Sequence[str]] | None = None,
     host_limits: HostLimits | None = None,
     expected: Expected | None = None,
+    links: Callable[[IntArray], GammaBelief] | None = None,
 ) -> Policy:
     """The policy that decides when to come back: ours with the settings of the schedule, others with their defaults.
 
     ``urls`` gives the URLs of pages: with them pages of one directory are known to be edited together. With
     ``host_limits`` no host is planned to be visited more often than it allows. ``expected`` is what a model says of
-    pages before their histories tell.
+    pages before their histories tell, ``links`` what it says of new links: where it does, whoever wants these gets
+    them by their own rates, not by that of changes.
     """
     from recrawl.schedule.clocks import by_host
+    from recrawl.schedule.new_links import NewLinks
     from recrawl.schedule.objectives import OBJECTIVES
     from recrawl.schedule.policies import POLICIES
     from recrawl.schedule.valued import Valued
@@ -47,6 +50,13 @@ def policy_of(
     name, _, objective = settings.policy.partition("-")
     if name != "valued":
         return POLICIES[settings.policy]()
+    if (objective or settings.objective) == "links" and links is not None:
+        return NewLinks(
+            lambda pages: links(pages.id),
+            shortest_interval=settings.min_interval,
+            longest_interval=settings.max_interval,
+            host_limits=host_limits,
+        )
     return Valued(
         OBJECTIVES[objective or settings.objective],
         clusters=by_host if urls is None else _by_directory(urls),

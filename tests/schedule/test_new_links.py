@@ -1,0 +1,72 @@
+"""The policy for new links: visits by the rate of links, not of changes; prior × what was counted, in any batches."""
+
+import numpy as np
+import pytest
+
+from recrawl.model import GammaBelief, Pages, Verdict, Visits
+from recrawl.schedule.new_links import NewLinks
+from recrawl.time import DAY
+
+N = 40
+
+
+def pages():
+    ids = np.arange(N)
+    return Pages(ids, ids % 2, np.ones(N), np.ones(N), np.zeros(N))
+
+
+def prior(rates):
+    return lambda asked: GammaBelief(np.full(len(asked), 2.0), 2.0 / np.broadcast_to(rates, (N,))[asked.id])
+
+
+def crawl(links, days=20, changed=True):
+    """Daily visits: each finds a change; ``links[page]`` new links a visit, and 50 on the first look."""
+    time = np.repeat(np.arange(days + 1.0) * DAY, N)
+    page = np.tile(np.arange(N), days + 1)
+    first = time == 0
+    verdict = np.where(first, Verdict.UNKNOWN, Verdict.CHANGED if changed else Verdict.UNCHANGED)
+    count = np.where(first, 50, links[page])
+    return Visits.of(page, time, verdict=verdict, new_internal=count, new_external=np.zeros(len(page), int))
+
+
+def test_pages_with_many_new_links_are_visited_more_often_though_all_change_alike():
+    links = np.where(np.arange(N) < 10, 9, 1)
+    policy = NewLinks(prior(1 / DAY))
+    policy.add(pages())
+    policy.tell(crawl(links))
+    policy.fit(N / (10 * DAY), 20 * DAY)
+    wait = policy.due(np.arange(N), 20 * DAY) - 20 * DAY
+    # The square-root law: nine times the links, three times the visits.
+    assert wait[10:].mean() / wait[:10].mean() == pytest.approx(3.0, rel=0.15)
+    assert policy.belief(np.arange(N)).mean() * DAY == pytest.approx((2 + 20 * links) / 22)
+    assert policy.name == "valued-links"
+
+
+def test_the_model_decides_where_nothing_was_counted_yet():
+    policy = NewLinks(prior(np.where(np.arange(N) < 10, 4.0, 1.0) / DAY))
+    policy.add(pages())
+    policy.tell(crawl(np.zeros(N, int), days=0))
+    policy.fit(N / (10 * DAY), DAY)
+    wait = policy.due(np.arange(N), DAY)
+    assert wait[10:].mean() / wait[:10].mean() == pytest.approx(2.0, rel=0.05)
+
+
+def test_batches_do_not_matter():
+    visits = crawl(np.arange(N) % 5)
+    whole, parts = NewLinks(prior(1 / DAY)), NewLinks(prior(1 / DAY))
+    for policy in (whole, parts):
+        policy.add(pages())
+    whole.tell(visits)
+    for day in range(21):
+        parts.tell(visits.take(visits.time == day * DAY))
+        parts.urgency(np.arange(N), day * DAY)
+    one, two = (policy.belief(np.arange(N), 21 * DAY).mean() for policy in (whole, parts))
+    np.testing.assert_allclose(one, two)
+
+
+def test_visits_that_counted_nothing_found_nothing():
+    policy = NewLinks(prior(1 / DAY))
+    policy.add(pages())
+    quiet = crawl(np.full(N, -1), changed=False)
+    policy.tell(quiet)
+    assert policy.belief(np.arange(N)).mean() * DAY == pytest.approx(np.full(N, 2 / 22))
