@@ -49,7 +49,7 @@ class PageContent:
 
 
 def read_content(capture: Capture) -> PageContent | None:
-    """What is on a page; ``None`` if there is none: no answer, an error, a redirect, cut off, not HTML, made to harm."""
+    """What is on a page; ``None`` if it is none: no answer, an error, a redirect, cut off, not HTML, made to harm."""
     if capture.status != _OK:
         return None
     body, whole = body_of(capture)

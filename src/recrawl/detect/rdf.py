@@ -20,8 +20,8 @@ MAX_TANGLED = 5
 """Blank nodes that look alike and hang together up to which RDFC-1.0 is asked; six take 25 ms, nine 36 s."""
 _MAX_ROUNDS, _MIN_ROUNDS = 64, 3
 """Rounds of refinement: a node's name then depends on all that is within this many steps."""
-_MAX_LOOKS = 500_000
-"""Statements that are looked at in all rounds together, some ten seconds; a graph with many gets fewer rounds."""
+_MAX_LOOKS = 200_000
+"""Statements that are looked at in all rounds together, some seconds; a graph with many gets fewer rounds."""
 
 
 def canonical_rdf(text: str, mime: str, url: str) -> str:
