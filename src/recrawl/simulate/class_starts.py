@@ -71,7 +71,8 @@ class _Tree:
 
 def tree(pages: Monitored, label: IntArray, classes: int, rng: np.random.Generator) -> StaticClassifier:
     """The pruned tree of the paper: equally many pages of each class."""
-    return tree_of_all(pages.take(chosen := balanced(label, rng)), label[chosen], classes, rng)
+    chosen = balanced(label, rng)
+    return tree_of_all(pages.take(chosen), label[chosen], classes, rng)
 
 
 def tree_of_all(pages: Monitored, label: IntArray, classes: int, rng: np.random.Generator) -> StaticClassifier:
