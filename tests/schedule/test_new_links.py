@@ -38,7 +38,7 @@ def test_pages_with_many_new_links_are_visited_more_often_though_all_change_alik
     wait = policy.due(np.arange(N), 20 * DAY) - 20 * DAY
     # The square-root law: nine times the links, three times the visits.
     assert wait[10:].mean() / wait[:10].mean() == pytest.approx(3.0, rel=0.15)
-    assert policy.belief(np.arange(N)).mean() * DAY == pytest.approx((2 + 20 * links) / 22)
+    assert policy.links(np.arange(N)).mean() * DAY == pytest.approx((2 + 20 * links) / 22)
     assert policy.name == "valued-links"
 
 
@@ -51,6 +51,18 @@ def test_the_model_decides_where_nothing_was_counted_yet():
     assert wait[10:].mean() / wait[:10].mean() == pytest.approx(2.0, rel=0.05)
 
 
+def test_what_is_believed_of_changes_is_told_too():
+    policy = NewLinks(prior(1 / DAY))
+    policy.add(pages())
+    policy.tell(crawl(np.zeros(N, int)))
+    assert policy.links(np.arange(N)).mean().max() * DAY < 0.2
+    assert policy.belief(np.arange(N)).mean().min() * DAY > 0.8
+    policy.fit(N / (10 * DAY), 20 * DAY)
+    urgent = policy.urgency(np.arange(N), 25 * DAY)
+    due = policy.due(np.arange(N), 25 * DAY)
+    assert ((urgent >= 1) == (due <= 25 * DAY)).all()
+
+
 def test_batches_do_not_matter():
     visits = crawl(np.arange(N) % 5)
     whole, parts = NewLinks(prior(1 / DAY)), NewLinks(prior(1 / DAY))
@@ -60,7 +72,7 @@ def test_batches_do_not_matter():
     for day in range(21):
         parts.tell(visits.take(visits.time == day * DAY))
         parts.urgency(np.arange(N), day * DAY)
-    one, two = (policy.belief(np.arange(N), 21 * DAY).mean() for policy in (whole, parts))
+    one, two = (policy.links(np.arange(N)).mean() for policy in (whole, parts))
     np.testing.assert_allclose(one, two)
 
 
@@ -69,4 +81,4 @@ def test_visits_that_counted_nothing_found_nothing():
     policy.add(pages())
     quiet = crawl(np.full(N, -1), changed=False)
     policy.tell(quiet)
-    assert policy.belief(np.arange(N)).mean() * DAY == pytest.approx(np.full(N, 2 / 22))
+    assert policy.links(np.arange(N)).mean() * DAY == pytest.approx(np.full(N, 2 / 22))

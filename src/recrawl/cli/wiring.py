@@ -50,20 +50,25 @@ def policy_of(
     name, _, objective = settings.policy.partition("-")
     if name != "valued":
         return POLICIES[settings.policy]()
-    if (objective or settings.objective) == "links" and links is not None:
+    aim = objective or settings.objective
+    clusters = by_host if urls is None else _by_directory(urls)
+    of_pages = None if expected is None else lambda pages: expected(pages.id)
+    if aim == "links" and links is not None:
         return NewLinks(
             lambda pages: links(pages.id),
+            clusters=clusters,
             shortest_interval=settings.min_interval,
             longest_interval=settings.max_interval,
             host_limits=host_limits,
+            expected=of_pages,
         )
     return Valued(
-        OBJECTIVES[objective or settings.objective],
-        clusters=by_host if urls is None else _by_directory(urls),
+        OBJECTIVES[aim],
+        clusters=clusters,
         shortest_interval=settings.min_interval,
         longest_interval=settings.max_interval,
         host_limits=host_limits,
-        expected=None if expected is None else lambda pages: expected(pages.id),
+        expected=of_pages,
     )
 
 

@@ -6,21 +6,22 @@ New links come at the rate ν of a page, and each waits until the next visit: af
 
     ν ~ Gamma(a + X, b + T).
 
-Visits that did not count links, because nothing had changed, found none.
+Visits that did not count links, because nothing had changed, found none. What is believed of *changes* is learned as
+by every policy of ours, and told to whoever asks; only what a visit is worth is a matter of links.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 
-from recrawl.model import AnyArray, BoolArray, FloatArray, GammaBelief, Histories, IntArray, Pages, Visits
-from recrawl.schedule.believing import Beliefs
-from recrawl.schedule.clocks import Clocks, by_host
+from recrawl.model import AnyArray, FloatArray, GammaBelief, IntArray, Pages, Visits
+from recrawl.schedule.believing import ExpectedRates
+from recrawl.schedule.clocks import Clusters, by_host
 from recrawl.schedule.columns import Columns
-from recrawl.schedule.learning import Learning
+from recrawl.schedule.due import Demand
 from recrawl.schedule.ledger import Gaps
 from recrawl.schedule.objectives import OBJECTIVES
 from recrawl.schedule.page_prices import HostLimits
@@ -32,95 +33,84 @@ LinkPrior: TypeAlias = Callable[[Pages], GammaBelief]
 
 
 class NewLinks(Valued):
-    """The policy of recrawl for new links, in wall time. 32 bytes a page beside what every policy of ours needs."""
+    """The policy of recrawl for new links. 32 bytes a page beside what every policy of ours needs."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a choice of its own, and each but the first has a default
         self,
-        prior: LinkPrior,
+        links: LinkPrior,
         *,
         shortest_interval: float = HOUR,
         longest_interval: float = 180 * DAY,
+        expected: ExpectedRates | None = None,
+        clusters: Clusters = by_host,
         host_limits: HostLimits | None = None,
     ) -> None:
         super().__init__(
             OBJECTIVES["links"],
             shortest_interval=shortest_interval,
             longest_interval=longest_interval,
-            factors=(),
+            expected=expected,
+            clusters=clusters,
             host_limits=host_limits,
         )
-        found = _Found()
+        self._prior = links
+        self._links = Columns(dict.fromkeys(("a", "b", "found", "seconds"), np.float64))
 
-        def start() -> tuple[Beliefs, Clocks]:
-            return LinkBeliefs(prior, found), Clocks((), longest_interval, by_host)
-
-        self._found = found
-        self._learning = Learning(self._ledger, start)
+    def links(self, page: IntArray) -> GammaBelief:
+        """What is held about the rates of new links of these pages, per second."""
+        return self._of(self._ledger.rows(page))
 
     def tell(self, visits: Visits) -> None:
         """Note looks and the links they found; links of the first look at a page are not new. O(visits log visits)."""
         closed = self._ledger.tell(visits)
-        self._found.grow(len(self._ledger))
-        self._found.count(closed, self._ledger.rows(visits.page), visits)
         self._learning.tell(closed)
+        self._grow()
+        self._count(closed, self._ledger.rows(visits.page), visits)
 
-
-class _Found:
-    """New links counted on each row, and the time they took to come."""
-
-    def __init__(self) -> None:
-        self.columns = Columns({"links": np.float64, "seconds": np.float64})
-
-    def grow(self, pages: int) -> None:
-        """Rows for all pages."""
-        more = np.zeros(pages - len(self.columns))
-        self.columns.append(links=more, seconds=more)
-
-    def count(self, closed: Gaps, row: IntArray, visits: Visits) -> None:
-        """Add what these visits found; ``closed`` are the gaps they closed, ``row`` the row of each visit."""
-        np.add.at(self.columns["seconds"], closed.row, closed.seconds)
+    def _count(self, closed: Gaps, row: IntArray, visits: Visits) -> None:
+        """Add what visits found; ``closed`` are the gaps they closed, ``row`` the row of each visit."""
+        np.add.at(self._links["seconds"], closed.row, closed.seconds)
         links = np.maximum(visits.new_internal, 0) + np.maximum(visits.new_external, 0)
         some = np.flatnonzero(links)
         if len(some):
-            ends = closed.row + 1j * closed.end
-            told = some[np.isin(row[some] + 1j * visits.time[some], ends)]
-            np.add.at(self.columns["links"], row[told], links[told])
+            told = some[np.isin(row[some] + 1j * visits.time[some], closed.row + 1j * closed.end)]
+            np.add.at(self._links["found"], row[told], links[told])
 
+    def _grow(self) -> None:
+        """Rows for the pages that were added since."""
+        have = len(self._links)
+        if have < len(self._ledger):
+            new = self._ledger.pages.take(slice(have, None))
+            prior, nothing = self._prior(new), np.zeros(len(new))
+            self._links.append(a=prior.a, b=prior.b, found=nothing, seconds=nothing)
 
-class LinkBeliefs:
-    """Gamma(a + X, b + T) of each row; what is counted comes past the looks, so looks change nothing here."""
+    def _of(self, rows: AnyArray) -> GammaBelief:
+        self._grow()
+        own = self._links
+        return GammaBelief(own["a"][rows] + own["found"][rows], own["b"][rows] + own["seconds"][rows])
 
-    def __init__(self, prior: LinkPrior, found: _Found) -> None:
-        self._prior = prior
-        self._found = found
-        self._shape = Columns({"a": np.float64, "b": np.float64})
+    # -- what a visit is worth: in wall time, whatever the pace of changes ------------------------
 
-    def __len__(self) -> int:
-        return len(self._shape)
+    def _demand(
+        self, rows: IntArray, pace: FloatArray, shortest: FloatArray, longest: FloatArray
+    ) -> tuple[Demand, FloatArray]:
+        """What these pages ask for, in seconds; the intervals are given in operational seconds."""
+        pages = self._ledger.pages
+        ends = shortest / pace, longest / pace
+        return Demand(self._objective, self._of(rows), pages.importance[rows], pages.cost[rows], *ends), pace
 
-    def append(self, pages: Pages, levels: Sequence[IntArray]) -> None:  # noqa: ARG002 - the model knows more
-        """Rows for new pages, as the model says."""
-        prior = self._prior(pages)
-        self._shape.append(a=prior.a, b=prior.b)
-        if len(self._shape) > len(self._found.columns):
-            self._found.grow(len(self._shape))
+    def _wait(self, rows: IntArray, last: FloatArray, price: FloatArray) -> FloatArray:  # noqa: ARG002 - at any time
+        """Seconds until a visit is worth the price."""
+        ends = (np.full(len(rows), end) for end in (self._shortest, self._longest))
+        demand, _ = self._demand(rows, np.ones(len(rows)), *ends)
+        return demand.intervals(price)
 
-    def learn(self, histories: Histories, pages: Pages, levels: Sequence[IntArray], rows: IntArray) -> None:  # noqa: ARG002 - only the model is asked anew
-        """Ask the model anew: it may be another by now."""
-        prior = self._prior(pages)
-        self._shape["a"][rows], self._shape["b"][rows] = prior.a, prior.b
+    def _wait_ageing(self, rows: IntArray, last: FloatArray, price: FloatArray) -> FloatArray:
+        """The same: links know no age."""
+        return self._wait(rows, last, price)
 
-    def update(self, rows: IntArray, gap: FloatArray, changed: BoolArray) -> None:
-        """Nothing: a change may bring no link, or ten."""
-
-    def of(self, rows: AnyArray | slice) -> GammaBelief:
-        """The belief about these rows."""
-        links, seconds = self._found.columns["links"][rows], self._found.columns["seconds"][rows]
-        return GammaBelief(self._shape["a"][rows] + links, self._shape["b"][rows] + seconds)
-
-    def copy_of(self, rows: IntArray) -> AnyArray:
-        """Nothing that updates could change."""
-        return np.empty((len(rows), 0))
-
-    def put_back(self, rows: IntArray, held: AnyArray) -> None:
-        """Nothing was changed."""
+    def _worth(self, rows: IntArray, last: FloatArray, at: FloatArray) -> FloatArray:
+        """w·U/c of visits at ``at`` to pages last looked at at ``last``; 0 for those that were not."""
+        since = np.where(np.isnan(last), 0.0, np.maximum(at - last, 0.0))
+        pages = self._ledger.pages
+        return pages.importance[rows] * self._objective.value(self._of(rows), since) / pages.cost[rows]
