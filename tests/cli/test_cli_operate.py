@@ -233,6 +233,29 @@ def test_a_host_is_held_by_name_until_it_is_let_go(run, serve):
 
 
 @pytest.mark.usefixtures("workspace")
+def test_a_site_that_is_added_while_a_run_goes_on_is_crawled_as_a_whole(run, serve, crawling):
+    first, later = serve(pages=2), serve(pages=5)
+    run("add", first.home, "-w", "ws")
+    process = crawling(*RICH, "--for", "60s")
+    until(lambda: len(first.visits()) >= 3, "the first site")
+    run("add", later.home, "-w", "ws")
+    run("pause", first.host, "-w", "ws")  # so that it looks for others at once
+    until(lambda: set(later.visits()) == {"/site/", *(f"/site/{number}.html" for number in range(5))}, "the other one")
+    process.terminate()
+    process.communicate(timeout=PATIENCE)
+
+
+@pytest.mark.usefixtures("workspace")
+def test_links_that_a_narrower_scope_passed_over_are_followed_by_a_wider_one(run, serve):
+    site = serve(pages=4)
+    run("add", site.home, "-w", "ws")
+    once = ("run", "-w", "ws", *HURRY, *RICH, "--once", "--for", "60s")
+    run(*once, "--set", "crawl.scope=page")
+    assert site.visits() == ["/site/"]
+    assert "4 visits" in run(*once, "--set", "crawl.scope=host").stdout
+
+
+@pytest.mark.usefixtures("workspace")
 def test_a_run_that_starts_while_the_crawl_is_paused_asks_nothing(run, serve):
     site = serve()
     run("add", site.home, "-w", "ws")

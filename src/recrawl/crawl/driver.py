@@ -10,6 +10,7 @@ import asyncio
 import math
 import traceback
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -78,7 +79,9 @@ class Driver:
         steering: Steering | None = None,
         tidy: Callable[[float], object] = lambda _now: None,
         on_visits: Callable[[Sequence[Visited]], None] = lambda _visited: None,
+        aside: Executor | None = None,
     ) -> None:
+        """``aside`` writes down visits while the crawl goes on; without it the crawl waits for that."""
         self._clock = clock
         self._store = store
         self._agenda = agenda
@@ -106,6 +109,7 @@ class Driver:
             on_visits=on_visits,
             most=pace.batch,
             linger=pace.linger,
+            aside=aside,
         )
         self._settling = Settling(
             store=store,
@@ -120,7 +124,7 @@ class Driver:
         )
         self._running: dict[asyncio.Task[Ended], Target] = {}
         self._stopping = False
-        self._waiting: asyncio.Future[set[asyncio.Task[Ended]]] | None = None
+        self._waiting: asyncio.Future[set[asyncio.Task[Ended | None]]] | None = None
 
     async def run(
         self, until: float, progress: Callable[[float], None] = lambda _now: None, *, until_idle: bool = False
@@ -177,6 +181,7 @@ class Driver:
         now = self._set_clock_right(now)
         if self._setback.is_on:
             self._recover(now)
+        self._acknowledging.end(now)
         self._heed(now)
         if now >= self._tidy_at:
             self._tidy(now)
@@ -221,7 +226,7 @@ class Driver:
 
     def _is_idle(self, now: float) -> bool:
         """Whether nothing is under way, and nothing is in hand or due in the store that may be visited now."""
-        if self._running or self._acknowledging.waiting:
+        if self._running or self._acknowledging:
             return False
         if self._steering.is_held(now):
             return True
@@ -246,18 +251,25 @@ class Driver:
             self._running[asyncio.create_task(self._go(target))] = target
         return found.until if len(found.page) < room else math.inf
 
-    async def _wait(self, when: float) -> set[asyncio.Task[Ended]]:
+    async def _wait(self, when: float) -> set[asyncio.Task[Ended | None]]:
         """Sleep until there is something to do: a request is done, a page due, a fit or a lease wanted."""
         wake = min(
             when, self._hands.renew_at, self._acknowledging.due, self._settling.doubts_end, self._steering.look_at
         )
-        if not self._steering.paused:
+        if self._may_lease():
             wake = min(wake, self._hands.lease_at)
         if not self._running:
             wake = min(wake, self._agenda.fit_at)
-        return await self._sleep(self._running, wake)
+        writing = self._acknowledging.writing
+        return await self._sleep([*self._running, writing] if writing else self._running, wake)
 
-    async def _sleep(self, running: Collection[asyncio.Task[Ended]], wake: float) -> set[asyncio.Task[Ended]]:
+    def _may_lease(self) -> bool:
+        """Whether to ask for pages: not while visits are written, or we would wait for that."""
+        return not self._steering.paused and self._acknowledging.writing is None
+
+    async def _sleep(
+        self, running: Collection[asyncio.Task[Ended | None]], wake: float
+    ) -> set[asyncio.Task[Ended | None]]:
         """Sleep until one of these is done, at the latest until ``wake``; the end if somebody calls ``stop``."""
         self._waiting = asyncio.ensure_future(self._clock.wait(running, wake))
         try:
@@ -293,15 +305,17 @@ class Driver:
         """Keep the leases we have, and fill our hands with due pages."""
         if now >= self._hands.renew_at:
             self._line.renew(now, self._on_the_road())
-        leased = None if self._steering.paused else self._hands.lease(now, self._steering.share)
+        leased = self._hands.lease(now, self._steering.share) if self._may_lease() else None
         if leased is None:
             return
         self._agenda.add(self._store.pages(np.unique(leased.page)))
-        self._line.hold(leased, self._recorder.recall(leased, now), self._store.sources(leased.page))
+        sources = self._store.sources(leased.page)
+        self._recorder.move_in(leased, sources)
+        self._line.hold(leased, self._recorder.recall(leased, now), sources)
 
     def _on_the_road(self) -> list[int]:
         """Pages that are leased and not in hand: being asked for, or waiting to be recorded."""
-        made = (visited.target for visited in self._acknowledging.waiting)
+        made = (visited.target for visited in self._acknowledging.made)
         targets = (*self._running.values(), *made, *self._settling.held())
         return [target.page for target in targets if not target.is_errand]
 
@@ -329,7 +343,7 @@ class Driver:
         except Exception as bug:  # noqa: BLE001 - one of the two places for it: the driver's loop
             return Broken(target, began, f"{bug!r}", traceback.format_exc())
 
-    def _settle(self, done: Collection[asyncio.Task[Ended]]) -> None:
+    def _settle(self, done: Collection[asyncio.Task[Ended | None]]) -> None:
         """Take in finished requests, in the order in which they began; acknowledge visits if it is time."""
         now = self._clock.now()
         finished = [task for task in self._running if task in done] if done else []
@@ -339,7 +353,7 @@ class Driver:
         if now >= self._settling.doubts_end or not (self._running or self._hands):
             self._settling.end_doubts(now)
         self._settling.take_in(now)
-        if not self._running or self._acknowledging.is_due(now):
-            self._acknowledging.record(now)
-        elif finished and not self._acknowledging.waiting:
+        if self._acknowledging.is_due(now) or not (self._running or self._acknowledging.writing):
+            self._acknowledging.begin(now)
+        elif finished and not self._acknowledging:
             self._hands.look_again()

@@ -34,6 +34,7 @@ class Fitting:
 
     def resume(self, now: float) -> None:
         """Learn all that is recorded."""
+        self._recorder.take_in()
         self._told_until = -math.inf
         self._catch_up(now)
         pages = self._store.pages()
@@ -50,6 +51,7 @@ class Fitting:
 
     def fit(self, now: float) -> None:
         """Fit the policy to all that is known and reschedule every page, but those that others visit meanwhile."""
+        self._recorder.take_in()
         pages = self._store.pages()
         page = pages.id[pages.importance > 0]
         before = self._store.due(page)

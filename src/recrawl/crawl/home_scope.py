@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from recrawl.crawl.scope import ScopeKind
 from recrawl.crawl.traps import trap
-from recrawl.urls import Address
+from recrawl.urls import Address, address
 
 
 class HomeScope:
@@ -27,7 +27,17 @@ class HomeScope:
         self._kind = kind
         self._year = year
         self._max_depth = max_depth
-        self._places = {_place(kind, page) for page in pages}
+        self._places: set[str] = set()
+        self._hosts: set[str] = set()
+        for page in pages:
+            self.widen(page)
+
+    def widen(self, address: Address) -> bool:
+        """Lie around one more page; whether the scope reaches further for it."""
+        place, before = _place(self._kind, address), len(self._places)
+        self._places.add(place)
+        self._hosts.add(_parts(address)[0])
+        return len(self._places) > before and self._kind is not ScopeKind.PAGE
 
     def covers(self, address: Address) -> bool:
         """Whether the URL is to be visited.
@@ -40,6 +50,13 @@ class HomeScope:
         if self._kind is ScopeKind.PAGE or not self._reaches(address):
             return False
         return not trap(address.url, max_depth=self._max_depth, year=self._year)
+
+    def touches(self, host: str) -> bool:
+        """Whether any URL of this host (and port, if it is not the default) may be covered."""
+        home = address(f"http://{host}/")
+        if home is None or self._kind is ScopeKind.PAGE:
+            return False
+        return self._reaches(home) if self._kind is ScopeKind.DOMAIN else _parts(home)[0] in self._hosts
 
     def _reaches(self, address: Address) -> bool:
         host, path = _parts(address)

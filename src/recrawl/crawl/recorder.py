@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from recrawl.crawl.archive import Archive
+from recrawl.crawl.homes import Homes
 from recrawl.crawl.judging import Judging
 from recrawl.crawl.memory import KnownMemory
 from recrawl.crawl.scope import Scope
@@ -31,12 +33,27 @@ from recrawl.formats.claims import Entry
 from recrawl.model import Capture, FloatArray, IntArray, Validators, Visits
 from recrawl.schedule.agenda import Agenda
 from recrawl.store.base import Store
-from recrawl.store.values import CaptureRecord, Claims, Leased
+from recrawl.store.values import CaptureRecord, Claims, Leased, Lessons
 from recrawl.time import from_http_date
 from recrawl.urls import address, surt
 
+_CHUNK = 100_000
+"""Pages changed in one transaction, so that other workers get their turn."""
 _REMEMBERED = 1_000_000
 """URLs whose page id is kept in memory, about 200 MB; beyond that the store is asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Visits that are about to be acknowledged, and what is written with them."""
+
+    batch: Sequence[Visited]
+    visits: Visits
+    due: FloatArray
+    validators: Sequence[Validators]
+    captures: Sequence[CaptureRecord]
+    host_ready: FloatArray
+    lessons: Lessons
 
 
 class Recorder:
@@ -57,6 +74,7 @@ class Recorder:
         self._store = store
         self._agenda = agenda
         self._scope = scope
+        self._homes = Homes(store, scope)
         self._archive = archive
         self._judging = judging or Judging(store)
         self._memory = KnownMemory()
@@ -67,8 +85,12 @@ class Recorder:
 
     def record(self, batch: Sequence[Visited], now: float, host_ready: FloatArray) -> None:
         """Acknowledge a batch of visits; ``host_ready`` says, per visit, when its host may be asked again."""
-        if not batch:
-            return
+        group = self.prepare(batch, now, host_ready)
+        self.write(group)
+        self.finish(group)
+
+    def prepare(self, batch: Sequence[Visited], now: float, host_ready: FloatArray) -> Group:
+        """Write down what comes before the acknowledgement; what is left to ``write``, and then to ``finish``."""
         self._links(batch, now)
         self._dates(batch)
         for visited in batch:
@@ -80,19 +102,28 @@ class Recorder:
         self._agenda.tell(visits)
         due = self._agenda.due(visits.page, now)
         due[self._respelled(batch)] = now
-        lessons = self._judging.lessons(batch)
+        validators = [last_version(visited) for visited in batch]
+        return Group(batch, visits, due, validators, captures, host_ready, self._judging.lessons(batch))
+
+    def write(self, group: Group) -> None:
+        """Wait for the archive file, then acknowledge the visits. A thread may do it, one group at a time."""
+        if group.captures:
+            self._archive.settle()
         self._store.record(
-            visits,
-            due=due,
-            validators=[last_version(visited) for visited in batch],
-            captures=captures,
+            group.visits,
+            due=group.due,
+            validators=group.validators,
+            captures=group.captures,
             worker=self._worker,
-            host_ready=host_ready,
-            lessons=lessons,
+            host_ready=group.host_ready,
+            lessons=group.lessons,
         )
-        self._judging.learn(lessons)
-        self._remember(batch)
-        self._archive.acknowledged(captures)
+
+    def finish(self, group: Group) -> None:
+        """Learn from visits that are acknowledged."""
+        self._judging.learn(group.lessons)
+        self._remember(group.batch)
+        self._archive.acknowledged(group.captures)
         self._kept = {}
 
     def give_up(self) -> None:
@@ -126,6 +157,27 @@ class Recorder:
         if len(self._page_of) > _REMEMBERED:
             self._page_of.clear()
         return ids
+
+    def move_in(self, leased: Leased, sources: Collection[int]) -> None:
+        """Let what lies near pages that were added since we began be visited, too; ``sources`` stand alone."""
+        if self._homes.move_in(leased, sources):
+            self._page_of.clear()  # what was outside may be inside now
+
+    def take_in(self) -> None:
+        """Let pages count that were only remembered, as targets of links, and lie in the scope by now."""
+        if not self._homes.is_wider:
+            return
+        pages, urls = self._homes.left_out()
+        inside = self._inside(urls)
+        chosen = pages[np.array([url in inside for url in urls], np.bool_)]
+        for start in range(0, len(chosen), _CHUNK):
+            some = chosen[start : start + _CHUNK]
+            self._store.set_importance(some, np.ones(len(some)))
+        for url in inside if self._cap is not None else ():
+            where = address(url)
+            if self._cap is not None and where is not None:
+                self._cap.took(where.host)
+        self._homes.is_wider = False
 
     def hear(self, entries: Sequence[Entry], source: str, now: float) -> None:
         """Take in what a sitemap says: pages, and dates of their changes.
@@ -189,12 +241,11 @@ class Recorder:
                 self._cap.took(where.host)
 
     def _keep(self, batch: Sequence[Visited]) -> list[CaptureRecord]:
-        """Archive what was not archived when this batch was tried before, and wait until all of it is safe."""
+        """Archive what was not archived when this batch was tried before."""
         for visited in batch:
             key = visited.visit.page, visited.visit.time
             if key not in self._kept:
                 self._kept[key] = self._archive.keep(visited)
-        self._archive.settle()
         return [record for kept in self._kept.values() for record in kept]
 
     def _remember(self, batch: Sequence[Visited]) -> None:

@@ -19,16 +19,32 @@ class Scope(Protocol):
         """Whether the URL is to be visited. Others are remembered as links, never fetched."""
         ...
 
+    def touches(self, host: str) -> bool:
+        """Whether any URL of this host (and port, if it is not the default) may be covered."""
+        ...
+
+    def widen(self, address: Address) -> bool:
+        """Take in what is near a page that is to be visited anyway; whether that is more than before."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class HostScope:
-    """Everything on these hosts (host and, if it is not the default, port)."""
+    """Everything on these hosts (host and, if it is not the default, port), and nothing else."""
 
     hosts: frozenset[str]
 
     def covers(self, address: Address) -> bool:
         """Whether the URL is to be visited. Others are remembered as links, never fetched."""
         return address.host in self.hosts
+
+    def touches(self, host: str) -> bool:
+        """Whether it is one of them."""
+        return host in self.hosts
+
+    def widen(self, address: Address) -> bool:  # noqa: ARG002 - it stays as it is
+        """Nothing is near."""
+        return False
 
 
 class ScopeKind(enum.StrEnum):
