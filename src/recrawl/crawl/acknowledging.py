@@ -1,12 +1,16 @@
 """Acknowledging visits: each waits a moment for others, then all of them are recorded at once.
 
-A group is one wait for the archive file and one transaction in the store, whatever its size.
+A group is one wait for the archive file and one transaction in the store, whatever its size. Both may be left to a
+thread: the crawl goes on meanwhile, and gathers the next group. One group is written at a time, so that the order of
+writes is the same; and no more visits gather than one group holds, so that what a kill can cost stays bounded.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, wait
 
 import numpy as np
 
@@ -14,7 +18,7 @@ from recrawl.crawl.announcements import Announcements
 from recrawl.crawl.hands import Hands
 from recrawl.crawl.line import Line
 from recrawl.crawl.log import JsonLinesLog, Level
-from recrawl.crawl.recorder import Recorder
+from recrawl.crawl.recorder import Group, Recorder
 from recrawl.crawl.target import Visited
 from recrawl.model import ANSWERED
 from recrawl.schedule.politeness import Politeness
@@ -38,8 +42,12 @@ class Acknowledging:
         on_visits: Callable[[Sequence[Visited]], None],
         most: int,
         linger: float,
+        aside: Executor | None = None,
     ) -> None:
-        """A visit waits for ``linger`` seconds, or until ``most`` do."""
+        """A visit waits for ``linger`` seconds, or until ``most`` do.
+
+        ``aside`` writes groups while the crawl goes on; without it the crawl waits for that.
+        """
         self._recorder = recorder
         self._politeness = politeness
         self._hands = hands
@@ -49,50 +57,122 @@ class Acknowledging:
         self._on_visits = on_visits
         self._most = most
         self._linger = linger
-        self.waiting: list[Visited] = []
+        self._aside = aside
+        self._waiting: list[Visited] = []
         """In the order in which they are recorded."""
         self._host_ready: list[float] = []
         """When the host of each of them may be asked again."""
         self._weight = 0
         """Bytes of the answers among them."""
-        self.due = math.inf
-        """When they have waited long enough, seconds since the epoch; infinity if none waits."""
+        self._due = math.inf
+        self._written: tuple[Group, Future[None], asyncio.Task[None]] | None = None
+        """The group that is written aside, and what ends when that is over."""
+
+    def __len__(self) -> int:
+        """Visits that are not acknowledged yet."""
+        return len(self._waiting) + (len(self._written[0].batch) if self._written else 0)
+
+    @property
+    def made(self) -> Sequence[Visited]:
+        """Visits that are not acknowledged yet."""
+        return [*self._written[0].batch, *self._waiting] if self._written else self._waiting
+
+    @property
+    def due(self) -> float:
+        """When those that wait have waited long enough, seconds since the epoch; infinity if none can be written."""
+        return self._due if self._written is None else math.inf
+
+    @property
+    def writing(self) -> asyncio.Task[None] | None:
+        """What ends when the group is written that is written aside."""
+        return self._written[2] if self._written else None
 
     def is_due(self, now: float) -> bool:
         """Whether they have waited long enough, or are enough."""
-        return len(self.waiting) >= self._most or now >= self.due
+        return len(self._waiting) >= self._most or now >= self.due
 
     def add(self, visited: Visited, now: float) -> None:
         """Let a visit wait to be recorded together with others, and before it the first look, if it was the second."""
-        if not self.waiting:
-            self.due, self._weight = now + self._linger, 0
+        if not self._waiting:
+            self._due, self._weight = now + self._linger, 0
         free_at = self._politeness.free_at(visited.target.host)
         for look in (visited.first, visited) if visited.first else (visited,):
-            self.waiting.append(look)
+            self._waiting.append(look)
             self._host_ready.append(free_at if math.isfinite(free_at) else now)  # it may be asked again already
             self._weight += len(look.capture.raw_body) if look.capture else 0
         if self._weight >= _HEAVY:
-            self.due = now
+            self._due = now
+
+    def begin(self, now: float) -> None:
+        """Acknowledge those that wait, in one batch: now, or aside.
+
+        If others are still being written, it is these that the crawl waits for: more is not to gather.
+        """
+        if self._aside is None or not self._waiting:
+            self.record(now)
+            return
+        if self._written is not None:
+            self._end(now)
+            return
+        group = self._recorder.prepare(self._waiting, now, np.array(self._host_ready))
+        writing = self._aside.submit(self._recorder.write, group)
+        self._written = group, writing, asyncio.create_task(_over(writing))
+        self._begin_anew()
+
+    def end(self, now: float) -> None:
+        """Take note if what was written aside is acknowledged by now.
+
+        Raises:
+            StoreError: it could not be written, and waits again, before all others.
+        """
+        if self._written is not None and self._written[1].done():
+            self._end(now)
 
     def record(self, now: float) -> None:
-        """Acknowledge all that wait, in one batch; their leases end, so there may be pages for us."""
-        visited, ready = self.waiting, np.array(self._host_ready)
-        self._recorder.record(visited, now, ready)
-        self._begin_anew()
+        """Acknowledge all visits, and return when that is done."""
+        self._end(now)
+        if self._waiting:
+            group = self._recorder.prepare(self._waiting, now, np.array(self._host_ready))
+            self._recorder.write(group)
+            self._begin_anew()
+            self._acknowledged(group, now)
         self._hands.look_again()
-        if not visited:
+
+    def _end(self, now: float) -> None:
+        """Wait for what is written aside."""
+        if self._written is None:
             return
-        self._on_visits(visited)
-        self._log.events("fetch", "visited", [_told(one) for one in visited])
-        self._line.join(self._announcements.visited(visited, now))
+        (group, writing, _), self._written = self._written, None
+        try:
+            writing.result()
+        except BaseException:
+            self._waiting[:0], self._host_ready[:0], self._due = group.batch, group.host_ready.tolist(), now
+            raise
+        self._acknowledged(group, now)
+
+    def _acknowledged(self, group: Group, now: float) -> None:
+        """Tell everybody; the leases ended, so there may be pages for us."""
+        self._recorder.finish(group)
+        self._hands.look_again()
+        self._on_visits(group.batch)
+        self._log.events("fetch", "visited", [_told(one) for one in group.batch])
+        self._line.join(self._announcements.visited(group.batch, now))
 
     def give_up(self) -> None:
-        """Forget those that wait: they were not acknowledged, and will be made again."""
+        """Forget those that are not acknowledged: they will be made again."""
+        if self._written is not None:
+            wait([self._written[1]])
+            self._written = None
         self._begin_anew()
         self._recorder.give_up()
 
     def _begin_anew(self) -> None:
-        self.waiting, self._host_ready, self.due = [], [], math.inf
+        self._waiting, self._host_ready, self._due = [], [], math.inf
+
+
+async def _over(writing: Future[None]) -> None:
+    """End when it does, whatever comes of it."""
+    await asyncio.wait([asyncio.wrap_future(writing)])
 
 
 def _told(visited: Visited) -> tuple[Level, dict[str, object]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -179,7 +180,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
         )
 
     give_back(store, folder, clock.now(), settings.politeness.shortest)
-    with present(folder, worker):
+    with present(folder, worker), _aside(settings) as aside:
         async with tools(clock, store, folder, settings) as at_hand:
 
             def acknowledged(visited: Sequence[Visited]) -> None:
@@ -203,11 +204,17 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 steering=steered,
                 tidy=lambda now: give_back(store, folder, now, settings.politeness.shortest),
                 on_visits=acknowledged,
+                aside=aside,
             )
             if steered is not None:
                 log, archive = at_hand.events, at_hand.archive
                 watch(PulseTaker(driver.load, clock, store, agenda, politeness, steered, log, archive))
             yield driver
+
+
+def _aside(settings: CrawlSettings) -> AbstractContextManager[Executor | None]:
+    """A thread that waits for the disk, where anybody does."""
+    return ThreadPoolExecutor(1, "acknowledging") if settings.durable else nullcontext()
 
 
 def cap_of(store: Store, most: int) -> HostCap:

@@ -171,14 +171,18 @@ class WarcWriter:
         self._waiting = []
 
     def sync(self) -> None:
-        """Return once all that was written is on the disk, if the writer is durable."""
+        """Return once all that was written is on the disk, if the writer is durable.
+
+        A thread may wait for what is held while others go on writing.
+        """
         if self._durable:
             for file, _ in self._open_files():
                 _fdatasync(file.fileno())
 
     def _open_files(self) -> list[tuple[BinaryIO, Path]]:
         """Full files that wait, and the one that is written, unless the disk was full when it was to be begun."""
-        return [*self._waiting, *([] if self._file.closed else [(self._file, self.path)])]
+        last = self._file, self.path  # before the others: by then it may be one of them
+        return [*(each for each in self._waiting if each[0] is not last[0]), *([] if last[0].closed else [last])]
 
     def _seal(self, file: BinaryIO, path: Path) -> None:
         os.fsync(file.fileno())
