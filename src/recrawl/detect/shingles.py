@@ -33,6 +33,8 @@ _POWERS = np.cumprod(np.full(_LONGEST, _BASE, dtype=np.uint64), dtype=np.uint64)
 _SPACES = np.zeros(256, dtype=np.bool_)
 _SPACES[[9, 10, 11, 12, 13, 32]] = True
 _SPACE = np.uint8(32)
+_OLDEST = np.cumprod(np.full(WIDTH - 1, _STEP, dtype=np.uint64), dtype=np.uint64)[-1]
+"""What the oldest word of a shingle is multiplied by."""
 
 
 def shingles(text: str, most: int = MOST, *, in_machine_code: bool = False) -> Shingles:
@@ -44,12 +46,16 @@ def shingles(text: str, most: int = MOST, *, in_machine_code: bool = False) -> S
     >>> len(shingles("one two three")), len(shingles(" ".join(map(str, range(30))))), len(shingles(" "))
     (1, 21, 0)
     """
-    letters = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+    return shingles_of(text.encode("utf-8", "surrogatepass"), most, in_machine_code=in_machine_code)
+
+
+def shingles_of(written: bytes, most: int = MOST, *, in_machine_code: bool = False) -> Shingles:
+    """The same of a text in UTF-8."""
+    letters = np.frombuffer(written, dtype=np.uint8)
     if in_machine_code and can_compile():
-        room = np.zeros(len(letters) // 2 + 1, dtype=np.uint64)
-        total = room[: add_up_shingles(letters, room)]
-    else:
-        total = _added_up(_word_numbers(letters))
+        room = np.empty(len(letters) // 2 + 1, dtype=np.uint32)
+        return smallest(room[: number_shingles(letters, room)], most)
+    total = _added_up(_word_numbers(letters))
     return smallest((_mixed(total) >> _U64(32)).astype(np.uint32), most)
 
 
@@ -63,9 +69,9 @@ def _added_up(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def smallest(numbers: npt.NDArray[np.uint32], most: int) -> npt.NDArray[np.uint32]:
-    """The smallest ``most`` of the numbers, ascending, each once. O(n)."""
+    """The smallest ``most`` of the numbers, ascending, each once. O(n) where they are spread evenly."""
     if len(numbers) > 4 * most:
-        some = _ascending(np.partition(numbers, 2 * most)[: 2 * most])
+        some = _ascending(numbers[numbers < np.uint32((2 * most << 32) // len(numbers))])
         if len(some) >= most:  # else they repeat too often
             return some[:most]
     return _ascending(numbers)[:most]
@@ -114,32 +120,36 @@ def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 @compiled
-def add_up_shingles(letters: npt.NDArray[np.uint8], found: npt.NDArray[np.uint64]) -> int:
-    """Write the polynomial of each shingle of a text in UTF-8 to ``found``; how many there are. O(length).
+def number_shingles(letters: npt.NDArray[np.uint8], found: npt.NDArray[np.uint32]) -> int:
+    """Write the number of each shingle of a text in UTF-8 to ``found``; how many there are. O(length).
 
-    One pass over the letters, and a ring of the last words. The numbers are those of the steps above.
+    One pass over the letters. The oldest of the last ten words is taken off the polynomial before the next comes on.
+    The numbers are those of the steps above.
     """
     ring = np.zeros(WIDTH, np.uint64)
-    words = count = within = 0
-    number = _U64(0)
+    words = count = within = slot = 0
+    number, total = _U64(0), _U64(0)
     for place in range(len(letters) + 1):
         letter = letters[place] if place < len(letters) else _SPACE
         if not _SPACES[letter]:
-            number += _U64(letter) * _POWERS[within % _LONGEST]
+            number += _U64(letter) * _POWERS[within & (_LONGEST - 1)]
             within += 1
         elif within > 0:
             number = (number ^ (number >> _U64(30))) * _MIX[0]
             number = (number ^ (number >> _U64(27))) * _MIX[1]
-            ring[words % WIDTH] = number ^ (number >> _U64(31))
+            number ^= number >> _U64(31)
+            total = (total - ring[slot] * _OLDEST) * _STEP + number
+            ring[slot] = number
+            slot = slot + 1 if slot < WIDTH - 1 else 0
             words, within, number = words + 1, 0, _U64(0)
             if words >= WIDTH:
-                total = _U64(0)
-                for back in range(WIDTH):
-                    total = total * _STEP + ring[(words + back) % WIDTH]
-                found[count] = total
+                mixed = (total ^ (total >> _U64(30))) * _MIX[0]
+                mixed = (mixed ^ (mixed >> _U64(27))) * _MIX[1]
+                found[count] = (mixed ^ (mixed >> _U64(31))) >> _U64(32)
                 count += 1
     if 0 < words < WIDTH:
-        for place in range(words):
-            found[0] = found[0] * _STEP + ring[place]
+        total = (total ^ (total >> _U64(30))) * _MIX[0]
+        total = (total ^ (total >> _U64(27))) * _MIX[1]
+        found[0] = (total ^ (total >> _U64(31))) >> _U64(32)
         count = 1
     return count
