@@ -7,6 +7,7 @@ virtual clock, through what the driver tells of its progress.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import math
 import tempfile
@@ -22,16 +23,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recrawl.crawl.archive import NoArchive
 from recrawl.crawl.driver import Driver, Pace
+from recrawl.crawl.fitting import Fitting
 from recrawl.crawl.live import CrawlSettings, live_crawl
+from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.log_file import LogFile
 from recrawl.crawl.outage import ENOUGH, Outage
+from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.scope import HostScope
 from recrawl.errors import DiskFullError, StoreAwayError, StoreError
 from recrawl.fetch.http import HttpFetcher
 from recrawl.living.web import LivingWeb
 from recrawl.model import Capture, Outcome
 from recrawl.model.failures import NO_NAME, NO_NAME_SERVER, NO_ROUTE
+from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.fixed_interval import FixedInterval
 from recrawl.schedule.politeness import PolitenessRules
 from recrawl.simulate.sites import tree_site
@@ -246,6 +252,43 @@ def test_a_log_that_finds_no_room_says_so_and_keeps_its_lines(tmp_path):
     path.symlink_to(FULL_DISK)
     with LogFile(path, VirtualClock(START)) as log:
         log.write("lost\n")  # closing a log on a full disk ends no run
+
+
+@pytest.mark.skipif(not FULL_DISK.exists(), reason="this system has no device that is always full")
+def test_visits_are_told_although_one_of_the_logs_finds_no_room(tmp_path):
+    (tmp_path / "crawl.log").symlink_to(FULL_DISK)
+
+    async def crawl():
+        async with scene(tmp_path, tmp_path / "store.db") as here:
+            await here.driver.run(START + HOUR)
+            told, visits = here.events("visited"), here.store.visits()
+            assert len(told) == len(visits) > 24
+            assert here.events("waiting for room on the disk")
+
+    asyncio.run(crawl())
+
+
+def test_a_fit_whose_due_times_could_not_be_written_is_made_again(tmp_path, monkeypatch):
+    interval, tries = FixedInterval(0.5 * HOUR), []
+    with open_store(tmp_path / "store.db", create=True, durable=False) as store:
+        store.discover(["http://a.example/"], START)
+        agenda = Agenda(interval, budget=1.0)
+        recorder = Recorder("one", store, agenda, HostScope(frozenset()), NoArchive())
+        fitting = Fitting(store, agenda, recorder, JsonLinesLog(io.StringIO(), VirtualClock(START)), late=HOUR)
+        fitting.resume(START)
+
+        def away(*arguments, **_named):
+            tries.append(arguments)
+            raise StoreAwayError("gone", "bring it back")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "reschedule", away)
+            with pytest.raises(StoreAwayError):
+                fitting.fit(START)
+        assert len(tries) == 1
+        assert agenda.fit_at <= START
+        fitting.fit(START)
+        assert agenda.fit_at > START
 
 
 # -- the network ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, wait
+from contextlib import ExitStack
 
 import numpy as np
 
@@ -151,12 +152,13 @@ class Acknowledging:
         self._acknowledged(group, now)
 
     def _acknowledged(self, group: Group, now: float) -> None:
-        """Tell everybody; the leases ended, so there may be pages for us."""
+        """Tell everybody, also if somebody has no room to note it; the leases ended, so there may be pages for us."""
         self._recorder.finish(group)
         self._hands.look_again()
-        self._on_visits(group.batch)
-        self._log.events("fetch", "visited", [_told(one) for one in group.batch])
-        self._line.join(self._announcements.visited(group.batch, now))
+        with ExitStack() as told:
+            told.callback(lambda: self._line.join(self._announcements.visited(group.batch, now)))
+            told.callback(self._log.events, "fetch", "visited", [_told(one) for one in group.batch])
+            told.callback(self._on_visits, group.batch)
 
     def give_up(self) -> None:
         """Forget those that are not acknowledged: they will be made again."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
+from recrawl.errors import StoreError
 from recrawl.schedule.agenda import Agenda
 from recrawl.store.base import Store
 
@@ -58,9 +59,13 @@ class Fitting:
         self._catch_up(now)
         self._agenda.line_up(page, now)
         self._agenda.fit(now)
-        for start in range(0, len(page), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            self._store.reschedule(page[rows], self._agenda.due(page[rows], now), before=before[rows])
+        try:
+            for start in range(0, len(page), _CHUNK):
+                rows = slice(start, start + _CHUNK)
+                self._store.reschedule(page[rows], self._agenda.due(page[rows], now), before=before[rows])
+        except StoreError:
+            self._agenda.fit_again()
+            raise
         self._log.event("schedule", "policy fitted", details={"pages": len(page), "price": self._agenda.policy.price})
 
     def _catch_up(self, now: float) -> None:

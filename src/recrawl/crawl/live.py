@@ -184,8 +184,8 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
         async with tools(clock, store, folder, settings) as at_hand:
 
             def acknowledged(visited: Sequence[Visited]) -> None:
-                at_hand.attempts.write(visited)
                 on_visits(visited)
+                at_hand.attempts.write(visited)
 
             judging = Judging(store, settings.judging, at_hand.events)
             steered = steering(at_hand.events, judging)

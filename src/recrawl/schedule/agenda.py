@@ -137,10 +137,14 @@ class Agenda:
         self._fit_at = now + self._fit_every
         self._fit_when_pages = max(len(self.policy) * _GROWTH, len(self.policy) + 1.0)
 
+    def fit_again(self) -> None:
+        """The last fit holds no more, or what follows from it could not be kept: another one is due at once."""
+        self._fit_when_pages = 0.0
+
     def change_budget(self, budget: float, *, new_share: float, burst: float) -> None:
         """Another budget (visits per second), and other terms for newcomers; a fit is due at once."""
         self._budget = budget
-        self._fit_when_pages = 0.0
+        self.fit_again()
         if self._newcomers is not None:
             self._newcomers.change(new_share, burst)
 
