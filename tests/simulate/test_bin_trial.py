@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from recrawl.predict.features import Evidence
 from recrawl.predict.page_versions import PageVersions
-from recrawl.simulate.bin_trial import AHEAD, WHOLE, foretold, foretold_bins, lessons, nearness, pooled
+from recrawl.simulate.bin_trial import foretold, foretold_bins, nearness
 from recrawl.simulate.collection import Events, collect
+from recrawl.simulate.rate_lessons import AHEAD, WHOLE, lessons, pooled, sitemap_lesson
 from recrawl.simulate.recorded_pages import RecordedPages
 from recrawl.time import DAY
 
@@ -57,11 +58,15 @@ def test_what_urls_and_looks_tell_is_learned(reading):
     assert found.still == pytest.approx(1 / 3, abs=0.01)
     assert found.commonest == pytest.approx(1 / 3, abs=0.02)
     scores = {(one.features, one.learner): one for one in found.scores}
-    assert set(scores) == {(a, b) for a in ("online", "offline") for b in ("naive Bayes", "tree")}
+    learned = {(a, b) for a in ("online", "offline") for b in ("naive Bayes", "tree")}
+    assert set(scores) == learned | {("online", "siblings")}
     # Bins within a kind cannot be told by the URL, kinds can.
-    assert scores["online", "tree"].right > found.commonest
-    assert scores["online", "tree"].order > 0.8
-    assert scores["online", "tree"].near > scores["online", "tree"].near_by_chance
+    for learner in ("tree", "siblings"):
+        one = scores["online", learner]
+        assert one.right.low <= one.right.mean <= one.right.high
+        assert one.right.mean > found.commonest
+        assert one.order > 0.8
+        assert one.near > one.near_by_chance
 
 
 def test_looks_as_printed_tell_what_happened_and_looks_ahead_do_not():
@@ -95,7 +100,23 @@ def test_classes_that_do_not_exist_are_not_in_between():
     found = foretold(lesson, category, {"sitemap": ("domain", "path_depth")}, np.random.default_rng(3))
     assert found.classes == 3
     assert {one.features for one in found.scores} == {"sitemap"}
-    assert all(one.right < 0.5 for one in found.scores)
+    told = {one.learner: one.right.mean for one in found.scores}
+    assert max(told["tree"], told["naive Bayes"]) < 0.5
+    assert told["siblings"] == 1.0
+
+
+def test_repeats_draw_other_folds():
+    (lesson,) = lessons(recorded(), AHEAD)
+    once, thrice = (foretold_bins(lesson, np.random.default_rng(4), repeats=count) for count in (1, 3))
+    assert [one.right.mean for one in once.scores] != [one.right.mean for one in thrice.scores]
+    assert thrice.pages == once.pages == SIZE
+
+
+def test_a_sitemap_tells_ages_from_its_latest_change():
+    urls = ["http://a.test/x", "http://a.test/y", "http://a.test/z"]
+    lesson = sitemap_lesson("map", urls, np.array([5 * DAY, np.nan, 2 * DAY]))
+    np.testing.assert_array_equal(lesson.table.column("days_since_change"), [0.0, np.nan, 3.0])
+    assert np.isnan(sitemap_lesson("silent", urls, np.full(3, np.nan)).table.column("days_since_change")).all()
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40))

@@ -156,10 +156,11 @@ def sharc_real(  # noqa: PLR0913 - one argument an option
     run(data, output, Asked([name.strip() for name in only.split(",") if name.strip()], seed, delay, instants, jobs))
 
 
-def sharc_prediction(
+def sharc_prediction(  # noqa: PLR0913 - one argument an option
     data: DataOption,
     output: OutputOption = Path("experiment-sharc-prediction"),
     seed: SeedOption = 1,
+    repeats: RepeatsOption = 1,
     *,
     sitemap: Annotated[
         list[Path] | None,
@@ -170,8 +171,9 @@ def sharc_prediction(
     """Foretell change rates from what pages look like: Tables 6.3 and 6.4 of the SHARC thesis on other sites.
 
     Rates are put into ten bins of equally many pages. A tree and naive Bayes learn them from the URL alone, or from the
-    fetched page as well. Rates are those of the whole record, as printed, or those that followed the look.
+    fetched page as well; the siblings in its directory are asked, too. Rates are those of the whole record, as printed,
+    or those that followed the look.
     """
     from recrawl.cli.sharc_prediction import Asked, run
 
-    run(data, output, Asked(sitemap or [], fewest, seed))
+    run(data, output, Asked(sitemap or [], fewest, seed, repeats))

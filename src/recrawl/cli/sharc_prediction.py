@@ -14,8 +14,7 @@ from recrawl.cli.sharc_prediction_report import Part, columns, dots, report
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:
-    from recrawl.model import FloatArray
-    from recrawl.simulate.bin_trial import Lesson, SiteForetold
+    from recrawl.simulate.bin_trial import SiteForetold
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +25,7 @@ class Asked:
     fewest: int
     """Pages that a site must have."""
     seed: int
+    repeats: int
 
 
 def run(data: Path, output: Path, asked: Asked) -> None:
@@ -41,7 +41,7 @@ def run(data: Path, output: Path, asked: Asked) -> None:
     if not folders:
         raise InputError("no data set here tells of pages", "Name one with pages.parquet.", source=str(data))
     output.mkdir(parents=True, exist_ok=True)
-    sitemaps = [_of_sitemap(file, asked.seed) for file in asked.sitemaps]
+    sitemaps = [_of_sitemap(file, asked) for file in asked.sitemaps]
     parts = []
     with Progress(console=Console(stderr=True), transient=True) as bar:
         for folder in bar.track(folders, description="sites"):
@@ -55,7 +55,7 @@ def run(data: Path, output: Path, asked: Asked) -> None:
         dots(parts),
         x_label="share of pages in the right bin",
         title="Bins of change rates foretold from features",
-        ours="tree, offline",
+        ours="siblings, online",
     )
     typer.echo(text)
     written = ", ".join(str(output / f"sharc-prediction.{ending}") for ending in ("md", "csv", "png"))
@@ -65,8 +65,9 @@ def run(data: Path, output: Path, asked: Asked) -> None:
 def _parts(folder: Path, asked: Asked) -> list[Part]:
     """Both readings of Table 6.3, and what honest sitemaps would say."""
     from recrawl.cli.recorded_looks import recorded_pages
-    from recrawl.simulate.bin_trial import READINGS, SITEMAP, WHOLE, foretold, foretold_bins, lessons, pooled
+    from recrawl.simulate.bin_trial import SITEMAP, foretold, foretold_bins
     from recrawl.simulate.capture_recorded_rates import claimed_categories
+    from recrawl.simulate.rate_lessons import READINGS, WHOLE, lessons, pooled
 
     recorded = recorded_pages(folder)
     rng = np.random.default_rng(asked.seed)
@@ -79,21 +80,23 @@ def _parts(folder: Path, asked: Asked) -> list[Part]:
         if not any(len(one) >= asked.fewest for one in wanted):
             remedy = "Ask for fewer with --fewest, or take longer records."
             raise InputError(f"no site has {asked.fewest} pages", remedy, source=str(folder))
-        parts.append(Part(folder.name, reading, tuple(foretold_bins(one, rng) for one in wanted)))
+        found_bins = [foretold_bins(one, rng, repeats=asked.repeats) for one in wanted]
+        parts.append(Part(folder.name, reading, tuple(found_bins)))
         if reading == WHOLE:
-            said = [foretold(one, claimed_categories(one.rate), {"sitemap": SITEMAP}, rng) for one in wanted]
+            said = [foretold(one, claimed_categories(one.rate), SITEMAP, rng, repeats=asked.repeats) for one in wanted]
             honest = Part(folder.name, "honest sitemaps", tuple(said), binned=False)
     return [*parts, honest]
 
 
-def _of_sitemap(file: Path, seed: int) -> SiteForetold:
+def _of_sitemap(file: Path, asked: Asked) -> SiteForetold:
     """Table 6.4 on a published sitemap: its changefreq from the domain, the depth and the days since lastmod.
 
-    Days are counted to the latest lastmod of the file. Entries without changefreq are left out.
+    Entries without changefreq are left out.
     """
     from recrawl.formats.claims import FREQUENCIES
     from recrawl.formats.sitemap import parse_sitemap
     from recrawl.simulate.bin_trial import FOLDS, SITEMAP, foretold
+    from recrawl.simulate.rate_lessons import sitemap_lesson
 
     try:
         found = parse_sitemap(file.read_bytes(), str(file))
@@ -105,17 +108,5 @@ def _of_sitemap(file: Path, seed: int) -> SiteForetold:
         raise InputError(what, f"Take a sitemap with at least {FOLDS}.", source=str(file))
     last = np.array([np.nan if one.lastmod is None else one.lastmod for one in entries])
     category = np.array([int(FREQUENCIES[one.changefreq]) for one in entries])
-    lesson = _sitemap_lesson(file.name, [one.url for one in entries], last)
-    return foretold(lesson, category, {"sitemap": SITEMAP}, np.random.default_rng(seed))
-
-
-def _sitemap_lesson(name: str, urls: Sequence[str], last: FloatArray) -> Lesson:
-    from recrawl.predict.feature_table import table_of
-    from recrawl.predict.static_page import url_columns
-    from recrawl.simulate.bin_trial import Lesson, age_column, domain_column
-    from recrawl.time import DAY
-
-    read = float(np.nanmax(last)) if (~np.isnan(last)).any() else 0.0
-    own = [domain_column(urls), age_column((read - last) / DAY)]
-    table = table_of(np.arange(len(urls)), read, [*url_columns(urls), *own])
-    return Lesson(name, table, np.full(len(urls), np.nan))
+    lesson = sitemap_lesson(file.name, [one.url for one in entries], last)
+    return foretold(lesson, category, SITEMAP, np.random.default_rng(asked.seed), repeats=asked.repeats)

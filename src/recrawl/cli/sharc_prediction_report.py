@@ -20,15 +20,16 @@ PUBLISHED = {
     "RAF": (27_836, 4_286, (0.85848, 0.86561, 0.89453, 0.91902)),
     "DH": (15_884, 12_203, (0.37011, 0.41658, 0.41798, 0.46002)),
 }
-"""Table 6.1, pages and those that changed; Table 6.3, online and offline, naive Bayes and C4.5."""
+"""Table 6.1, pages and those that changed; Table 6.3 in the order of ``PRINTED``."""
 PUBLISHED_SITEMAPS = {
     "DeutscheWelle": (5_309, (1.0, 0.99981)),
     "Intereconomia": (2_948, (0.98464, 0.99889)),
     "EuroNews": (672, (0.99977, 0.99977)),
 }
 """Tables 6.2 and 6.4: pages, naive Bayes and C4.5."""
-COLUMNS = (("online", "naive Bayes"), ("online", "tree"), ("offline", "naive Bayes"), ("offline", "tree"))
-_SITEMAP = (("sitemap", "naive Bayes"), ("sitemap", "tree"))
+PRINTED = (("online", "naive Bayes"), ("online", "tree"), ("offline", "naive Bayes"), ("offline", "tree"))
+COLUMNS = (*PRINTED, ("online", "siblings"))
+_SITEMAP = (("sitemap", "naive Bayes"), ("sitemap", "tree"), ("sitemap", "siblings"))
 _SHOWN = {
     "as printed": "rates of the whole record, features at its end (Table 6.3 as printed)",
     "ahead": "features in the middle of the record, rates after it",
@@ -61,7 +62,9 @@ def columns(parts: Sequence[Part]) -> dict[str, list[object]]:
             "largest": site.commonest,
             "features": one.features,
             "learner": one.learner,
-            "right": one.right,
+            "right": one.right.mean,
+            "right_low": one.right.low,
+            "right_high": one.right.high,
             "wrong_by_one": "" if isnan(one.near) else one.near,
             "wrong_by_one_by_chance": "" if isnan(one.near_by_chance) else one.near_by_chance,
             "rank_correlation": "" if isnan(one.order) else one.order,
@@ -91,7 +94,7 @@ def _published() -> str:
         [name, f"{pages:,}", f"{1 - changed / pages:.1%}", *(f"{one:.1%}" for one in right)]
         for name, (pages, changed, right) in PUBLISHED.items()
     ]
-    heads = [f"{learner}, {features}" for features, learner in COLUMNS]
+    heads = [f"{learner}, {features}" for features, learner in PRINTED]
     return markdown_table(["site (Tables 6.1 and 6.3)", "pages", "never changed", *heads], rows)
 
 
@@ -112,11 +115,13 @@ def _right(part: Part, wanted: Sequence[tuple[str, str]]) -> str:
     rows = []
     for site in part.sites:
         found = _by_name(site)
-        cells = [f"{found[one].right:.1%}" for one in wanted]
+        cells = [f"{found[one].right.mean:.1%}" for one in wanted]
+        best = found[wanted[-2]].right
+        cells.append(f"{best.low:.1%}–{best.high:.1%}")
         counts = [f"{site.pages:,}", _share(site.still), str(site.classes), f"{site.commonest:.1%}"]
         rows.append([site.name, *counts, *cells])
     numbers = ["pages", "never changed", "bins" if part.binned else "categories", f"in the largest {kind}"]
-    return markdown_table(["site", *numbers, *heads], rows)
+    return markdown_table(["site", *numbers, *heads, f"95 % of {heads[-2]}"], rows)
 
 
 def _near(part: Part) -> str:
@@ -148,18 +153,18 @@ def _share(value: float) -> str:
 
 
 def dots(parts: Sequence[Part]) -> list[Dots]:
-    """Published shares, then those ahead of a data set each."""
+    """Published shares, then those of each data set in both readings."""
     from recrawl.show.dot_chart import Dots
 
     names = [f"{learner}, {features}" for features, learner in COLUMNS]
     published: dict[str, list[float]] = {"largest bin": [1 - one[1] / one[0] for one in PUBLISHED.values()]}
-    published |= {name: [one[2][place] for one in PUBLISHED.values()] for place, name in enumerate(names)}
+    published |= {name: [one[2][place] for one in PUBLISHED.values()] for place, name in enumerate(names[:-1])}
     panels = [Dots("published (bar: never changed)", list(PUBLISHED), published)]
     for part in parts:
         if part.binned:
             shares: dict[str, list[float]] = {"largest bin": [site.commonest for site in part.sites]}
             for name, key in zip(names, COLUMNS, strict=True):
-                shares[name] = [_by_name(site)[key].right for site in part.sites]
+                shares[name] = [_by_name(site)[key].right.mean for site in part.sites]
             rows = [site.name.partition("/")[0] for site in part.sites]
             panels.append(Dots(f"{part.data}, {part.reading}", rows, shares))
     return panels

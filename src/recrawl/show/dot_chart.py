@@ -41,7 +41,7 @@ def draw_dots(path: Path, panels: Sequence[Dots], *, x_label: str, title: str, o
         for axis, panel in zip(axes.flat, panels, strict=False):
             _draw(axis, panel, ours)
             axis.set_xlabel(x_label)
-        handles, labels = axes.flat[0].get_legend_handles_labels()
+        handles, labels = axes.flat[len(panels) - 1].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right upper", frameon=False)
         figure.suptitle(title, fontsize=12, fontweight="bold", x=0.01, ha="left")
         figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else None)
