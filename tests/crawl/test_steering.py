@@ -146,6 +146,16 @@ def test_what_is_under_way_elsewhere_is_taken_off(store):
     assert budget.room(START) == 5  # the other does not know of us yet, and may spend what it has
 
 
+def test_visits_that_nobody_can_count_yet_are_taken_off_and_told(store):
+    mine = steered(store)
+    mine.begin(START)
+    RollCall(store, "other").call(AtWork("other", START, START))
+    mine.heed(START, IDLE)
+    mine.heed(START + CALL_EVERY, Load(underway=10, in_hand=0, made=30))
+    assert mine.left(START + CALL_EVERY) == pytest.approx((100 - 40) / 2)
+    assert {one.worker: one.underway for one in roll(store.controls())} == {"one": 40, "other": 0}
+
+
 def test_refusals_cost_nothing_and_a_budget_on_average_lets_everything_begin(store):
     page = store.discover(["http://a.example/1", "http://a.example/2"], START - DAY)
     outcome = [Outcome.FETCHED, Outcome.REFUSED]

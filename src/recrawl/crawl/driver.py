@@ -188,7 +188,7 @@ class Driver:
             self._tidy_at = now + MINUTE
         self._take(now)
         when = math.inf if self._fitting.is_overdue(now) else self._set_out(now)
-        if not self._running and now >= self._agenda.fit_at:
+        if not self._is_busy() and now >= self._agenda.fit_at:
             self._let_go(now)
             self._fitting.fit(now)
             return False
@@ -258,10 +258,14 @@ class Driver:
         )
         if self._may_lease():
             wake = min(wake, self._hands.lease_at)
-        if not self._running:
+        if not self._is_busy():
             wake = min(wake, self._agenda.fit_at)
         writing = self._acknowledging.writing
         return await self._sleep([*self._running, writing] if writing else self._running, wake)
+
+    def _is_busy(self) -> bool:
+        """Whether requests are under way, or visits are written: pages may be due at once because of either."""
+        return bool(self._running) or self._acknowledging.writing is not None
 
     def _may_lease(self) -> bool:
         """Whether to ask for pages: not while visits are written, or we would wait for that."""
@@ -291,7 +295,8 @@ class Driver:
 
     def load(self) -> Load:
         """What this worker is busy with."""
-        return Load(sum(not target.is_errand for target in self._running.values()), len(self._hands))
+        underway = sum(not target.is_errand for target in self._running.values())
+        return Load(underway, len(self._hands), len(self._acknowledging))
 
     # -- taking -------------------------------------------------------------------------------
 
@@ -353,7 +358,7 @@ class Driver:
         if now >= self._settling.doubts_end or not (self._running or self._hands):
             self._settling.end_doubts(now)
         self._settling.take_in(now)
-        if self._acknowledging.is_due(now) or not (self._running or self._acknowledging.writing):
+        if self._acknowledging.is_due(now) or not self._is_busy():
             self._acknowledging.begin(now)
         elif finished and not self._acknowledging:
             self._hands.look_again()

@@ -30,7 +30,7 @@ class AtWork:
     visits: int = 0
     """Made since then."""
     underway: int = 0
-    """Requests for pages that run."""
+    """Visits that began and are not acknowledged yet."""
     in_hand: int = 0
     """Pages leased and not asked for yet."""
     price: float | None = None

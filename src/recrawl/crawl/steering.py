@@ -26,6 +26,13 @@ class Load:
     """Requests that run."""
     in_hand: int
     """Pages leased and not asked for yet."""
+    made: int = 0
+    """Visits that are not acknowledged yet: nobody can count them in the store."""
+
+    @property
+    def uncounted(self) -> int:
+        """Visits that began and are not in the store."""
+        return self.underway + self.made
 
 
 class Steering(Protocol):
@@ -208,7 +215,7 @@ class Steered:
         if now >= self._call_at:
             self._call_at = now + CALL_EVERY
             self._roll.call(self._at_work(now, load))
-            self._budget.share(self._roll.others, load.underway, now, new=not self._is_known)
+            self._budget.share(self._roll.others, load.uncounted, now, new=not self._is_known)
             self._is_known = True
         return changed
 
@@ -279,7 +286,7 @@ class Steered:
             now,
             self._since,
             self._visits,
-            load.underway,
+            load.uncounted,
             load.in_hand,
             _finite(self._agenda.policy.price),
             _finite(self._budget.left(now)),
