@@ -329,7 +329,7 @@ def test_what_is_due_and_what_fails_is_listed_with_the_reason(run, serve):
     assert run("list", "due", "--json", "--csv", "-w", "ws").returncode == 1
 
 
-@pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:99999", "taken"])
+@pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:99999", "no..name:9090", "taken"])
 @pytest.mark.usefixtures("workspace")
 def test_metrics_that_cannot_be_served_are_said_before_anything_is_asked(run, serve, address):
     site = serve()

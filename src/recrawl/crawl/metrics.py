@@ -113,9 +113,10 @@ def served(metrics: Metrics, address: str) -> Iterator[str]:
     prometheus = require("prometheus_client", "crawl")
     try:
         server, thread = prometheus.start_http_server(int(port), host, registry=metrics.registry)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter of a name that cannot be one
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ConfigError(
-            f"crawl.metrics: nothing can be served at {address}: {error.strerror or error}.",
+            f"crawl.metrics: nothing can be served at {address}: {why}.",
             "Another run may be there already: choose another port, or 0 for any that is free.",
         ) from error
     try:
