@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
+from recrawl.crawl import outage, setback
 from recrawl.crawl.archive import WarcArchive
+from recrawl.crawl.driver import Pace
 from recrawl.crawl.presence import at_work, departed, present
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.recovery import acknowledged_by, give_back
@@ -29,7 +32,7 @@ from recrawl.model import Capture, Outcome, Visit, Visits
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.fixed_interval import FixedInterval
 from recrawl.store.open import open_store
-from recrawl.time import VirtualClock
+from recrawl.time import MINUTE, VirtualClock, format_duration
 
 START = 1.79e9
 INFO = WarcInfo(host="crawler")
@@ -274,3 +277,14 @@ def test_what_the_dead_held_goes_back_and_their_hosts_rest(tmp_path, other):
         assert len(store.lease("me", START + 1.0, 10, ttl=900.0)) == 1
         assert len(store.lease("me", START + 6.0, 10, ttl=900.0)) == 1
         assert give_back(store, tmp_path, START, 5.0) == []
+
+
+def test_the_page_about_recovery_names_the_figures_of_the_code():
+    text = (Path(__file__).parents[2] / "docs" / "explanation" / "recovery.md").read_text(encoding="utf-8")
+    pace = Pace()
+    assert f"{pace.batch} of them, or those of {pace.linger:g} s" in text
+    assert f"comes back after {pace.lease_time / MINUTE:g} minutes" in text
+    for patience, words in ((setback.PATIENCE, "1 s, 2 s, 4 s … 60 s"), (outage.PATIENCE, "5 s, 10 s … 5 min")):
+        assert words in text
+        assert words.startswith(f"{patience.first:g} s, {patience.first * patience.factor:g} s")
+        assert words.endswith(format_duration(patience.longest)) or f"{patience.longest:g} s" in words
