@@ -138,6 +138,8 @@ class Settling:
     def _release(self, ended: Ended, now: float) -> None:
         """The pause of the host begins, a longer one if it asks for that."""
         target, capture = ended.result.target, ended.result.capture
+        if isinstance(ended.result, RulesRead):  # the pause that they ask for begins with them
+            self._politeness.set_crawl_delay(target.host, ended.result.rules.crawl_delay)
         # From its own end on: hosts whose pauses began together would be asked together ever after.
         self._line.done(target, ended.time, capture.duration if capture else 0.0)
         wait = asked_patience(capture) if capture else None
@@ -205,12 +207,14 @@ class Settling:
     def _apply(self, read: RulesRead, now: float) -> None:
         """Keep the pause a host asks for, send for its sitemaps, and put the page that waited back."""
         target, rules = read.target, read.rules
-        self._politeness.set_crawl_delay(target.host, rules.crawl_delay)
         pause = self._politeness.rules.pause(0.0, rules.crawl_delay)
         self._store.set_host(np.array([target.host]), delay=np.array([pause]))
         self._line.put_back(target)
         self._line.join(self._announcements.rules_read(read, now))
-        self._log.event("fetch", "robots.txt read", details={"url": target.url, "reason": rules.reason})
+        details: dict[str, object] = {"url": target.url, "reason": rules.reason}
+        if rules.asked_delay != rules.crawl_delay:
+            details |= {"crawl_delay": rules.crawl_delay, "asked_for": rules.asked_delay}
+        self._log.event("fetch", "robots.txt read", details=details)
 
     def _broken(self, broken: Broken, now: float) -> None:
         """Keep what our own code could not handle in the log, as a failed visit, and try again later."""
