@@ -81,8 +81,9 @@ class Slots:
             self._doors.leave(door)
 
     def obey(self, host: int, rules: Rules) -> None:
-        """Keep the pause that the host asks for; leave it alone while it cannot tell its rules."""
+        """Keep the pause that the host asks for, from now on; leave it alone while it cannot tell its rules."""
         self._politeness.set_crawl_delay(host, rules.crawl_delay)
+        self._politeness.block_until(host, self._clock.now() + self.pause(rules))
         if not rules.available:
             self._politeness.block_until(host, rules.expires)
 
