@@ -31,7 +31,6 @@ import pytest
 import yaml
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.crawl.driver import Pace
 from recrawl.model import Outcome, Verdict
 from recrawl.store.open import open_store
 from recrawl.time import to_timestamp14
@@ -41,8 +40,8 @@ STARTER = Path(__file__).parents[1] / "crawl" / "crawl_process.py"
 HOSTS, PAGES, CONCURRENCY = 5, 12, 8
 ALL = HOSTS * (PAGES + 1)
 """Pages there are: numbered ones, and the home of each host."""
-IN_FLIGHT = CONCURRENCY + Pace().batch
-"""Most requests of a worker that are under way, or answered and waiting to be acknowledged with others."""
+LOOKS = 2
+"""Most requests for one page in flight: a visit, and its second look."""
 SETTINGS = {
     "fetch": {"contact": "me@example.org", "allow_networks": "127.0.0.0/8"},
     "politeness": {"factor": 0.0, "min_delay": 0.0, "ip_delay": 0.0},
@@ -220,10 +219,16 @@ class Crawl:
                     assert self.starter.end(process, signal.SIGKILL) == -signal.SIGKILL, self.starter.said()
                 now_known = rows(store.visits())
                 assert now_known.items() >= known.items()
-                lost = len(self.site.log) - before - (len(now_known) - len(known))
-                assert 0 <= lost <= IN_FLIGHT * workers
-                self.unacknowledged += lost
+                lost = self.lost(store, before, [page for page, _ in now_known.keys() - known.keys()])
+                assert all(0 <= requests <= LOOKS for requests in lost.values()), lost
+                self.unacknowledged += lost.total()
                 known = now_known
+
+    def lost(self, store, before, acknowledged):
+        """By URL, requests since there were so many that are none of these visits."""
+        asked = Counter(request.url for request in self.site.log[before:])
+        asked.subtract(store.urls(np.array(acknowledged, np.int64)))
+        return asked
 
     def finish(self):
         """Let it run undisturbed for a moment, then ask it to stop, as systemd and docker do."""
