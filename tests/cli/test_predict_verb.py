@@ -1,0 +1,187 @@
+"""``recrawl predict`` on an archive whose lists change often and whose items hardly ever do."""
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from uuid import NAMESPACE_URL, uuid5
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from recrawl.cli.predict_models import load_model
+from recrawl.cli.predict_training import retrained
+from recrawl.cli.predict_watch import LiveModel, ModelWatch
+from recrawl.cli.workspace import open_workspace
+from recrawl.errors import ExitCode
+from recrawl.model import Verdict, Visits
+from recrawl.time import DAY
+
+START = 1_700_000_000.0
+PAGES, LOOKS = 72, 6
+
+
+def record(url, time, body):
+    """A WARC record of an answer."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    date = datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    head = (
+        f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\nWARC-Date: {date}\r\n"
+        f"WARC-Record-ID: <urn:uuid:{uuid5(NAMESPACE_URL, url + date)}>\r\n"
+        f"Content-Type: application/http;msgtype=response\r\nContent-Length: {len(answer)}\r\n\r\n"
+    )
+    return head.encode() + answer + b"\r\n\r\n"
+
+
+def archive():
+    """Captures of all pages, a week or so apart; lists have many links, and more each time they change."""
+    rng = np.random.default_rng(1)
+    for number in range(PAGES):
+        is_list = number % 3 == 0
+        url = f"http://{'ab'[number % 2]}.example/{'list' if is_list else 'item'}/{number}.html"
+        version, time, text = 0, START + rng.uniform(0, DAY), "word " * int(rng.integers(40, 80))
+        for _ in range(LOOKS):
+            links = "".join(f'<a href="/item/{n}x{number}">{n}</a>' for n in range((20 if is_list else 1) + version))
+            yield record(url, time, f"<html><title>{number}</title><p>{text} {version}</p>{links}</html>".encode())
+            version += rng.random() < (0.8 if is_list else 0.05)
+            time += rng.uniform(5, 9) * DAY
+
+
+def recrawl(folder, *arguments):
+    command = [sys.executable, "-m", "recrawl", *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=240)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A workspace with a model, to be copied; and what training said."""
+    folder = tmp_path_factory.mktemp("predict")
+    (folder / "site.warc").write_bytes(b"".join(archive()))
+    recrawl(folder, "init", "ws")
+    recrawl(folder, "import", "-w", "ws", "site.warc")
+    return folder / "ws", recrawl(folder, "predict", "train", "-w", "ws", "--json").stdout
+
+
+@pytest.fixture
+def ws(trained, tmp_path):
+    return shutil.copytree(trained[0], tmp_path / "ws")
+
+
+def test_training_says_what_it_learned_and_leaves_a_card(trained):
+    facts = json.loads(trained[1])
+    folder = trained[0] / "models" / "default"
+    assert (facts["pages"], facts["looked_into"], facts["looks"]) == (PAGES, PAGES, PAGES * (LOOKS - 1))
+    assert facts["events"] == ["changes", "new-links"]
+    by_pages = facts["scores"][0]
+    assert by_pages["split"] == "pages"
+    assert by_pages["first"]["model"] < by_pages["first"]["all pages"] - 0.05
+    card = (folder / "card.md").read_text()
+    assert f"{PAGES} pages of 2 sites" in card
+    assert "`internal_links`" in card
+    assert sorted(file.name for file in folder.iterdir()) == ["card.md", "model.json", "model.npz", "priors.npz"]
+
+
+def test_scores_are_tables_and_files(run, ws, tmp_path):
+    assert run("predict", "score", "-w", ws, "-n", 3).stdout.count("/list/") == 3
+    assert run("predict", "score", "-w", ws, "--output", "all.csv").returncode == ExitCode.OK
+    assert run("predict", "score", "-w", ws, "--output", "all.parquet", "--event", "new-links").returncode == 0
+    rows = list(csv.DictReader((tmp_path / "all.csv").read_text().splitlines()))
+    assert len(rows) >= PAGES
+    assert all(float(row["low"]) < float(row["per_day"]) < float(row["high"]) for row in rows)
+    seen = [row for row in rows if row["known_by"] == "its first copy"]
+    assert len(seen) == PAGES
+    links = pq.read_table(tmp_path / "all.parquet").to_pylist()
+    assert "/list/" in links[0]["url"]
+    only = run("predict", "score", "-w", ws, "--host", "a.example", "--json")
+    assert {row["url"][:16] for row in json.loads(only.stdout)} == {"http://a.example"}
+
+
+def test_a_page_is_explained_whether_it_is_known_or_not(run, ws):
+    known = run("predict", "explain", "-w", ws, "http://a.example/list/0.html")
+    assert "by its URL and its first copy, on a site the model knows" in known.stdout
+    assert "× " in known.stdout
+    strange = run("predict", "explain", "-w", ws, "http://c.example/list/1.html")
+    assert "by its URL alone, on a site the model has not seen" in strange.stdout
+    facts = json.loads(run("predict", "explain", "-w", ws, "http://a.example/list/0.html", "--json").stdout)
+    other = json.loads(run("predict", "explain", "-w", ws, "http://b.example/item/1.html", "--json").stdout)
+    assert facts["median"] > 3 * other["median"]
+    telling = {row["feature"] for row in facts["features"][:4]}
+    assert telling & {"segment1", "internal_links", "content_size"}
+
+
+def test_estimates_plans_and_status_use_it(run, ws):
+    assert "with the model of the workspace" in run("rates", "-w", ws).stdout
+    assert "Too few new pages since training" in run("status", "-w", ws).stdout
+    assert "with the model" not in run("rates", "-w", ws, "--at", "2023-11-20").stdout
+    assert "with the model" not in run("rates", "-w", ws, "--set", "predict.model=").stdout
+    assert run("plan", "-w", ws, "--set", "schedule.objective=links").returncode == 0
+
+
+def test_what_cannot_be_is_said_in_a_sentence(run, ws, workspace_without_pages):
+    empty = run("predict", "train", "-w", workspace_without_pages)
+    assert empty.returncode == ExitCode.ERROR
+    assert "a model needs 40" in empty.stderr
+    assert "recrawl predict train" in run("predict", "score", "-w", workspace_without_pages).stderr
+    assert "does not foretell 'rain'" in run("predict", "score", "-w", ws, "--event", "rain").stderr
+    assert "cannot be the name" in run("predict", "train", "-w", ws, "--name", "../x").stderr
+    assert "is not a URL" in run("predict", "explain", "-w", ws, "nothing").stderr
+    note = ws / "models" / "default" / "model.json"
+    note.write_text(note.read_text().replace('"format": 1', '"format": 99'))
+    assert "has format 99" in run("rates", "-w", ws).stderr
+    note.write_text("{}")
+    assert "does not describe a model" in run("rates", "-w", ws).stderr
+
+
+@pytest.fixture
+def workspace_without_pages(new_workspace, tmp_path):
+    return shutil.copytree(new_workspace, tmp_path / "empty")
+
+
+def test_a_damaged_model_is_told(run, ws):
+    (ws / "models" / "default" / "model.npz").write_bytes(b"PK")
+    said = run("plan", "-w", ws)
+    assert said.returncode == ExitCode.ERROR
+    assert "no model of recrawl, or it is damaged" in said.stderr
+
+
+def come(store, after, changing):
+    """Sixty new items, each looked at three times from a moment on; so many of them change at every look."""
+    page = store.discover([f"http://a.example/item/new{number}.html" for number in range(60)], after)
+    times = after + np.array([1.0, 8.0, 15.0]) * DAY
+    verdict = np.full((60, 3), Verdict.UNCHANGED)
+    verdict[:changing] = Verdict.CHANGED
+    verdict[:, 0] = Verdict.UNKNOWN
+    store.record(Visits.of(np.repeat(page, 3), np.tile(times, 60), verdict=verdict.ravel(), status=200))
+
+
+def test_a_model_that_fits_stays(run, ws):
+    place = open_workspace(ws, {})
+    with place.open_store() as store:
+        come(store, load_model(ws, "default").note.until, changing=5)
+        assert retrained(place, store) is None
+    assert "It still fits" in run("status", "-w", ws).stdout
+
+
+def test_a_model_that_fits_no_longer_is_trained_anew_beside_the_crawl(run, ws):
+    place = open_workspace(ws, {})
+    said = []
+    with place.open_store() as store:
+        before = load_model(ws, "default").note
+        come(store, before.until, changing=60)
+        assert "Train it again" in run("status", "-w", ws).stdout
+        live = LiveModel(None, store)
+        ids = store.pages().id
+        assert len(np.unique(live(ids))) == 1
+        with ModelWatch(place, live, said.append) as watch:
+            watch.check()
+            watch.check()
+            watch.heed()
+        watch.heed()
+        assert len(np.unique(live(ids))) > 3
+        assert np.log(live(load_model(ws, "default").known.page)).mean() == pytest.approx(np.log(1 / (30 * DAY)))
+    assert said == ["The model no longer fitted the pages that came since, and was trained anew."]
+    assert load_model(ws, "default").note.until > before.until
+    assert "Too few new pages since training" in run("status", "-w", ws).stdout
