@@ -187,10 +187,10 @@ class Driver:
             self._tidy(now)
             self._tidy_at = now + MINUTE
         self._take(now)
-        when = math.inf if self._fitting.is_overdue(now) else self._set_out(now)
-        if not self._is_busy() and now >= self._agenda.fit_at:
-            self._let_go(now)
-            self._fitting.fit(now)
+        overdue = self._fitting.is_overdue(now)
+        when = math.inf if overdue else self._set_out(now)
+        if overdue or (now >= self._agenda.fit_at and not self._is_busy()):
+            self._fit(now)
             return False
         if until_idle and self._is_idle(now):
             return True
@@ -330,6 +330,12 @@ class Driver:
             self._acknowledging.add(settled(target), now)
         self._acknowledging.record(now)
         self._line.empty()
+
+    def _fit(self, now: float) -> None:
+        """Fit the policy. Pages in hand may be due at another time then; what was begun goes on."""
+        self._acknowledging.record(now)
+        self._line.empty(begun=False)
+        self._fitting.fit(now)
 
     # -- going --------------------------------------------------------------------------------
 

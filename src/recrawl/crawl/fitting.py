@@ -62,7 +62,9 @@ class Fitting:
         try:
             for start in range(0, len(page), _CHUNK):
                 rows = slice(start, start + _CHUNK)
-                self._store.reschedule(page[rows], self._agenda.due(page[rows], now), before=before[rows])
+                due = self._agenda.due(page[rows], now)
+            due[np.isin(page[rows], list(self._recorder.at_once))] = now
+            self._store.reschedule(page[rows], due, before=before[rows])
         except StoreError:
             self._agenda.fit_again()
             raise

@@ -54,6 +54,8 @@ class Group:
     captures: Sequence[CaptureRecord]
     host_ready: FloatArray
     lessons: Lessons
+    again: IntArray
+    """Pages among them that are to be visited at once, whatever the policy says."""
 
 
 class Recorder:
@@ -79,6 +81,8 @@ class Recorder:
         self._judging = judging or Judging(store)
         self._memory = KnownMemory()
         self._cap = cap
+        self.at_once: frozenset[int] = frozenset()
+        """Pages that wait to be visited at once, whatever the policy says."""
         self._page_of: dict[str, int] = {}
         self._kept: dict[tuple[int, float], list[CaptureRecord]] = {}
         """What was archived of visits that are not acknowledged yet, by page and time."""
@@ -101,9 +105,10 @@ class Recorder:
         visits = Visits.from_rows(visited.visit for visited in batch)
         self._agenda.tell(visits)
         due = self._agenda.due(visits.page, now)
-        due[self._respelled(batch)] = now
+        again = visits.page[self._respelled(batch)]
+        due[np.isin(visits.page, again)] = now
         validators = [last_version(visited) for visited in batch]
-        return Group(batch, visits, due, validators, captures, host_ready, self._judging.lessons(batch))
+        return Group(batch, visits, due, validators, captures, host_ready, self._judging.lessons(batch), again)
 
     def write(self, group: Group) -> None:
         """Wait for the archive file, then acknowledge the visits. A thread may do it, one group at a time."""
@@ -123,6 +128,7 @@ class Recorder:
         """Learn from visits that are acknowledged."""
         self._judging.learn(group.lessons)
         self._remember(group.batch)
+        self.at_once = self.at_once.difference(group.visits.page.tolist()).union(group.again.tolist())
         self._archive.acknowledged(group.captures)
         self._kept = {}
 
