@@ -270,6 +270,28 @@ def test_a_change_beside_noise_is_found_at_the_first_meeting():
     assert crawl.round(1, {0}) == {0}
 
 
+@pytest.mark.parametrize(
+    ("paragraphs", "verdict"), [(2, Verdict.UNCHANGED), (1, Verdict.CHANGED)], ids=["only noise", "a paragraph went"]
+)
+def test_boxes_whose_words_come_again_with_other_numbers(paragraphs, verdict):
+    """Both looks have the same words with other numbers, the version before had other words."""
+    pages = [
+        "".join(f"<p>{prose(place)}</p>" for place in range(count))
+        + f"<div class=offers>{''.join(f'<p>{word} now {price} euro</p>' for word, price in offers)}</div>"
+        for count, offers in (
+            (2, [("Hats", 1.5), ("Coats", 2.5), ("Socks", 3.5)]),
+            (paragraphs, [("Shoes", 4.5), ("Shoes", 5.5), ("Belts", 6.5)]),
+            (paragraphs, [("Shoes", 7.5), ("Belts", 8.5), ("Shoes", 9.5)]),
+        )
+    ]
+    before, first, second = (
+        answer("http://x/", time, html) for time, html in zip((0.0, HOUR, HOUR + 20), pages, strict=True)
+    )
+    known = known_after(judge(before, None), None)
+    once, _ = looked_twice(first, second, known, Standards())
+    assert once.verdict == verdict
+
+
 def test_a_second_look_that_fails_leaves_the_first_as_it_was():
     crawl = Crawl(quote, pages=1)
     crawl.round(0, set())

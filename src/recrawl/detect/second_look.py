@@ -63,7 +63,8 @@ def _only_noise(once: Judgement, again: Judgement, known: Known, standards: Stan
         return False
     texts = [Counter(_loud(one.parts, standards.mask)) for one in (before, now, then or now)]
     links = [Counter(keys) for keys in (known.links_last, once.link_keys, _links_after(once, again))]
-    return _nothing_new(*texts) and _nothing_new(*links)
+    renumbered = _by_template(now.parts, standards.mask) - _by_template(before.parts, standards.mask)
+    return _nothing_new(*texts, renumbered) and _nothing_new(*links)
 
 
 def _links_after(once: Judgement, again: Judgement) -> frozenset[str]:
@@ -75,7 +76,16 @@ def _loud(parts: Parts, mask: frozenset[int]) -> Iterable[int]:
     return (content for content, is_hidden in zip(parts.content, hidden, strict=True) if not is_hidden)
 
 
-def _nothing_new(before: Counter[_Kept], one: Counter[_Kept], two: Counter[_Kept]) -> bool:
+def _by_template(parts: Parts, mask: frozenset[int]) -> int:
+    """How many parts are noise by their template alone.
+
+    What stood in their place before may have other words, and so another template that nobody knows to be noise.
+    """
+    return sum(template in mask and path not in mask for path, template, _ in zip(*parts, strict=True))
+
+
+def _nothing_new(before: Counter[_Kept], one: Counter[_Kept], two: Counter[_Kept], masked: int = 0) -> bool:
+    """``masked`` are parts of the look that are noise for sure, and that the version before had others for."""
     came = (one & two) - before
     went = before - (one | two)
-    return not came and went.total() <= (one - two).total()
+    return not came and went.total() <= (one - two).total() + max(0, masked)
