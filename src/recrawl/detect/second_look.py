@@ -64,7 +64,7 @@ def _only_noise(once: Judgement, again: Judgement, known: Known, standards: Stan
     texts = [Counter(_loud(one.parts, standards.mask)) for one in (before, now, then or now)]
     links = [Counter(keys) for keys in (known.links_last, once.link_keys, _links_after(once, again))]
     renumbered = _by_template(now.parts, standards.mask) - _by_template(before.parts, standards.mask)
-    return _nothing_new(*texts, renumbered) and _nothing_new(*links)
+    return _nothing_new(*texts, masked=renumbered) and _nothing_new(*links)
 
 
 def _links_after(once: Judgement, again: Judgement) -> frozenset[str]:
@@ -84,7 +84,7 @@ def _by_template(parts: Parts, mask: frozenset[int]) -> int:
     return sum(template in mask and path not in mask for path, template, _ in zip(*parts, strict=True))
 
 
-def _nothing_new(before: Counter[_Kept], one: Counter[_Kept], two: Counter[_Kept], masked: int = 0) -> bool:
+def _nothing_new(before: Counter[_Kept], one: Counter[_Kept], two: Counter[_Kept], *, masked: int = 0) -> bool:
     """``masked`` are parts of the look that are noise for sure, and that the version before had others for."""
     came = (one & two) - before
     went = before - (one | two)
