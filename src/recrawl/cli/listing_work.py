@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recrawl.cli.settings import ScheduleSettings
-from recrawl.cli.status_words import status_words
+from recrawl.cli.status_words import failure_words
 from recrawl.detect.conduct import is_believed
 from recrawl.model import FloatArray, IntArray, Outcome
 
@@ -106,7 +106,7 @@ def failed(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
         "url": store.urls(page),
         "outcome": [in_words(Outcome(code)) for code in found.outcome[some].tolist()],
         "status": found.status[some].tolist(),
-        "meaning": [status_words(status) for status in found.status[some].tolist()],
+        "meaning": [failure_words(status) for status in found.status[some].tolist()],
         "tries": found.failures[some].tolist(),
         "since": found.since[some].tolist(),
         "last_try": found.time[some].tolist(),

@@ -38,3 +38,12 @@ def status_words(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return f"status {status}"
+
+
+def failure_words(status: int) -> str:
+    """The status of a visit that failed. Where it is that of a success, the answer broke off in its body.
+
+    >>> failure_words(503), failure_words(200)
+    ('Service Unavailable', 'the answer breaks off')
+    """
+    return "the answer breaks off" if 200 <= status < 400 else status_words(status)  # noqa: PLR2004 - success, redirects

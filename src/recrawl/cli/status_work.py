@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recrawl.cli.status_words import status_words
+from recrawl.cli.status_words import failure_words
 from recrawl.crawl.controls import is_paused, limits
 from recrawl.crawl.rollcall import AtWork, is_alive, roll
 from recrawl.model import Outcome
@@ -70,7 +70,7 @@ def work_facts(place: Workspace, store: Store, now: float) -> Work:
         paused_hosts=[name for name, paused in zip(hosts.name, hosts.paused.tolist(), strict=True) if paused],
         limits=held,
         failing=[
-            {"url": url, "status": status, "meaning": status_words(status), "time": time, "tries": tries}
+            {"url": url, "status": status, "meaning": failure_words(status), "time": time, "tries": tries}
             for url, status, time, tries in zip(
                 urls, failing.status.tolist(), failing.time.tolist(), failing.failures.tolist(), strict=True
             )
