@@ -37,8 +37,9 @@ Start: TypeAlias = Callable[[Monitored, IntArray, int, np.random.Generator], Sta
 def balanced(label: IntArray, rng: np.random.Generator) -> IntArray:
     """Places of equally many pages of each class that there is, ascending: as many as the smallest has (§3.3).
 
-    >>> balanced(np.array([0, 1, 1, 1, 0, 3]), np.random.default_rng(1)).tolist()
-    [3, 4, 5]
+    >>> label = np.array([0, 1, 1, 1, 0])
+    >>> label[balanced(label, np.random.default_rng(1))].tolist()
+    [0, 1, 1, 0]
     """
     least = int(np.bincount(label)[np.unique(label)].min(initial=len(label)))
     order = rng.permutation(len(label))
