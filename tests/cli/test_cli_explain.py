@@ -93,6 +93,28 @@ def test_people_read_the_visits_the_reason_and_the_difference(run, workspace):
     assert "- link http://page.example/new" in said
 
 
+def test_where_long_lines_differ_is_seen(tmp_path, run):
+    much = " ".join(f"word{place}" for place in range(300))
+    with (tmp_path / "long.warc.gz").open("wb") as file:
+        file.write(record("2026-11-01T10:00:00Z", f"<p>{much} before <p>And here", None))
+        file.write(record("2026-11-02T10:00:00Z", f"<p>{much} after <p>And there", None))
+    assert run("init", "w").returncode == 0
+    assert run("import", "long.warc.gz", "-w", "w").returncode == 0
+    said = run("explain", URL, "-w", "w").stdout
+    for words in ("word299 before", "word299 after", "-And here", "+And there"):
+        assert words in said
+
+
+def test_why_a_visit_failed_is_told(run, workspace, tmp_path):
+    with open_workspace(tmp_path / workspace, {}).open_store() as store:
+        page = store.find(URL)
+        when = np.array([1_794_000_000.0])
+        store.record(
+            Visits.of(np.array([page.id]), when, outcome=np.array([Outcome.REFUSED]), status=np.array([-9998]))
+        )
+    assert "robots.txt forbids it" in told(run, workspace)["why"]
+
+
 def test_the_first_visit_had_nothing_to_compare_with(run, workspace):
     assert "nothing to be compared with" in told(run, workspace, "--at", "2026-11-01T12:00:00Z")["why"]
 
@@ -134,6 +156,6 @@ def test_second_looks_and_servers_that_lie_are_told(tmp_path, run, workspace):
     second, doubt, failed = (told(run, workspace, "--at", to_iso(last + after)) for after in (3606.0, 7201.0, 7206.0))
     assert second["why"].startswith("It was a second look")
     assert "second look failed" in doubt["why"]
-    assert failed["why"] == "A failure says nothing about change."
+    assert failed["why"] == "A failure says nothing about change: no answer."
     assert second["host"] == {"checks": 3, "lies": 2}
     assert "of 3 changes it would have hidden 2" in run("explain", URL, "-w", workspace).stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -226,13 +227,15 @@ def _print_some(lines: list[str]) -> None:
 
 def _why(story: _Story, told: Explanation | None) -> str:
     """One sentence on how the verdict on record came about."""
+    from recrawl.cli.status_words import failure_words
     from recrawl.model import Outcome, Verdict
 
     outcome, verdict = int(story.visits.outcome[story.row]), int(story.visits.verdict[story.row])
+    status = int(story.visits.status[story.row])
     gone, unchanged = outcome == Outcome.GONE, verdict == Verdict.UNCHANGED
     # The first that applies, in the order in which the judge asks.
     cases = (
-        (outcome > Outcome.GONE, "A failure says nothing about change."),
+        (outcome > Outcome.GONE, f"A failure says nothing about change: {failure_words(status)}."),
         (
             verdict == Verdict.UNKNOWN and _looked_again(story.visits, story.row),
             "It was a second look, to see what differs by itself: what it taught is in the verdict of the first.",
@@ -272,7 +275,7 @@ def _looked_again(visits: Visits, row: int) -> bool:
 
 
 def _print_difference(told: Explanation, context: int) -> None:
-    lines = told.diff(context)
+    lines = _from_where_they_differ(told.diff(context))
     for line in lines[:_MOST_LINES]:
         typer.secho(_short(line), fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
     if len(lines) > _MOST_LINES:
@@ -282,6 +285,21 @@ def _print_difference(told: Explanation, context: int) -> None:
             typer.secho(f"{sign} link {_short(link)}", fg="green" if sign == "+" else "red")
         if len(links) > _MOST_PIECES:
             typer.echo(f"  and {len(links) - _MOST_PIECES} more links")
+
+
+def _from_where_they_differ(lines: list[str]) -> list[str]:
+    """Long lines that became others, from shortly before the difference on: cut at their ends they would look alike."""
+    cut, row = list(lines), 0
+    while row < len(lines):
+        came = next((at for at in range(row, len(lines)) if lines[at][:1] != "-"), len(lines))
+        end = next((at for at in range(came, len(lines)) if lines[at][:1] != "+"), len(lines))
+        for old, new in zip(range(row, came), range(came, end), strict=False):
+            same = len(commonprefix([lines[old][1:], lines[new][1:]]))  # noqa: RUF071 - characters are meant
+            if same > _WIDEST // 2 and max(len(lines[old]), len(lines[new])) > _WIDEST:
+                for at in (old, new):
+                    cut[at] = f"{lines[at][0]}… {lines[at][1:][same - _WIDEST // 4 :]}"
+        row = max(end, row + 1)
+    return cut
 
 
 def _short(text: str) -> str:
