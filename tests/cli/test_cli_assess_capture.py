@@ -31,7 +31,17 @@ def site():
 
 
 def test_files_of_a_capture_give_the_statement_of_the_capture(run, workspace, site):
-    terms = ("--delay", "200ms", "--set", LOCAL, "--strategy", "sharc-selective-online")
+    # Pages as quick as these would be taken for noise by a second look.
+    terms = (
+        "--delay",
+        "200ms",
+        "--set",
+        LOCAL,
+        "--set",
+        "detect.second_looks=no",
+        "--strategy",
+        "sharc-selective-online",
+    )
     done = run("capture", site.seeds()[0], "-w", "ws", *terms, "--json", env=CONTACT)
     assert done.returncode == 0, done.stderr
     itself = json.loads(done.stdout)["quality"]
