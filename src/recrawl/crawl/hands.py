@@ -108,8 +108,8 @@ class Hands:
 
     def give_back(self, host: int) -> IntArray:
         """Give back the pages of a host that nobody has begun with; returns them. O(pages in hand)."""
-        targets = [target for target in self._targets.values() if target.host == host]
-        pages = np.array([one.page for one in targets if one.seen is None and one.talk is None], dtype=np.int64)
+        targets = [target for target in self._targets.values() if target.host == host and not target.is_begun]
+        pages = np.array([one.page for one in targets], dtype=np.int64)
         if len(pages):
             self._store.acknowledge(self._worker, pages)
         for page in pages.tolist():
@@ -148,10 +148,11 @@ class Hands:
         if len(strays):
             self._store.acknowledge(self._worker, strays)
 
-    def empty(self) -> IntArray:
-        """Give back every page that was not visited; returns them."""
-        pages = np.array(list(self._targets), dtype=np.int64)
+    def empty(self, *, begun: bool = True) -> IntArray:
+        """Give back every page that was not visited, or those alone that nobody has begun with; returns them."""
+        kept = {} if begun else {page: target for page, target in self._targets.items() if target.is_begun}
+        pages = np.array([page for page in self._targets if page not in kept], dtype=np.int64)
         self._store.acknowledge(self._worker, pages)
-        self._targets = {}
+        self._targets = kept
         self._ask_at = -math.inf
         return pages

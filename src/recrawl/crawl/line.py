@@ -70,9 +70,9 @@ class Line:
         """Give back the pages of a host that nobody has begun with."""
         self._withdraw(self._hands.give_back(host))
 
-    def empty(self) -> None:
-        """Give back every page; errands stay."""
-        self._withdraw(self._hands.empty())
+    def empty(self, *, begun: bool = True) -> None:
+        """Give back every page, or those alone that nobody has begun with; errands stay."""
+        self._withdraw(self._hands.empty(begun=begun))
 
     def _keep(self, target: Target) -> None:
         (self._errands if target.is_errand else self._hands).put_back(target)

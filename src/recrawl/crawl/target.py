@@ -49,6 +49,11 @@ class Target:
         return self.url if self.talk is None else self.talk.request.url
 
     @property
+    def is_begun(self) -> bool:
+        """Whether it was asked for, and has to be asked for again: of a talk, or for a second look."""
+        return self.talk is not None or self.seen is not None
+
+    @property
     def is_errand(self) -> bool:
         """True for a sitemap."""
         return self.page < 0
