@@ -61,9 +61,20 @@ def sessions(path):
     )
 
 
+def lists(path):
+    """Each list of sitemaps names two more."""
+    if path == "/robots.txt":
+        return 200, {}, "Sitemap: /1.xml"
+    if path == "/":
+        return 200, {}, "home"
+    names = (2 * int(path[1:-4]), 2 * int(path[1:-4]) + 1)
+    children = "".join(f"<sitemap><loc>HOME/{name}.xml</loc></sitemap>" for name in names)
+    return 200, {}, f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{children}</sitemapindex>'
+
+
 @pytest.mark.parametrize(
     ("answer", "most"),
-    [(calendar, 25), (deeper, 10), (numbers, MOST), (chain, 21), (circle, 3), (sessions, 1)],
+    [(calendar, 25), (deeper, 10), (numbers, MOST), (chain, 21), (circle, 3), (sessions, 1), (lists, 8)],
     ids=lambda case: getattr(case, "__name__", str(case)),
 )
 def test_a_trap_is_left_again(tmp_path, answer, most):
@@ -71,6 +82,7 @@ def test_a_trap_is_left_again(tmp_path, answer, most):
     pages = {path for path, _ in asked if path != "/robots.txt"}
     assert 1 <= len(pages) <= most
     assert answer is not numbers or len(pages) == MOST, "as many as a host may have"
+    assert answer is not lists or len(pages) == most, "the page, and sitemaps on three levels"
     assert not any("Cookie" in headers for _, headers in asked)
 
 
@@ -106,7 +118,10 @@ def _crawl(folder, answer):
 
         def do_GET(self):
             asked.append((self.path, dict(self.headers)))
-            status, headers, body = (404, {}, "") if self.path == "/robots.txt" else answer(self.path)
+            status, headers, body = (
+                answer(self.path) if answer is lists or self.path != "/robots.txt" else (404, {}, "")
+            )
+            body = body.replace("HOME", f"http://{self.headers['Host']}")
             self.send_response(status)
             for name, value in {"Content-Type": "text/html", **headers, "Content-Length": str(len(body))}.items():
                 self.send_header(name, value)

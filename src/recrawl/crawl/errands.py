@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -11,6 +12,8 @@ from recrawl.model import Capture, Validators
 from recrawl.urls import host_of
 
 _ANSWERED = range(200, 300)
+MOST_SITEMAPS, DEEPEST = 1_000, 3
+"""Sitemaps of one host that are read, and how many may name one another in a row: a list of lists can be endless."""
 
 
 class Errands:
@@ -20,16 +23,25 @@ class Errands:
         self._waiting: dict[int, Target] = {}
         self._urls: set[str] = set()
         self._every: dict[int, float] = {}
+        self._depth: dict[int, int] = {}
+        """How many sitemaps named one another on the way to an errand."""
+        self._sitemaps: Counter[int] = Counter()
+        """By host."""
 
     def new(self, urls: Sequence[str], sender: Target, now: float, every: float) -> Iterator[Target]:
         """Errands for the URLs not known yet that lie on the sender's own host: its pauses are what is kept.
 
-        They are due now, and then ``every`` so many seconds.
+        They are due now, and then ``every`` so many seconds. No more than a host may have: the rest is passed over.
         """
-        host = host_of(sender.url)
-        for url in urls:
+        host, depth = host_of(sender.url), self._depth.get(sender.page, 0) + 1
+        for url in urls if depth <= DEEPEST else ():
+            if self._sitemaps[sender.host] >= MOST_SITEMAPS:
+                return
             if url not in self._urls and host_of(url) == host:
-                yield self.one(url, sender.host, now, every)
+                errand = self.one(url, sender.host, now, every)
+                self._depth[errand.page] = depth
+                self._sitemaps[sender.host] += 1
+                yield errand
 
     def one(self, url: str, host: int, due: float, every: float, known: Known | None = None) -> Target:
         """An errand that was not known yet; ``known`` is what it brought the last time."""
