@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recrawl.cli.predict_use import Expected
 from recrawl.crawl.capture_terms import RateSource
 from recrawl.estimate import sitemap
 from recrawl.estimate.empirical_bayes import UNKNOWN_RATE
 from recrawl.model import FloatArray, IntArray
 from recrawl.predict import prior
 from recrawl.store.base import Store
+
+if TYPE_CHECKING:
+    from recrawl.cli.knowledge import Expected
 
 _CLAIMS: dict[RateSource, sitemap.Reading] = {
     RateSource.KNOWN: "literal",

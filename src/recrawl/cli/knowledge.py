@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
 from recrawl.assess.truth import ragged_search
-from recrawl.cli.predict_use import Expected
 from recrawl.crawl.site_claims import LAST_MODIFIED
 from recrawl.errors import InputError
 from recrawl.estimate import sitemap
@@ -26,6 +27,8 @@ from recrawl.predict.clusters import UrlClusters
 from recrawl.store.base import Store
 from recrawl.store.values import Claims
 
+Expected: TypeAlias = Callable[[IntArray], FloatArray]
+"""How often pages, given by id, are expected to change, per second: what a model says."""
 CLUSTERS_UP_TO = 300_000
 """Pages up to which directories are groups of their own beside hosts: beyond, reading every URL would take longest."""
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recrawl.cli.predict_use import Expected
 from recrawl.cli.settings import Settings
 from recrawl.cli.wiring import host_limits_of, policy_of, politeness_of
 from recrawl.crawl.site_claims import signals
@@ -26,6 +25,7 @@ from recrawl.schedule.valued import Valued
 from recrawl.time import DAY
 
 if TYPE_CHECKING:
+    from recrawl.cli.knowledge import Expected
     from recrawl.store.base import Store
     from recrawl.store.values import Hosts
 

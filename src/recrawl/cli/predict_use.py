@@ -6,15 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recrawl.model import FloatArray, GammaBelief, IntArray
+from recrawl.model import GammaBelief, IntArray
 
 if TYPE_CHECKING:
+    from recrawl.cli.knowledge import Expected
     from recrawl.cli.predict_watch import LiveModel
     from recrawl.cli.workspace import Workspace
     from recrawl.store.base import Store
-
-Expected = Callable[[IntArray], FloatArray]
-"""How often pages, given by id, are expected to change, per second."""
 
 
 def expected_changes(place: Workspace, store: Store, at: float | None = None) -> Expected | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from recrawl.cli.knowledge import Span
-from recrawl.cli.predict_use import Expected
+from recrawl.cli.knowledge import Expected, Span
 from recrawl.errors import InputError
 from recrawl.estimate.estimator import Estimator
 from recrawl.estimate.estimators import ESTIMATORS
