@@ -99,6 +99,8 @@ def test_sources_of_every_kind_are_added_and_visited(run, workspace, site, tmp_p
     with open_store(str(workspace / "recrawl.db")) as store:
         visits = store.visits()
         assert visits.status.tolist() == [200] * 4
+    explained = run("explain", "-w", "w", f"file://{tmp_path}/own.csv")
+    assert "nothing to be compared with" in explained.stdout, "a file is known by the name it was added under"
 
 
 def test_http_takes_a_method_back_and_no_method_leaves_it(run, workspace):

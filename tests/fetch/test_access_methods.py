@@ -221,7 +221,7 @@ def test_a_long_file_is_cut(tmp_path):
     assert found.header("content-type") == "application/octet-stream"
 
 
-@pytest.mark.parametrize("url", ["http://x.example/a", "file://server/a", "file:a", "/srv/a", "file:"])
+@pytest.mark.parametrize("url", ["http://x.example/a", "file://server/a", "file:a", "/srv/a", "file:", "file:///a%00b"])
 def test_only_a_file_url_names_a_file(url):
     with pytest.raises(ConfigError):
         LocalFile().source(url, {})

@@ -105,9 +105,10 @@ def _story(store: Store, archived: ArchivedBytes, url: str, until: float, *, cha
 
     from recrawl.crawl.noise_books import noise_book
     from recrawl.errors import InputError
+    from recrawl.fetch.files import LocalFile
     from recrawl.model import Verdict
 
-    page = store.find(url)
+    page = store.find(LocalFile().source(url, {}).url if url.startswith("file:") else url)
     if page is None:
         raise InputError(f"{url} is not a page of this workspace.", "recrawl list pages shows what there is.")
     visits = store.visits(pages=np.array([page.id]))

@@ -55,10 +55,11 @@ class LocalFile:
     def source(self, url: str, options: Options) -> Source:
         """The file that a ``file:`` URL names."""
         kept, parts = checked_options(self, options), urlsplit(url)
-        if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+        path, is_here = unquote(parts.path), parts.scheme == "file" and parts.netloc in ("", "localhost")
+        if not is_here or not path.startswith("/") or "\0" in path:
             raise ConfigError(f"{url!r} names no file of this machine.", "Write for example file:///srv/data/list.csv.")
-        kept["path"] = unquote(parts.path)
-        return Source(PLACE + quote(kept["path"]), kept)
+        kept["path"] = path
+        return Source(PLACE + quote(path), kept)
 
     def talk(self, question: Question) -> Conversation:
         """Read the file, if it is another than the one that was read last."""
