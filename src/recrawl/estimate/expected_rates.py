@@ -26,7 +26,8 @@ from typing import Final
 
 import numpy as np
 
-from recrawl.estimate.grid_prior import STRENGTH, GridPriors, fit_priors
+from recrawl.estimate.empirical_bayes import evenly_spread
+from recrawl.estimate.grid_prior import STRENGTH, GridPriors, fit_priors, likelihood_of
 from recrawl.model import FloatArray, GridBelief, Histories, IntArray
 from recrawl.model.grid_belief import WeightArray
 
@@ -34,6 +35,8 @@ POWER: Final = 0.5
 """γ: how far a model is trusted within a group."""
 _STRENGTH = 5.0
 """Pages that all pages count for in the mean of a group."""
+_JUDGED = 5_000
+"""Pages, evenly spread, by which it is decided whether a model counts."""
 _FURTHEST = 4.0
 """No page is expected to be more than e⁴ times as fast or as slow as its group."""
 
@@ -45,14 +48,17 @@ class SharpenedPriors:
     priors: GridPriors
     usual: FloatArray
     """The mean of ln m over the pages of each row of the priors."""
+    power: float = POWER
+    """γ; 0 where what is expected did not prove right."""
 
     def of(self, row: IntArray, expected: FloatArray) -> WeightArray:
         """The prior of λ of each page: its group's, moved by what is expected of it beyond the group. O(pages · K)."""
-        return moved(self.priors.belief.weights[row], self.priors.belief.rates, self.log_factor(row, expected))
+        own = self.priors.belief.weights[row]
+        return moved(own, self.priors.belief.rates, self.log_factor(row, expected)) if self.power else own
 
     def log_factor(self, row: IntArray, expected: FloatArray) -> FloatArray:
         """Of each page: ln f. ``row`` is the row of its narrowest known group, ``expected`` m, per second."""
-        return POWER * np.clip(np.log(expected) - self.usual[row], -_FURTHEST, _FURTHEST)
+        return self.power * np.clip(np.log(expected) - self.usual[row], -_FURTHEST, _FURTHEST)
 
 
 def fit_sharpened(
@@ -60,14 +66,23 @@ def fit_sharpened(
 ) -> SharpenedPriors:
     """Learn the priors of groups and what is usual in each. O(gaps · K), twice.
 
-    ``levels`` as in :func:`recrawl.estimate.grid_prior.fit_priors`, ``expected`` one rate a page, above 0.
+    ``levels`` as in :func:`recrawl.estimate.grid_prior.fit_priors`, ``expected`` one rate a page, above 0. The looks
+    decide whether it counts: the priors with it must make them likelier than those without.
     """
     plain = fit_priors(histories, levels, strength=strength)
     usual = _usual(plain, levels, np.log(expected))
-    found = SharpenedPriors(plain, usual)
-    factor = np.exp(found.log_factor(plain.rows(levels, len(histories)), expected))
+    row = plain.rows(levels, len(histories))
+    without = SharpenedPriors(plain, usual, 0.0)
+    factor = np.exp(SharpenedPriors(plain, usual).log_factor(row, expected))
     stretched = replace(histories, gaps=histories.gaps * factor[histories.row_of_gap()])
-    return SharpenedPriors(fit_priors(stretched, levels, rates=plain.belief.rates, strength=strength), usual)
+    sharp = SharpenedPriors(fit_priors(stretched, levels, rates=plain.belief.rates, strength=strength), usual)
+    judged = evenly_spread(histories, np.zeros(len(histories), np.int64), _JUDGED)
+    likelihood = likelihood_of(histories.take(judged), plain.belief.rates)
+
+    def evidence(priors: SharpenedPriors) -> float:
+        return float(np.log((likelihood * priors.of(row[judged], expected[judged])).sum(axis=1)).sum())
+
+    return sharp if evidence(sharp) > evidence(without) else without
 
 
 def moved(weights: WeightArray, rates: FloatArray, log_factor: FloatArray) -> WeightArray:

@@ -83,7 +83,7 @@ def fit_priors(
     if rates is None:
         rates = spanning(chosen)
     start = _log_normal(rates, float(vague(chosen).mean()[0]))[None, :]
-    priors = [_em(_likelihood(chosen, rates), one_group[sample], start, strength=1.0)]
+    priors = [_em(likelihood_of(chosen, rates), one_group[sample], start, strength=1.0)]
     ids: list[IntArray] = []
     parent = one_group
     for level in levels:
@@ -125,8 +125,8 @@ def _log_normal(rates: FloatArray, median: float) -> FloatArray:
     return np.asarray(weights / weights.sum())
 
 
-def _likelihood(histories: Histories, rates: FloatArray) -> WeightArray:
-    """Of the looks at each page under each rate, up to a factor a page: what a flat prior would become."""
+def likelihood_of(histories: Histories, rates: FloatArray) -> WeightArray:
+    """Of the looks at each page, the latest, under each rate, up to a factor a page: what a flat prior would become."""
     flat = GridBelief.of(rates, np.ones(len(rates)))
     return grid.fit(histories.latest(_LOOKS), flat, jump=None).weights
 
@@ -143,7 +143,7 @@ def _fit_groups(
         label, index = np.unique(group[rows], return_inverse=True)
         back = np.empty(len(rows), dtype=np.int64)
         back[np.argsort(rows)] = np.arange(len(rows))
-        likelihood = _likelihood(histories.take(np.sort(rows)), rates)[back]
+        likelihood = likelihood_of(histories.take(np.sort(rows)), rates)[back]
         out[label] = _em(likelihood, index, out[label], strength=strength)
     return out
 
