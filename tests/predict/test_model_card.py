@@ -1,0 +1,87 @@
+"""The note of a model comes back as it was, and its card says what people must know."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recrawl.errors import InputError
+from recrawl.model import GammaBelief
+from recrawl.predict.contributions import contributions
+from recrawl.predict.drift import Drift, Fit
+from recrawl.predict.feature_table import Feature, Group, table_of
+from recrawl.predict.model_card import ModelNote, Score, model_card
+from recrawl.predict.prior_trial import Foretold
+from recrawl.time import DAY
+
+PRIORS = {"model": 0.3, "all pages": 0.5, "host": 0.4}
+NOTE = ModelNote(
+    name="trial",
+    schema="0123456789ab",
+    features=("path_depth", "images"),
+    events=("changes",),
+    since=0.0,
+    until=100 * DAY,
+    pages=1234,
+    looked_into=1000,
+    looks=9999,
+    sites=3,
+    source="workspace",
+    seed=7,
+    versions={"recrawl": "1", "numpy": "2"},
+    scores=(Score("pages", 400, PRIORS, PRIORS, 1.1, 0.91),),
+)
+
+
+def test_a_note_comes_back_from_json():
+    assert ModelNote.from_json(NOTE.to_json()) == NOTE
+    assert NOTE.scores[0].gain == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', "nothing"])
+def test_what_is_no_note_is_refused(text):
+    with pytest.raises(InputError, match="does not describe a model"):
+        ModelNote.from_json(text)
+    with pytest.raises(InputError, match="has format 2, this version reads 1"):
+        ModelNote.from_json(replace(NOTE, format=2).to_json())
+
+
+def test_the_card_says_it_all():
+    card = model_card(NOTE)
+    for part in ("1,234 pages of 3 sites", "`0123456789ab`", "seed | 7", "numpy 2", "0.300", "`images`", "| 91% |"):
+        assert part in card
+    assert "Too few pages" in model_card(replace(NOTE, scores=()))
+
+
+def told(expected, found, looks, deviation=2.0):
+    return Foretold(0.5, 0.5, expected, found, looks, deviation)
+
+
+@pytest.mark.parametrize(
+    ("said", "bound", "fit"),
+    [
+        (told(10.0, 30, 29), 2.0, Fit.UNJUDGED),
+        (told(10.0, 11, 100), 2.0, Fit.GOOD),
+        (told(10.0, 30, 100), 2.0, Fit.LOST),
+        (told(30.0, 8, 100), 2.0, Fit.LOST),
+        (told(10.0, 30, 100), 0.0, Fit.GOOD),
+        (told(10.0, 30, 100, deviation=9.0), 2.0, Fit.GOOD),
+        (told(0.1, 0, 100), 2.0, Fit.GOOD),
+    ],
+)
+def test_a_model_is_lost_if_it_is_far_off_and_not_by_chance(said, bound, fit):
+    drift = Drift(said, bound)
+    assert drift.fit is fit
+    assert ("Train it again" in drift.sentence()) == (fit is Fit.LOST)
+
+
+def test_a_feature_that_matters_has_a_factor_and_others_have_none():
+    columns = [(Feature("images", Group.SP), np.arange(50.0)), (Feature("tables", Group.SP), np.arange(50.0))]
+    table = table_of(np.arange(50), 0.0, columns)
+
+    def ask(asked):
+        rate = np.exp(asked.column("images").astype(float) / 10)
+        return GammaBelief(np.ones(len(asked)), 1.0 / rate)
+
+    factor = contributions(ask, table.take(slice(49, 50)), table)
+    assert factor == pytest.approx([np.exp(4.9 - 2.45), 1.0])
