@@ -346,6 +346,19 @@ def test_when_a_part_is_noise(book, is_noise):
     assert book.watched(HOST) == {5}
 
 
+@given(st.integers(0, 40), st.integers(3, 60))
+def test_a_book_that_is_cut_keeps_what_is_noise(met_once, most):
+    noise = NoiseBook.concat([told((20.0, True)), told((20.0, True))])
+    others = [evidence(HOST, 1, Compared(frozenset({1000 + part}), frozenset(), HOUR)) for part in range(met_once)]
+    often = [evidence(HOST, 1, Compared(frozenset({9}), frozenset(), HOUR))] * 3
+    book = NoiseBook.concat([noise, *others, *often])
+    cut = book.at_most(most)
+    assert len(cut) == min(len(book), most)
+    assert cut.mask(HOST) == book.mask(HOST) != frozenset()
+    assert 9 in cut.watched(HOST)
+    assert (np.diff(cut.part) > 0).all()
+
+
 def test_noise_is_unlearned():
     book = told((20.0, True), (20.0, True))
     assert book.mask(HOST) == {5}

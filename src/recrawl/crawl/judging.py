@@ -45,6 +45,8 @@ _CHECKED_AFTER_304 = 0.2
 """Of so many checks one is made right after a 304; it takes a request of its own."""
 _REMEMBERED = 20_000
 """Hosts whose lessons are kept in memory, a few kilobytes each."""
+_MOST_PARTS = 10_000
+"""Parts of one host that are kept in memory; the store has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +236,7 @@ class Judging:
         return Visited(after, visit_of(after.page, capture, judgement), judgement, capture, first=first)
 
     def _learn_noise(self, number: int, host: _Host, book: NoiseBook) -> None:
-        host.book = book
+        book = host.book = book.at_most(_MOST_PARTS)
         mask, watched = book.mask(number), book.watched(number)
         if mask != host.standards.mask or watched != host.standards.watched:
             host.standards = replace(self.rules.standards, mask=mask, watched=watched)

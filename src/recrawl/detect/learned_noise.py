@@ -91,6 +91,21 @@ class NoiseBook:
         mine = slice(*np.searchsorted(self.host, [host, host + 1]).tolist())
         return NoiseBook(*(getattr(self, one.name)[mine] for one in fields(self)))
 
+    def at_most(self, rows: int) -> NoiseBook:
+        """So many rows: those that are noise, then those there is most evidence on. O(n log n).
+
+        Every sentence with a number that ever changed is a row; most were met once and will not be met again.
+
+        >>> book = evidence(7, 1, Compared(frozenset({5, 6}), frozenset(), 30.0))
+        >>> book.plus(evidence(7, 1, Compared(frozenset({6}), frozenset(), 30.0))).at_most(1).part.tolist()
+        [6]
+        """
+        if len(self) <= rows:
+            return self
+        first = np.lexsort((-(self.near + self.far), ~self.is_noise()))[:rows]
+        kept = np.sort(first)
+        return NoiseBook(*(getattr(self, one.name)[kept] for one in fields(self)))
+
     def is_noise(self) -> BoolArray:
         """Which rows the evidence shows to be noise. O(n)."""
         agrees = self.near_differed >= NEAR_SHARE * self.near
