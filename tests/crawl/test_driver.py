@@ -269,6 +269,41 @@ def test_two_workers_share_a_store_without_meeting(tmp_path):
     asyncio.run(run())
 
 
+class Stuck(Visitor):
+    """Waits for ever at one host."""
+
+    async def go(self, target):
+        if host_of(target.url).startswith("h0"):
+            await asyncio.Event().wait()
+        return await super().go(target)
+
+
+def test_one_host_that_is_slow_holds_up_no_other_when_it_is_time_to_fit(tmp_path):
+    async def run():
+        clock, log, seen = RealClock(), io.StringIO(), []
+        web = many_hosts(4, 12, start=clock.now())
+        with LivingWeb(web, clock) as living, open_store(str(tmp_path / "store.db"), create=True) as store:
+            pins = dict.fromkeys(living.hosts(), living.ip)
+            store.discover(living.urls(), clock.now())
+            async with HttpFetcher(clock, AGENT, resolve=pins) as fetcher:
+                driver = driver_of(
+                    "one", clock, store, fetcher, HostScope(frozenset(pins)), Stuck, 0.004, Pace(poll=0.05), log, 0.25
+                )
+
+                def stop_when_enough(_now):
+                    if "policy fitted" in log.getvalue():
+                        seen.append(log.getvalue().count('"visited"'))
+                        if seen[-1] > seen[0] + 50:
+                            task.cancel()
+
+                task = asyncio.create_task(driver.run(clock.now() + 30.0, stop_when_enough))
+                with pytest.raises(asyncio.CancelledError):
+                    await asyncio.wait_for(task, 40)
+            assert seen[-1] > seen[0] + 50
+
+    asyncio.run(run())
+
+
 def test_leases_are_renewed_while_pages_wait_for_their_host(tmp_path):
     """Sixteen pages with long pauses take ten times the time of a lease."""
 

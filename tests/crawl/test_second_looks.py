@@ -100,3 +100,20 @@ def test_a_run_that_ends_before_the_second_look_keeps_the_first(stage):
     assert (visits.verdict[visits.time > START + 2 * HOUR] == Verdict.CHANGED).any()
     assert np.sort(visits.time).tolist() == asked.tolist()
     assert leased == 0
+
+
+def test_a_fit_leaves_pages_alone_that_wait_for_their_second_look(stage):
+    async def run():
+        async with stage(Quirks(odd_noise=1.0)) as (driver, store, _, living):
+
+            def fit_where_it_hurts(_now):
+                if any(target.is_begun for target in driver._hands._targets.values()):
+                    driver._agenda.fit_again()
+
+            await driver.run(START + DAY, fit_where_it_hurts)
+            return driver._agenda.fits, store.visits(), page_requests(living)
+
+    fits, visits, asked = asyncio.run(run())
+    assert fits > 3
+    assert second_looks(visits) >= 2
+    assert np.sort(visits.time).tolist() == asked.tolist()

@@ -13,7 +13,7 @@ from recrawl.schedule.agenda import Agenda
 from recrawl.store.base import Store
 
 _PATIENCE = 60.0
-"""Seconds a fit waits for a moment without requests; then no new request starts until it is done."""
+"""Seconds a fit waits for a moment without requests; then it is made beside them."""
 _FIRST_PATIENCE = 1.0
 """The same for the first fit, without which no visit has a value."""
 _CHUNK = 100_000
@@ -42,7 +42,7 @@ class Fitting:
         self._recorder.recall_signals(pages.id[pages.importance > 0], now)
 
     def is_overdue(self, now: float) -> bool:
-        """Whether a fit has waited long enough for a moment without requests: then nothing starts before it."""
+        """Whether a fit has waited long enough for a moment without requests: one of them may take minutes."""
         if now < self._agenda.fit_at:
             self._wanted_since = math.inf
             return False
@@ -63,8 +63,8 @@ class Fitting:
             for start in range(0, len(page), _CHUNK):
                 rows = slice(start, start + _CHUNK)
                 due = self._agenda.due(page[rows], now)
-            due[np.isin(page[rows], list(self._recorder.at_once))] = now
-            self._store.reschedule(page[rows], due, before=before[rows])
+                due[np.isin(page[rows], list(self._recorder.at_once))] = now
+                self._store.reschedule(page[rows], due, before=before[rows])
         except StoreError:
             self._agenda.fit_again()
             raise
