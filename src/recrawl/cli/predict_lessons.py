@@ -105,7 +105,7 @@ def _recorded(folder: Path) -> Lessons:
     """Pages of a data set as if somebody had looked at each every month of its first year."""
     from recrawl.cli.link_data import link_data
 
-    record = link_data(folder)
+    record = link_data(folder, texts=(folder / "texts.parquet").is_file())
     evidence, versions = record.evidence, record.evidence.versions
     starts = versions.offsets(evidence.page)
     there = np.flatnonzero(starts[1:] > starts[:-1])
