@@ -53,7 +53,7 @@ class Fingerprint:
                 _HEAD.pack(_FORMAT, self.time, self.rules, *sizes),
                 self.sample.astype("<u4").tobytes(),
                 np.array(paths, "<u4").tobytes(),
-                bytes(number[path] for path in self.parts.path),
+                bytes([number[path] for path in self.parts.path]),
                 np.array(self.parts.content, "<u4").tobytes(),
                 bytes(templated),
                 np.array([self.parts.template[row] for row in templated], "<u4").tobytes(),

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from recrawl.detect.noise import drop_noisy_elements, without_noise
-from recrawl.detect.parts import NO_RUNS, Runs, Text, runs_of, text_in_parts
+from recrawl.detect.parts import NO_RUNS, Pieces, Told, runs_of, text_in_parts
 from recrawl.detect.robots_tag import NO_FOLLOWING, words
 from recrawl.detect.rules import NO_PAGE_RULES, PageRules
 from recrawl.errors import require
+from recrawl.model.compiled import can_compile
 from recrawl.urls import Address, address
+
+if TYPE_CHECKING:
+    from recrawl.detect.scanned import Scanned
 
 _INVISIBLE = ["script", "style", "template", "noscript", "iframe", "noembed", "noframes"]
 _LINKS = "a[href], area[href], frame[src], iframe[src], link[rel][href], meta[http-equiv][content]"
@@ -29,7 +33,7 @@ class Document:
 
     links: tuple[Address, ...]
     """Outlinks in the order of the page, each key once, the page itself left out."""
-    parts: Text
+    parts: Told
     """The visible text, part by part, without noise and without what the user's rules leave out."""
     canonical: str = ""
     """The URL the page gives as its own name, empty if it gives none."""
@@ -37,7 +41,7 @@ class Document:
     """Keys of links that the page asks not to follow wherever it names them, by ``rel`` or by ``meta robots``."""
     feeds: tuple[str, ...] = ()
     """Absolute URLs of the feeds that the page names, at most :data:`MOST_FEEDS`."""
-    runs: Runs = NO_RUNS
+    runs: Pieces = NO_RUNS
     """The parts before they were cleaned, to find out which links stand in which."""
     base: str = ""
     """What relative links are resolved against."""
@@ -51,7 +55,7 @@ class Document:
 
     def links_outside(self, mask: frozenset[int]) -> frozenset[str]:
         """Keys of the links that stand somewhere outside the paths in the mask and outside what rules leave out."""
-        heard = (html for path, html in zip(*self.runs, strict=True) if path not in mask)
+        heard = (html for path, html in zip(self.runs.path, self.runs.html, strict=True) if path not in mask)
         written = {href for html in heard for href in _HREF.findall(html)}
         found = (address(href.replace("&amp;", "&"), base=self.base) for href in written)
         return frozenset(link.key for link in found if link)
@@ -69,7 +73,8 @@ class _Link(NamedTuple):
 class _Named:
     """What a page names, as written."""
 
-    links: list[_Link] = field(default_factory=list)
+    links: list[_Link | str] = field(default_factory=list)
+    """A text is a link of which nothing else is to be said."""
     feeds: list[str] = field(default_factory=list)
     nothing_followed: bool = False
     """``meta robots`` asks to follow none of the links."""
@@ -86,43 +91,80 @@ def read_html(html: str, url: str, rules: PageRules = NO_PAGE_RULES, *, in_machi
     >>> page.text, page.links[0].url
     ('Hello you', 'http://example.com/b/c')
     """
-    tree = _tree_without_noise(html)
+    tree = require("selectolax.lexbor", "crawl").LexborHTMLParser(html)
+    quick = in_machine_code and can_compile() and not (rules.ignored or rules.only)
+    page = _scanned(tree) if quick else None
+    if page is None or page.maybe_noisy:
+        drop_noisy_elements(tree)
+        page = page and _scanned(tree)
+    if page is not None:
+        base = base_of(tree, url) if page.maybe_based else url
+        return _document(_named_by(page), url, base, rules.cut(page.clean_text()), page.runs)
     lower = html.lower()  # to ask the text is a hundred times cheaper than to ask the tree
     base = base_of(tree, url) if "<base" in lower else url
-    own = address(url)
-    links: dict[str, Address] = {} if own is None else {own.key: own}
-    canonical, shunned, followed = "", set[str](), set[str]()
     named = _Named(nothing_followed="robots" in lower and _asks_not_to_follow(tree))
     _collect(tree, named)
-    # Pages name the same place many times, and taking a URL apart is the dearest step here: each spelling once.
-    for link in dict.fromkeys(named.links):
-        found = address(link.href, base=base)
-        if found is None:
-            continue
-        links.setdefault(found.key, found)
-        canonical = found.url if link.is_canonical and not canonical else canonical
-        (shunned if link.nofollow else followed).add(found.key)
     tree.strip_tags(_INVISIBLE)
     if "<xmp" in lower or "<plaintext" in lower:
         _make_text(tree)
     kept = rules.applied(tree)
     runs = runs_of(kept)
+    text = text_in_parts(runs, partial(without_noise, in_machine_code=in_machine_code))
+    return _document(named, url, base, rules.cut(text), runs, partly=bool(rules.ignored or rules.only))
+
+
+def _scanned(tree: Any) -> Scanned | None:  # noqa: ANN401 - a selectolax tree
+    """The page, read many times as fast; ``None`` if it has anything that must be read in the slow way."""
+    from recrawl.detect.scanned import scan_page  # numba is slow to import
+
+    return scan_page(tree.html or "")
+
+
+def _named_by(page: Scanned) -> _Named:
+    """What a scanned page names."""
+    if page.are_plain:
+        return _Named(cast("list[_Link | str]", page.references))
+    named = _Named()
+    for reference in page.references:
+        if isinstance(reference, str):
+            named.links.append(reference)
+            continue
+        element, attributes = reference
+        if element == "meta" and _says_not_to_follow(attributes):
+            named.nothing_followed = True
+        if element != "link" or "href" in attributes:
+            _collect_one(element, attributes, named)
+    return named
+
+
+def _document(named: _Named, url: str, base: str, text: Told, runs: Pieces, *, partly: bool = False) -> Document:  # noqa: PLR0913
+    """The page at ``url``, from what was read of it."""
+    own = address(url)
+    links: dict[str, Address] = {} if own is None else {own.key: own}
+    canonical, shunned, followed = "", set[str](), list[str]()
+    # Pages name the same place many times, and taking a URL apart is the dearest step here: each spelling once.
+    for link in dict.fromkeys(named.links):
+        found = address(link if isinstance(link, str) else link.href, base=base)
+        if found is None:
+            continue
+        key = found.key
+        links.setdefault(key, found)
+        if isinstance(link, str) or not link.nofollow:
+            followed.append(key)
+        else:
+            shunned.add(key)
+        if not canonical and not isinstance(link, str) and link.is_canonical:
+            canonical = found.url
     return Document(
-        tuple(found for found in links.values() if found is not own),
-        rules.cut(text_in_parts(runs, partial(without_noise, in_machine_code=in_machine_code))),
+        tuple([found for found in links.values() if found is not own]),
+        text,
         canonical,
-        frozenset(links) if named.nothing_followed else frozenset(shunned - followed),
+        frozenset(links) if named.nothing_followed else frozenset(shunned.difference(followed)),
         _resolved(named.feeds, base),
         runs,
         base,
-        partial=bool(rules.ignored or rules.only),
+        partial=partly,
     )
-
-
-def _tree_without_noise(html: str) -> Any:  # noqa: ANN401 - a selectolax tree
-    tree = require("selectolax.lexbor", "crawl").LexborHTMLParser(html)
-    drop_noisy_elements(tree)
-    return tree
 
 
 def base_of(tree: Any, url: str) -> str:  # noqa: ANN401 - a selectolax tree
@@ -146,33 +188,39 @@ def _resolved(feeds: Iterable[str], base: str) -> tuple[str, ...]:
 def _collect(tree: Any, named: _Named) -> None:  # noqa: ANN401 - a selectolax tree
     """Every reference to another page, in the order of the page."""
     for node in tree.css(_LINKS):
-        attributes = node.attributes
-        if node.tag == "meta":
-            _collect_meta(attributes, named)
-        elif node.tag == "link":
-            _collect_link(attributes, named)
-        else:
-            # In SVG the selector also matches xlink:href, which has another name among the attributes.
-            href = attributes.get("href") or attributes.get("xlink:href") or attributes.get("src")
-            if href:
-                rel = attributes.get("rel")
-                named.links.append(_Link(href, nofollow=bool(rel) and "nofollow" in rel.lower().split()))
+        _collect_one(node.tag, node.attributes, named)
+
+
+def _collect_one(tag: str, attributes: Mapping[str, str | None], named: _Named) -> None:
+    if tag == "meta":
+        _collect_meta(attributes, named)
+    elif tag == "link":
+        _collect_link(attributes, named)
+    else:
+        # In SVG the selector also matches xlink:href, which has another name among the attributes.
+        href = attributes.get("href") or attributes.get("xlink:href") or attributes.get("src")
+        if href:
+            named.links.append(_Link(href, nofollow="nofollow" in (attributes.get("rel") or "").lower().split()))
 
 
 def _asks_not_to_follow(tree: Any) -> bool:  # noqa: ANN401 - a selectolax tree
     """Whether ``meta robots`` says nofollow."""
-    said = (node.attributes for node in tree.css("meta[name][content]"))
-    ours = (one.get("content") or "" for one in said if (one.get("name") or "").strip().lower() == "robots")
-    return any(not NO_FOLLOWING.isdisjoint(words(content)) for content in ours)
+    return any(_says_not_to_follow(node.attributes) for node in tree.css("meta[name][content]"))
 
 
-def _collect_meta(attributes: dict[str, str | None], named: _Named) -> None:
+def _says_not_to_follow(attributes: Mapping[str, str | None]) -> bool:
+    if (attributes.get("name") or "").strip().lower() != "robots":
+        return False
+    return not NO_FOLLOWING.isdisjoint(words(attributes.get("content") or ""))
+
+
+def _collect_meta(attributes: Mapping[str, str | None], named: _Named) -> None:
     found = _REFRESH.match(attributes.get("content") or "")
     if found and (attributes.get("http-equiv") or "").strip().lower() == "refresh":
         named.links.append(_Link(found[1]))
 
 
-def _collect_link(attributes: dict[str, str | None], named: _Named) -> None:
+def _collect_link(attributes: Mapping[str, str | None], named: _Named) -> None:
     rel, href = (attributes.get("rel") or "").lower().split(), attributes.get("href") or ""
     if "canonical" in rel:
         named.links.append(_Link(href, is_canonical=True))

@@ -185,7 +185,7 @@ _MAYBE_NOISY = ", ".join(
     + [one for one in _SELECTORS if one[0] == "["]
 )
 """Holds all that the selectors hold, and is checked in half the time: they are many, and noise is rare."""
-_NAMES = frozenset(one[1:] for one in _SELECTORS)
+NAMES = frozenset(one[1:] for one in _SELECTORS)
 _TOKEN_IN_KEY = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-z]{24,}|[0-9a-f]{16,}")
 
 
@@ -206,6 +206,11 @@ def without_noise(text: str, *, in_machine_code: bool = False) -> str:
         text, may_be = scanned(text)
         if not may_be:
             return text
+    return without_kinds(text, may_be)
+
+
+def without_kinds(text: str, may_be: int) -> str:
+    """The text without noise of the kinds in ``may_be``, which are bits of ``noise_scan.py``; others are not there."""
     return _searched(text, lambda _rule, _piece: None, may_be)
 
 
@@ -336,7 +341,7 @@ def _may_be_noisy(node: Any) -> bool:  # noqa: ANN401 - a selectolax node
     if "role" in attributes or "data-ad-slot" in attributes:
         return True
     names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".lower().split()
-    return not _NAMES.isdisjoint(names)
+    return not NAMES.isdisjoint(names)
 
 
 @lru_cache(maxsize=1 << 16)  # the same links come up from version to version

@@ -16,6 +16,7 @@ LONG_WORD = 16
 """Characters of a word from which on it may be a token."""
 CLOCK, AGO, TOOK, COUNT, TOKEN, WORD = (1 << place for place in range(6))
 """Kinds of noise: a clock, a relative time, how long a page took, a visitor count, a labelled token, a long word."""
+ANYTHING = 63
 
 _HINTS = (
     (AGO, "just now"),
@@ -68,9 +69,14 @@ def scanned(text: str) -> tuple[str, int]:
     )
     out = np.empty_like(codes)
     size = collapse(codes, out)
-    found = scan(out[:size], _LETTERS, _LENGTHS, _KINDS, _FIRST)
+    found = scan(out[:size], _LETTERS, _LENGTHS, _KINDS, _FIRST, 0)
     kept = out[:size].tobytes()
     return (kept.decode("ascii") if plain else kept.decode("utf-32-le", "surrogatepass")), int(found)
+
+
+def scanned_bytes(text: npt.NDArray[np.uint8]) -> int:
+    """The kinds of noise that may be in a text in UTF-8 that has single spaces already."""
+    return int(scan(text, _LETTERS, _LENGTHS, _KINDS, _FIRST, 1))
 
 
 @machine_code
@@ -118,6 +124,14 @@ def lowered(code: int) -> int:
 
 
 @machine_code
+def is_lowered_within_ascii(codes: Codes, place: int) -> bool:
+    """Whether one of these two letters stands at a place, in UTF-8."""
+    if codes[place] == 0xE2:  # noqa: PLR2004 - the Kelvin sign
+        return bool(codes[place + 1] == 0x84 and codes[place + 2] == 0xAA)  # noqa: PLR2004
+    return bool(codes[place] == 0xC4 and codes[place + 1] == 0xB0)  # noqa: PLR2004 - İ
+
+
+@machine_code
 def follows(codes: Codes, end: int, kind: int) -> bool:
     """Whether what a pattern of this kind needs behind its hint is there: a number, or a sign."""
     if kind == AGO:
@@ -139,28 +153,37 @@ def is_ago(codes: Codes, place: int) -> bool:
 
 
 @machine_code
-def scan(  # noqa: C901, PLR0912 - one pass over all characters
+def scan(  # noqa: C901, PLR0912, PLR0913, PLR0917 - one pass over all characters
     codes: Codes,
     letters: npt.NDArray[np.uint8],
     lengths: npt.NDArray[np.int64],
     kinds: npt.NDArray[np.int64],
     first: npt.NDArray[np.int64],
+    in_utf8: int,
 ) -> int:
     """The kinds of noise that may be in a text with single spaces. O(length).
 
-    Characters beyond ASCII count as digits and as tokens, so that nothing is missed.
+    Characters beyond ASCII count as digits and as tokens, so that nothing is missed. In UTF-8 the two of them whose
+    small letters are within may be anything.
     """
-    found, word, special, before, size = 0, 0, False, 32, len(codes)
+    found, word, special, inside, size = 0, 0, False, False, len(codes)
     for place in range(size):
         code = int(codes[place])
+        if inside and 97 <= code <= 122:  # noqa: PLR2004 - nearly all: a small letter behind another
+            word += 1
+            continue
         if code == 32:  # noqa: PLR2004 - space
             if word >= LONG_WORD and special:
                 found |= WORD
-            word, special, before = 0, False, code
+            word, special, inside = 0, False, False
             continue
+        if in_utf8 and code >= 128:  # noqa: PLR2004
+            if code < 192:  # noqa: PLR2004 - not the first byte of a character
+                continue
+            if is_lowered_within_ascii(codes, place):
+                return ANYTHING
         word += 1
-        begins = not is_in_word(before)
-        before = code
+        begins, inside = not inside, is_in_word(code)
         if code < 97:  # noqa: PLR2004 - all but small letters
             if code == 45 or 48 <= code <= 57:  # noqa: PLR2004 - hyphen, digits
                 special = True

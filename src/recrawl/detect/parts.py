@@ -16,29 +16,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from zlib import crc32
 
 from recrawl.detect.shingles import SAMPLE, Shingles, shingles
 
-_BLOCKS = (
+BLOCKS = (
     "address|article|aside|blockquote|body|button|caption|center|dd|details|dialog|div|dl|dt|fieldset|figcaption|"
     "figure|footer|form|h[1-6]|head|header|hgroup|html|label|legend|li|main|menu|nav|ol|optgroup|option|p|pre|"
     "section|select|summary|table|tbody|td|textarea|tfoot|th|thead|title|tr|ul"
 )
-_TAG_OF_BLOCK = rf"</?(?:{_BLOCKS})(?: [^>]*)?>"
+_TAG_OF_BLOCK = rf"</?(?:{BLOCKS})(?: [^>]*)?>"
 _BLOCK = re.compile(_TAG_OF_BLOCK)
 _BORDER = re.compile(rf"({_TAG_OF_BLOCK}(?:\s*{_TAG_OF_BLOCK})*)")
 _NAMED = re.compile(r' (class|id)="([^"]*)"')
 _DIGITS = re.compile(r"\d+")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_TAG = re.compile(r"<[^>]*>")
 _NUMBER = re.compile(r"\b[^\W\d]*+\d[\w.,:]*")
 _WORD = re.compile(r"[^\W\d_]{2}")
 _ENTITIES = (("&nbsp;", " "), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 """All that a parser writes for characters of a text; the last must be undone last."""
 BETWEEN = "\x01"
 """Stands between the parts of a text while all are cleaned at once. In ASCII, so that ASCII texts stay so."""
+_TAG = re.compile(rf"<[^>{BETWEEN}]*>")  # an element may be called "title<ul", and then a run holds half a tag
 LONGEST_TEMPLATE = 200
 """Characters."""
 _LONG_BORDER = 1000
@@ -56,6 +56,18 @@ class Runs(NamedTuple):
 NO_RUNS = Runs((), ())
 
 
+class Pieces(Protocol):
+    """Anything like :class:`Runs`."""
+
+    @property
+    def path(self) -> Sequence[int]:
+        """Where each run stands."""
+
+    @property
+    def html(self) -> Sequence[str]:
+        """What is written there."""
+
+
 class Parts(NamedTuple):
     """The parts of one version in the order of the page, column by column."""
 
@@ -64,11 +76,39 @@ class Parts(NamedTuple):
     content: Sequence[int]
 
 
+class Told(Protocol):
+    """The text of a page in parts, however it is kept."""
+
+    @property
+    def path(self) -> Sequence[int]:
+        """Where each part stands."""
+
+    @property
+    def said(self) -> Sequence[str]:
+        """What it says."""
+
+    def written(self) -> bytes:
+        """All of it as one, in UTF-8."""
+
+    def parts(self) -> Parts:
+        """The numbers of the parts."""
+
+    def sample(self, parts: Parts, mask: frozenset[int], *, in_machine_code: bool = False) -> Shingles:
+        """The smallest numbers of the shingles of the text outside the mask; ``parts`` are its own."""
+
+    def saying(self, kept: Sequence[tuple[int, str]]) -> Told:
+        """A text with these parts."""
+
+
 class Text(NamedTuple):
     """The text of a page in parts: where each stands, and what it says."""
 
     path: Sequence[int]
     said: Sequence[str]
+
+    def written(self) -> bytes:
+        """All of it as one, in UTF-8."""
+        return " ".join(self.said).encode("utf-8", "surrogatepass")
 
     def parts(self) -> Parts:
         """The numbers of the parts. O(length)."""
@@ -163,7 +203,7 @@ def _step(tag: str) -> bytes:
     return " ".join([name, *sorted(named)]).encode("utf-8", "surrogatepass")
 
 
-def text_in_parts(runs: Runs, clean: Callable[[str], str]) -> Text:
+def text_in_parts(runs: Pieces, clean: Callable[[str], str]) -> Text:
     """The text of runs, cleaned: ``clean`` is given all at once, :data:`BETWEEN` standing between the parts.
 
     It must make one space of runs of space. Parts of which nothing is left are left out.
@@ -174,8 +214,13 @@ def text_in_parts(runs: Runs, clean: Callable[[str], str]) -> Text:
     """
     if not runs.html:
         return Text([], [])
-    said = clean(_plain(f" {BETWEEN} ".join(runs.html))).split(BETWEEN)
-    kept = [(path, text.strip()) for path, text in zip(runs.path, said, strict=True) if not text.isspace() and text]
+    return parted(runs.path, clean(_plain(f" {BETWEEN} ".join(runs.html))))
+
+
+def parted(paths: Sequence[int], cleaned: str) -> Text:
+    """A text taken apart where :data:`BETWEEN` stands; parts of which nothing is left are left out."""
+    said = cleaned.split(BETWEEN)
+    kept = [(path, text.strip()) for path, text in zip(paths, said, strict=True) if not text.isspace() and text]
     return Text([path for path, _ in kept], [text for _, text in kept])
 
 
@@ -210,7 +255,10 @@ def template_of(path: int, text: str) -> int:
     >>> template_of(7, "Visitors"), template_of(7, "€ 12.50")
     (0, 0)
     """
-    if len(text) > LONGEST_TEMPLATE or _DIGITS.search(text) is None:
-        return 0
+    return 0 if len(text) > LONGEST_TEMPLATE or _DIGITS.search(text) is None else _template_of(path, text)
+
+
+@lru_cache(maxsize=1 << 14)  # menus are on all pages of a site
+def _template_of(path: int, text: str) -> int:
     template = _NUMBER.sub("#", text)
     return (crc32(template.encode("utf-8", "surrogatepass"), path) or 1) if _WORD.search(template) else 0

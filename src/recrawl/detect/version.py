@@ -37,7 +37,7 @@ from recrawl.detect.fingerprint import Fingerprint, folded
 from recrawl.detect.html import Document, read_html
 from recrawl.detect.nesting import is_too_costly
 from recrawl.detect.noise import without_noise
-from recrawl.detect.parts import Text, text_in_lines
+from recrawl.detect.parts import Text, Told, text_in_lines
 from recrawl.detect.rdf import canonical_rdf
 from recrawl.detect.results import RESULTS, canonical_results
 from recrawl.detect.robots_tag import forbids_following
@@ -79,7 +79,7 @@ class Version:
     links: tuple[Address, ...] | None = ()
     """Outlinks; ``None`` if the body could not be read."""
     redirect_to: str = ""
-    content: Callable[[], Text | Units] | None = None
+    content: Callable[[], Told | Units] | None = None
     """Gives the comparable form in parts, which only a version that differs needs; ``None`` where there is none."""
     document: Document | None = None
     """The page, if it is HTML."""
@@ -149,7 +149,7 @@ def _html_version(capture: Capture, html: str, named: bytes, standards: Standard
     return Version(
         named,
         media_type(capture),
-        text_digest(page.text),
+        digest(page.parts.written()),
         ChangeKind.TEXT,
         tuple(link for link in page.links if link.key not in passed_over) if passed_over else page.links,
         content=lambda: page.parts,

@@ -1,0 +1,171 @@
+"""A page read in machine code: what the kernels of ``page_scan.py`` found, as text in parts and as references.
+
+To be imported late: numba is loaded with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from zlib import crc32
+
+import numpy as np
+
+from recrawl.detect.noise import without_kinds
+from recrawl.detect.noise_scan import scanned_bytes
+from recrawl.detect.page_scan import A_COMMENT, PARTS, PIECES, RUNS, SIZE, STATES, read_page
+from recrawl.detect.parts import BETWEEN, LONGEST_TEMPLATE, Parts, Text, Told, hidden_rows, parted, template_of
+from recrawl.detect.shingles import SAMPLE, Shingles, shingles_of
+from recrawl.detect.tag_scan import HAS_BASE, NOISY, PLAIN, Numbers, read_tags
+from recrawl.detect.tag_tables import TABLES
+
+_MOST_BYTES = 4
+"""Of a character in UTF-8."""
+_ATTRIBUTE = re.compile(r' ([^=> ]+)="([^"]*)"')
+_ENTITIES = (("&nbsp;", "\xa0"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&"))
+
+
+class ScannedRuns:
+    """The runs of a page, cut out of it only when they are asked for."""
+
+    def __init__(self, data: bytes, runs: Numbers, pieces: Numbers) -> None:
+        self._data, self._runs, self._pieces = data, runs, pieces
+
+    @cached_property
+    def path(self) -> list[int]:
+        """Where each run stands."""
+        return [int(path) for path in self._runs[:, 0]]
+
+    @cached_property
+    def html(self) -> list[str]:
+        """What is written there, with a space for each comment and without what is not shown."""
+        data, pieces = self._data, self._pieces.tolist()
+        cut = [b" " if begin == A_COMMENT else data[begin:end] for begin, end in pieces]
+        return [b"".join(cut[first:last]).decode() for _, first, last in self._runs.tolist()]
+
+
+class ScannedText:
+    """The text of a page as bytes, and where its parts begin and end."""
+
+    def __init__(self, written: bytes, parts: Numbers) -> None:
+        self._written = written
+        self._columns: list[list[int]] = parts.T.tolist()
+        self.path: list[int] = self._columns[0]
+
+    @cached_property
+    def said(self) -> list[str]:
+        """What each part says."""
+        _, begins, ends, _ = self._columns
+        if not self._written.isascii():
+            return [self._written[begin:end].decode() for begin, end in zip(begins, ends, strict=True)]
+        text = self._written.decode("ascii")
+        return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
+
+    def written(self) -> bytes:
+        """All of it as one, in UTF-8."""
+        return self._written
+
+    def parts(self) -> Parts:
+        """The numbers of the parts. O(length)."""
+        written, (path, begins, ends, digits) = self._written, self._columns
+        longest = LONGEST_TEMPLATE if written.isascii() else _MOST_BYTES * LONGEST_TEMPLATE
+        template = [
+            template_of(at, written[begin:end].decode()) if may_have_digits and end - begin <= longest else 0
+            for at, begin, end, may_have_digits in zip(path, begins, ends, digits, strict=True)
+        ]
+        return Parts(path, template, [crc32(written[begin:end]) for begin, end in zip(begins, ends, strict=True)])
+
+    def sample(self, parts: Parts, mask: frozenset[int], *, in_machine_code: bool = True) -> Shingles:
+        """The smallest numbers of the shingles of the text outside the mask; ``parts`` are its own. O(length)."""
+        hidden = hidden_rows(parts, mask) if mask else []
+        if not any(hidden):
+            return shingles_of(self._written, SAMPLE, in_machine_code=in_machine_code)
+        spans = zip(self._columns[1], self._columns[2], hidden, strict=True)
+        loud = b" ".join([self._written[begin:end] for begin, end, is_hidden in spans if not is_hidden])
+        return shingles_of(loud, SAMPLE, in_machine_code=in_machine_code)
+
+    def saying(self, kept: Sequence[tuple[int, str]]) -> Text:
+        """A text with these parts."""
+        return Text([path for path, _ in kept], [said for _, said in kept])
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What was found on a page."""
+
+    runs: ScannedRuns
+    text: ScannedText
+    """Noise and all."""
+    references: list[str | tuple[str, dict[str, str]]]
+    """Where links lead, as written, or the name and the attributes of an element, in the order of the page."""
+    are_plain: bool
+    """All references are of the first kind."""
+    maybe_noisy: bool
+    """Some element may be noise, by its class, id or role."""
+    maybe_based: bool
+    """The page may name a base."""
+
+    def clean_text(self) -> Told:
+        """The text without noise. O(length)."""
+        may_be = scanned_bytes(np.frombuffer(self.text.written(), np.uint8))
+        if not may_be:
+            return self.text
+        return parted(self.text.path, without_kinds(f" {BETWEEN} ".join(self.text.said), may_be))
+
+
+def scan_page(html: str) -> Scanned | None:
+    """Read a page that a parser wrote; ``None`` if it must be read in another way. O(length)."""
+    if BETWEEN in html:
+        return None
+    written = html.encode()
+    data, most = np.frombuffer(written, np.uint8), written.count(b"<") + 1
+    tags, links = np.empty((most, 4), np.int64), np.empty((most, 3), np.int64)
+    count, linked, flags = read_tags(data, TABLES, tags, links)
+    if count < 0:
+        return None
+    out, state = np.empty(len(data), np.uint8), np.zeros(STATES, np.int64)
+    runs, pieces, parts = [np.empty((count * 2 + 1, columns), np.int64) for columns in (3, 2, 4)]
+    read_page(data, tags[:count], out, state, runs, pieces, parts)
+    return Scanned(
+        ScannedRuns(written, runs[: state[RUNS]], pieces[: state[PIECES]]),
+        ScannedText(out[: state[SIZE]].tobytes(), parts[: state[PARTS]]),
+        _references(html, written, links[:linked]),
+        bool((links[:linked, 0] == PLAIN).all()),
+        bool(flags & NOISY),
+        bool(flags & HAS_BASE),
+    )
+
+
+def warm_up() -> None:
+    """Compile all there is to compile, which takes seconds where it is not on disk yet."""
+    page = scan_page('<html><head></head><body><p class="a">One <a href="/b">more</a></p></body></html>')
+    if page is not None:
+        text = page.clean_text()
+        text.sample(text.parts(), frozenset(), in_machine_code=True)
+
+
+def _references(html: str, written: bytes, links: Numbers) -> list[str | tuple[str, dict[str, str]]]:
+    rows = links.tolist()
+    if len(html) == len(written):
+        found = [html[begin:end] for _, begin, end in rows]
+    else:
+        found = [written[begin:end].decode() for _, begin, end in rows]
+    return [
+        _element(one) if how != PLAIN else one if "&" not in one else _unescaped(one)
+        for one, (how, _, _) in zip(found, rows, strict=True)
+    ]
+
+
+def _unescaped(value: str) -> str:
+    if "&" in value:
+        for entity, meant in _ENTITIES:
+            value = value.replace(entity, meant)
+    return value
+
+
+def _element(tag: str) -> tuple[str, dict[str, str]]:
+    """Name and attributes of an element, from its tag."""
+    name = tag[1:-1].partition(" ")[0]
+    return name, {attribute: _unescaped(value) for attribute, value in _ATTRIBUTE.findall(tag)}

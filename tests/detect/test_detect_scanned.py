@@ -1,0 +1,143 @@
+"""Pages read in machine code and in the slow way: the same, whatever the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from recrawl.detect import read_html
+from recrawl.detect.body import text_of
+from recrawl.detect.html import Document
+from recrawl.detect.rules import NO_PAGE_RULES, PageRules, Rules
+from recrawl.formats.warc_stream import fastwarc
+from recrawl.living.quirks import CHARSETS, Lie, MapLie, Noise, Offer, PageQuirks
+from recrawl.living.render import Link, Subject, html, with_noise
+
+pytest.importorskip("numba", reason="numba is not installed")
+
+URL = "http://example.org/dir/page.html?x=1"
+DATA = Path(__file__).parents[1] / "data"
+LONGEST = 1_000_000
+
+PIECES = (  # noqa: SIM905 - shorter so
+    "<p>|</p>|<div class='a1 b'>|</div>|<a href='/x'>|<a href=y rel='NoFollow'>|</a>|<b>|</b>|text |12 |&amp;|&nbsp;"
+    "|&lt;b&gt;|<script>|</script>|<style>|</style>|<!-- c -->|<!--|-->|<template>|</template>|<noscript>"
+    "|</noscript>|<iframe src=z>|</iframe>|<svg>|</svg>|<math>|<title>|</title>|<textarea>|</textarea>|<table>"
+    "|<tr>|<td>|</table>|<li>"
+    "|<ul>|</ul>|<select>|<option>|\0|\x01|\x0b|\x1c|\u3000|\x85|\u2003|é|漢|<![CDATA[x]]>|<?pi ?>|<base href=/b/>"
+    "|<meta name=robots content=nofollow>|<meta http-equiv=refresh content='0;url=/r'>|<link rel=canonical href=/can>"
+    "|<link rel=alternate type=application/rss+xml href=/feed>|<link rel=canonical>|<xmp>|</xmp>|<plaintext>"
+    "|<div id=ad>|<span class='clock x'>|<div role=timer>|09:14:07|Visits: 12|İ|\u212a|™|<div title=' id='>"
+    "|<p class='é1'>|<p class='3 2 10 a'>|<p id=''>|<div class>|<frameset>|<frame src=f>|</frameset>|<noembed>"
+    "|</noembed>|<noframes>|</noframes>"
+    "|<a href=''>|<a>|<a xlink:href=q>|<img alt='<p>'>|<area href='/a&amp;b&quot;'>|<p a\"b>"
+    "|<p <q>|<p =x>"
+    "|<x-y z>|</br>|<br>|<button>|<form>|<dl>|<dd>|<center>|<font>|took 12 ms|<object>|<title|>|<|\"|'|/|="
+    "|&|&#60;|deadbeefdeadbeef1|\n|<h1>|</h1>|<body class=z>|<html lang=x>|<head>|<foreignObject>|<desc>"
+    "|<script><!--<script>|<style><|</scr|</SCRIPT>|<mi>|<area src=s href>|<iframe>|session id: abcdef|\x1f| "
+).split("|")
+
+
+def same(page: str, rules: PageRules = NO_PAGE_RULES) -> bool:
+    """Whether the page was read in machine code; that it is the same is asserted."""
+    slow, quick = read_html(page, URL, rules), read_html(page, URL, rules, in_machine_code=True)
+    for field in ("links", "canonical", "nofollow", "feeds", "base", "partial", "text"):
+        assert getattr(quick, field) == getattr(slow, field), field
+    assert list(quick.runs.path) == list(slow.runs.path)
+    assert list(quick.runs.html) == list(slow.runs.html)
+    assert list(quick.parts.path) == list(slow.parts.path)
+    assert list(quick.parts.said) == list(slow.parts.said)
+    assert quick.parts.written() == slow.parts.written()
+    parts = slow.parts.parts()
+    assert list(map(list, quick.parts.parts())) == list(map(list, parts))
+    for mask in (frozenset[int](), frozenset(parts.path[::3]), frozenset(parts.template)):
+        samples = [one.parts.sample(one.parts.parts(), mask, in_machine_code=one is quick) for one in (slow, quick)]
+        np.testing.assert_array_equal(samples[0], samples[1])
+        assert quick.links_outside(mask) == slow.links_outside(mask)
+    return is_scanned(quick)
+
+
+def is_scanned(page: Document) -> bool:
+    return type(page.runs).__name__ == "ScannedRuns"
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+@example("<title<ul>x</ul><p>y</p>>")
+@example("<script><!--<script></script>--></script>x")
+@example("<svg><style>a{}</style><title>t</title></svg><svg><template><a href=x></template></svg>")
+@example("<noscript><iframe></noscript><a href=x></iframe></noscript>y")
+@example("<svg><iframe><a href=x>y</a></iframe></svg>")
+@example("<p title=' id='>x<p data-a='b class=' class=c>y")
+@example("<p class='" + "a " * 200 + "'>x")
+@example("<p>&nbsp;<a href=x>y</a></p><p>\u3000<a href=x>y</a><!-- c --> </p>")
+def test_anything_is_read_the_same_in_machine_code(page: str) -> None:
+    same(page)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.sampled_from("<>/ab=\"' &;!-pti12\u00a0é"), max_size=60))
+def test_any_characters_are_read_the_same_in_machine_code(page: str) -> None:
+    same(page)
+
+
+def test_common_pages_are_read_in_machine_code() -> None:
+    page = (
+        "<!doctype html><html lang=en><head><meta charset=utf-8><title>T 1</title><script>if (a < b) x('<p>')</script>"
+        "<link rel=canonical href=/c><link rel=stylesheet href=s><style>p > a {}</style></head><body class='x-1'>"
+        "<!-- menu --><nav id=m1><a href=/a?b&amp;c>A</a> <a href=é rel='nofollow me'>É</a></nav>"
+        "<p class='text lead'>Prose &amp; more<br>12&nbsp;it.<noscript><img src=x></noscript><svg><path d=m></svg></p>"
+        "<template><p>no</p></template><iframe src=/f><p></iframe></body></html>"
+    )
+    assert same(page)
+    assert same(page.replace("lead", "banner"))
+    assert same(page, Rules.parse(ignore_text="12 .*").of(URL))
+    assert not same(page, Rules.parse(".lead").of(URL))
+
+
+@pytest.mark.parametrize("charset", CHARSETS)
+def test_pages_of_the_living_web_are_read_in_machine_code(charset: str) -> None:
+    for noise in range(64):
+        quirks = PageQuirks(Offer(0), Lie(0), Noise(noise), charset, True, False, False, 0, MapLie(0))
+        links = [Link(f"/page/{noise + step}?a=1&b={step}", f"Page {step}") for step in range(5)]
+        subject = Subject(7, noise, 3, URL, "A & B", np.array([1e9, 2e9, 3e9]), 3e9, links, quirks)
+        assert same(with_noise(html(subject), now=3e9, key=noise))
+
+
+def test_a_deep_page_is_read_the_same_in_machine_code() -> None:
+    assert same("<div class=a>" * 5_000 + "deep<a href=/x>down</a>" + "</div>" * 5_000)
+
+
+def archived(folder: Path) -> Iterator[str]:
+    """Pages out of all archives in a folder, as far as they can be read."""
+    library = fastwarc()
+    for path in sorted([*folder.rglob("*.warc"), *folder.rglob("*.warc.gz")]):
+        with suppress(OSError), path.open("rb") as file:  # some are broken on purpose
+            records = library.ArchiveIterator(file, record_types=library.WarcRecordType.response, parse_http=True)
+            for record in records:
+                kind = (record.http_headers and record.http_headers.get("Content-Type")) or ""
+                if "html" in kind:
+                    yield text_of(record.reader.read(LONGEST), kind)
+
+
+def test_pages_of_archives_are_read_the_same_in_machine_code() -> None:
+    read = [same(page) for page in archived(DATA)]
+    assert any(read)
+
+
+def test_pages_of_many_archives_are_read_the_same_in_machine_code(data_folder: Path) -> None:
+    read = [same(page) for page in islice(archived(data_folder / "formats" / "warc"), 300)]
+    assert sum(read) > len(read) / 2
+
+
+def test_what_is_compiled_can_be_compiled_beforehand() -> None:
+    from recrawl.detect.scanned import warm_up
+
+    warm_up()
