@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from recrawl.cli.run import worker_name
 from recrawl.crawl.metrics import COUNTERS, GAUGES
 
 HURRY = (
@@ -327,6 +329,12 @@ def test_what_is_due_and_what_fails_is_listed_with_the_reason(run, serve):
     assert (host["pages"], host["failing"], host["forbidden"], host["believed"]) == (4, 1, 0, True)
     assert "Forbidden, 1 in a row" in run("status", "-w", "ws").stdout
     assert run("list", "due", "--json", "--csv", "-w", "ws").returncode == 1
+
+
+def test_two_workers_never_have_one_name_although_machine_and_process_have():
+    names = {worker_name() for _ in range(8)}
+    assert len(names) > 1
+    assert all(name.startswith(f"{socket.gethostname()}-{os.getpid()}-") for name in names)
 
 
 @pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:99999", "no..name:9090", "taken"])

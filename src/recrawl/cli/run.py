@@ -72,8 +72,6 @@ def run(  # noqa: PLR0913 - one argument an option
 async def _run(place: Workspace, store: Store, for_: str | None, until: str | None, *, once: bool) -> int:
     """Crawl until the term ends or somebody interrupts; the exit code."""
     import asyncio
-    import os
-    import socket
     from contextlib import ExitStack
 
     from recrawl.cli.interrupts import interruptible
@@ -99,7 +97,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
                 metrics.add(visited)
 
         async with live_crawl(
-            f"{socket.gethostname()}-{os.getpid()}",
+            worker_name(),
             policy_of(
                 said.schedule,
                 store.urls,
@@ -138,6 +136,18 @@ def _watched(place: Workspace, model: LiveModel | None, watching: ExitStack) -> 
         return lambda _now: None
     watch = watching.enter_context(ModelWatch(place, model, lambda said: typer.echo(said, err=True)))
     return together(every(CHECK_EVERY, watch.check), every(1.0, watch.heed))
+
+
+def worker_name() -> str:
+    """A name that no other worker of the store has: the machine, the process, and a few letters by chance.
+
+    Containers may share the name of their machine, and each of them has a process 1.
+    """
+    import os
+    import secrets
+    import socket
+
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
 
 
 def _served_metrics(address: str, serving: ExitStack) -> Metrics | None:
