@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from recrawl.errors import ConfigError
-from recrawl.model import Outcome, Pages, Verdict, Visits
+from recrawl.model import GammaBelief, Outcome, Pages, Verdict, Visits
 from recrawl.schedule.hacs import hacs
+from recrawl.schedule.new_links import NewLinks
 from recrawl.schedule.policies import EXPLORING, ORACLES, POLICIES, START_FROM_BUDGET, VALUED
 from recrawl.schedule.proportional import Proportional
+from recrawl.schedule.valued import Valued
 from recrawl.time import DAY, HOUR
 
 START = 1_750_000_000.0
@@ -23,16 +25,23 @@ def true_rates(page):
     return (page % 7) / (3.5 * DAY)
 
 
+def expected_links(pages):
+    """What a model might say: a new link in one to ten days."""
+    return GammaBelief(np.full(len(pages), 0.5), 0.5 * DAY * (1.0 + pages.id % 10))
+
+
 MAKERS = {
     **POLICIES,
     **{name: EXPLORING[name] for name in ("thompson-archive", "ucb-archive")},
     **{name: partial(make, true_rates) for name, make in ORACLES.items()},
     "proportional to the truth": partial(Proportional, true_rates=true_rates),
+    "new links": partial(NewLinks, expected_links),
+    "archive with expected rates": partial(Valued, expected=lambda pages: 1.0 / (DAY * (1 + pages.id % 30))),
     "hacs within 60 days": partial(hacs, window=60 * DAY),
     "hacs as printed": partial(hacs, theta=0.5, unknown_rate=0.0, longest=np.inf),
     **{f"{name} from the budget": partial(POLICIES[name], start=None) for name in sorted(START_FROM_BUDGET)},
 }
-BUDGETED = ["uniform", "proportional", "proportional to the truth", "hacs-since-look", "aduana", *VALUED]
+BUDGETED = ["uniform", "proportional", "proportional to the truth", "hacs-since-look", "aduana", "new links", *VALUED]
 """Those that spend exactly their budget in the long run."""
 REFUSING = [*BUDGETED, "random", "hacs", "last-obs", *(name for name in MAKERS if name.endswith("from the budget"))]
 
