@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections import OrderedDict
 from collections.abc import Sequence
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
@@ -84,7 +85,10 @@ class NoArchive:
 
 
 class WarcArchive:
-    """Keeps answers in a WARC file; one that repeats what is there already becomes a revisit of it."""
+    """Keeps answers in a WARC file; one that repeats what is there already becomes a revisit of it.
+
+    While one thread keeps and settles a batch, another may keep answers aside.
+    """
 
     def __init__(self, writer: WarcWriter, store: Store) -> None:
         self._writer = writer
@@ -93,6 +97,7 @@ class WarcArchive:
         self._aside: OrderedDict[str, CaptureRef] = OrderedDict()
         self._outstanding = 0
         """Captures that the store does not know of yet."""
+        self._one_writes = Lock()
 
     @property
     def written(self) -> int:
@@ -115,9 +120,10 @@ class WarcArchive:
         original = self._original(page, capture.url, visited.target.url) if answered else None
         if capture.status == NOT_MODIFIED and original is None:
             return []
-        self._writer.hold()
         about = {"via": visited.via, "hopsFromSeed": visited.hops} if visited.via else {}
-        place = self._writer.write(capture, revisit_of=original, about=about)
+        with self._one_writes:
+            self._writer.hold()
+            place = self._writer.write(capture, revisit_of=original, about=about)
         self._outstanding += 1
         repeats = place.ref == original
         if not repeats and capture.status in _FULL and not capture.made:
@@ -145,13 +151,14 @@ class WarcArchive:
         """Write the answer, if there is one; one that repeats what we wrote of this URL before becomes a revisit."""
         if not capture.raw_head:
             return
-        if capture.status not in _FULL:
-            self._writer.write(capture)
-            return
-        self._aside[capture.url] = self._writer.write(capture, revisit_of=self._aside.get(capture.url)).ref
-        self._aside.move_to_end(capture.url)
-        if len(self._aside) > _REMEMBERED_ASIDE:
-            self._aside.popitem(last=False)
+        with self._one_writes:
+            if capture.status not in _FULL:
+                self._writer.write(capture)
+                return
+            self._aside[capture.url] = self._writer.write(capture, revisit_of=self._aside.get(capture.url)).ref
+            self._aside.move_to_end(capture.url)
+            if len(self._aside) > _REMEMBERED_ASIDE:
+                self._aside.popitem(last=False)
 
     def keep_document(self, name: str, when: float, document: bytes) -> None:
         """Write it as a metadata record."""

@@ -51,7 +51,6 @@ class Group:
     visits: Visits
     due: FloatArray
     validators: Sequence[Validators]
-    captures: Sequence[CaptureRecord]
     host_ready: FloatArray
     lessons: Lessons
     again: IntArray
@@ -94,31 +93,31 @@ class Recorder:
         self.finish(group)
 
     def prepare(self, batch: Sequence[Visited], now: float, host_ready: FloatArray) -> Group:
-        """Write down what comes before the acknowledgement; what is left to ``write``, and then to ``finish``."""
+        """Write down what pages link to, and decide when they are due; the rest is left to ``write`` and ``finish``."""
         self._links(batch, now)
         self._dates(batch)
         for visited in batch:
             to = visited.judgement.redirect_to
             if to and len(visited.hops) < MOST_HOPS:
                 self.discover([to], now)
-        captures = self._keep(batch)
         visits = Visits.from_rows(visited.visit for visited in batch)
         self._agenda.tell(visits)
         due = self._agenda.due(visits.page, now)
         again = visits.page[self._respelled(batch)]
         due[np.isin(visits.page, again)] = now
         validators = [last_version(visited) for visited in batch]
-        return Group(batch, visits, due, validators, captures, host_ready, self._judging.lessons(batch), again)
+        return Group(batch, visits, due, validators, host_ready, self._judging.lessons(batch), again)
 
     def write(self, group: Group) -> None:
-        """Wait for the archive file, then acknowledge the visits. A thread may do it, one group at a time."""
-        if group.captures:
+        """Archive what came, wait for the disk, then acknowledge the visits. A thread may do it, a group at a time."""
+        captures = self._keep(group.batch)
+        if captures:
             self._archive.settle()
         self._store.record(
             group.visits,
             due=group.due,
             validators=group.validators,
-            captures=group.captures,
+            captures=captures,
             worker=self._worker,
             host_ready=group.host_ready,
             lessons=group.lessons,
@@ -129,7 +128,7 @@ class Recorder:
         self._judging.learn(group.lessons)
         self._remember(group.batch)
         self.at_once = self.at_once.difference(group.visits.page.tolist()).union(group.again.tolist())
-        self._archive.acknowledged(group.captures)
+        self._archive.acknowledged(self._captures())
         self._kept = {}
 
     def give_up(self) -> None:
@@ -252,6 +251,10 @@ class Recorder:
             key = visited.visit.page, visited.visit.time
             if key not in self._kept:
                 self._kept[key] = self._archive.keep(visited)
+        return self._captures()
+
+    def _captures(self) -> list[CaptureRecord]:
+        """What was archived and is not acknowledged."""
         return [record for kept in self._kept.values() for record in kept]
 
     def _remember(self, batch: Sequence[Visited]) -> None:
