@@ -20,6 +20,7 @@ from recrawl.detect.noise import (
     is_noisy_key,
     without_noise,
 )
+from recrawl.urls import address
 
 URL = "http://example.org/dir/page.html"
 
@@ -270,3 +271,19 @@ def test_removing_noise_is_quick_and_final(text):
 )
 def test_links_with_a_nonce(key, noisy):
     assert is_noisy_key(key) == noisy
+
+
+@given(
+    st.sampled_from(["", "/", "/a", "/a/b?x=/y/z", "/a\\b/c", "/a#x/y", "?q/r", "/%2e%2e/x/y", "//a//b", "/a/.."]),
+    st.lists(
+        st.sampled_from(["a", "/", "..", "./", "?x", "#y", ":", "http:", "https://k.org/", "\\", " ", "%2e", "0", "@"]),
+        min_size=1,
+        max_size=4,
+    ).map("".join),
+)
+def test_a_link_means_the_same_as_its_address(path: str, href: str) -> None:
+    url = f"http://example.org{path}"
+    found, own = address(href, base=url), address(url)
+    assert found is not None or not read_html(f'<a href="{href}">', url).links
+    if found is not None and own is not None and found.key != own.key:
+        assert read_html(f'<a href="{href}">', url).links == (found,)

@@ -63,17 +63,21 @@ def compared_parts(before: Fingerprint, after: Fingerprint, watched: frozenset[i
     one version only differs too. Folded paths tell nothing.
     """
     old, new = (Counter(zip(one.parts.path, one.parts.content, strict=True)) for one in (before, after))
-    common = old & new
+    common = {key: min(old[key], new[key]) for key, _ in old.items() ^ new.items()}
     left = [_unmatched(one.parts, common) for one in (before, after)]
     renumbered = _templates(left[0]) & _templates(left[1])
-    filled = Counter(before.parts.template) | Counter(after.parts.template)
-    differing = {template for (_, template), count in renumbered.items() if 2 * count >= filled[template]}
+    filled = [Counter(one.parts.template) for one in (before, after)] if renumbered else []
+    differing = {
+        template
+        for (_, template), count in renumbered.items()
+        if 2 * count >= max(filled[0][template], filled[1][template])
+    }
     paths = [Counter(path for path, _ in one.elements()) for one in left]
     moved = Counter(path for path, template in renumbered.elements() if template in differing)
     sizes = [Counter(one.parts.path) for one in (before, after)]
     silent = before.folded | after.folded | {0}
     doubtful = set[int]()
-    for path in (paths[0] | paths[1]).keys() - silent:
+    for path in (paths[0].keys() | paths[1].keys()) - silent:
         others = max(paths[0][path], paths[1][path]) - moved[path]
         if 2 * others >= max(sizes[0][path], sizes[1][path]) and others > 0:
             differing.add(path)
@@ -83,9 +87,11 @@ def compared_parts(before: Fingerprint, after: Fingerprint, watched: frozenset[i
     gap = after.time - before.time
     if abs(gap) < NEAR:
         differing, doubtful = differing | doubtful, set()
-    seen = {*before.parts.path, *after.parts.path} | ({*before.parts.template} & {*after.parts.template})
-    same = (watched & seen) - differing - doubtful - silent
-    return Compared(frozenset(differing), frozenset(same), gap, doubtful=frozenset(doubtful))
+    same = frozenset[int]()
+    if watched:
+        seen = {*before.parts.path, *after.parts.path} | ({*before.parts.template} & {*after.parts.template})
+        same = (watched & seen) - differing - doubtful - silent
+    return Compared(frozenset(differing), same, gap, doubtful=frozenset(doubtful))
 
 
 def _shuffled(before: Parts, after: Parts) -> set[int]:
@@ -102,15 +108,19 @@ def _shuffled(before: Parts, after: Parts) -> set[int]:
     }
 
 
-def _unmatched(parts: Parts, common: Counter[tuple[int, int]]) -> Counter[tuple[int, int]]:
-    """Path and template of the parts that the other version does not have, with how often."""
+def _unmatched(parts: Parts, common: dict[tuple[int, int], int]) -> Counter[tuple[int, int]]:
+    """Path and template of the parts that the other version does not have, with how often.
+
+    ``common`` tells how often both have those which they do not have equally often: of a page with one change, few.
+    """
     left: Counter[tuple[int, int]] = Counter()
     had = dict(common)
-    for path, template, content in zip(*parts, strict=True):
-        if had.get((path, content), 0) > 0:
-            had[path, content] -= 1
-        else:
-            left[path, template] += 1
+    for row, key in enumerate(zip(parts.path, parts.content, strict=True)):
+        if key in had:
+            if had[key]:
+                had[key] -= 1
+            else:
+                left[key[0], parts.template[row]] += 1
     return left
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from recrawl.detect.noise import drop_noisy_elements, without_noise
@@ -24,6 +25,8 @@ _LINKS = "a[href], area[href], frame[src], iframe[src], link[rel][href], meta[ht
 _REFRESH = re.compile(r"\s*[\d.]+(?:\s*[;,]\s*|\s+)(?:url\s*=\s*)?[\"']?([^\"']+)", re.IGNORECASE)
 _HREF = re.compile(r'<(?:a|area) [^>]*?(?:xlink:)?href="([^"]*)"')
 _FEEDS = frozenset({"application/atom+xml", "application/feed+json", "application/rss+xml"})
+_NAMES_BEGIN = frozenset(f"/{string.ascii_letters}{string.digits}")
+"""What a link begins with that, if it has no scheme, depends on the directory of its page and not on the page."""
 MOST_FEEDS = 8
 
 
@@ -67,6 +70,12 @@ class _Link(NamedTuple):
     href: str
     is_canonical: bool = False
     nofollow: bool = False
+
+
+@lru_cache(maxsize=1 << 16)
+def _found(href: str, directory: str) -> Address | None:
+    """A link that means the same on all pages of a directory, as most do: one look instead of several."""
+    return address(href, base=directory)
 
 
 @dataclass(slots=True)
@@ -143,8 +152,11 @@ def _document(named: _Named, url: str, base: str, text: Told, runs: Pieces, *, p
     links: dict[str, Address] = {} if own is None else {own.key: own}
     canonical, shunned, followed = "", set[str](), list[str]()
     # Pages name the same place many times, and taking a URL apart is the dearest step here: each spelling once.
+    directory = own.url[: own.url.partition("?")[0].rfind("/") + 1] if own and base == url else ""
     for link in dict.fromkeys(named.links):
-        found = address(link if isinstance(link, str) else link.href, base=base)
+        href = link if isinstance(link, str) else link.href
+        near = directory and href[:1] in _NAMES_BEGIN and ":" not in href
+        found = _found(href, directory) if near else address(href, base=base)
         if found is None:
             continue
         key = found.key
