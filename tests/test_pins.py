@@ -20,15 +20,18 @@ def pins() -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def direct_dependencies() -> list[Requirement]:
+def direct_dependencies(*groups: str) -> list[Requirement]:
+    """Those of the project, of all its extras, and of these groups."""
     project = PYPROJECT["project"]
-    groups = [
-        project["dependencies"],
-        *project["optional-dependencies"].values(),
-        *PYPROJECT["dependency-groups"].values(),
-    ]
-    found = [Requirement(text) for group in groups for text in group]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    lists += [PYPROJECT["dependency-groups"][group] for group in groups]
+    found = [Requirement(text) for texts in lists for text in texts]
     return [requirement for requirement in found if requirement.name != project["name"]]
+
+
+def pins_of(requirement: Requirement) -> list[Requirement]:
+    name = canonicalize_name(requirement.name)
+    return [pin for pin in map(Requirement, pins()) if canonicalize_name(pin.name) == name and holds_here(pin)]
 
 
 def holds_here(requirement: Requirement) -> bool:
@@ -59,12 +62,16 @@ def test_no_lock_file_is_tracked():
     assert "constraints.txt" in tracked
 
 
-@pytest.mark.parametrize("requirement", direct_dependencies(), ids=str)
+@pytest.mark.parametrize("requirement", [one for one in direct_dependencies("bench") if holds_here(one)], ids=str)
+def test_baselines_of_benchmarks_are_pinned(requirement):
+    assert len(pins_of(requirement)) == 1
+
+
+@pytest.mark.parametrize("requirement", direct_dependencies("dev"), ids=str)
 def test_direct_dependency_is_pinned_and_installed_as_pinned(requirement):
     if not holds_here(requirement):
         pytest.skip(f"not for this platform: {requirement.marker}")
-    name = canonicalize_name(requirement.name)
-    here = [pin for pin in map(Requirement, pins()) if canonicalize_name(pin.name) == name and holds_here(pin)]
+    name, here = canonicalize_name(requirement.name), pins_of(requirement)
     assert len(here) == 1, f"{name} is pinned {len(here)} times"
     try:
         installed = version(name)
