@@ -17,6 +17,7 @@ not help on sites left out, it says the same of every page there. The same serve
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,10 +90,22 @@ class CountPrior:
 
     def prior(self, table: FeatureTable, site: IntArray) -> GammaBelief:
         """What to believe of the rates of these pages, per second; ``site[i]`` is the site of row i. O(n · trees)."""
-        known = np.isin(site, self.sites)
-        here = self.known_site.prior(table.fitting(self.schema))
-        elsewhere = self.other_site.prior(without_names(table))
-        return GammaBelief(np.where(known, here.a, elsewhere.a), np.where(known, here.b, elsewhere.b))
+        asked, known = table.fitting(self.schema), np.isin(site, self.sites)
+        return chosen(
+            known,
+            lambda: self.known_site.prior(asked.take(known)),
+            lambda: self.other_site.prior(without_names(asked.take(~known))),
+        )
+
+
+def chosen(which: BoolArray, these: Callable[[], GammaBelief], others: Callable[[], GammaBelief]) -> GammaBelief:
+    """Beliefs from two sources: rows where ``which`` is true, and the others. A source without rows is not asked."""
+    a, b = np.empty(len(which)), np.empty(len(which))
+    for rows, source in ((which, these), (~which, others)):
+        if rows.any():
+            said = source()
+            a[rows], b[rows] = said.a, said.b
+    return GammaBelief(a, b)
 
 
 def train(table: FeatureTable, count: FloatArray, exposure: FloatArray, site: IntArray, *, seed: int = 0) -> CountPrior:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recrawl.model import BoolArray, FloatArray, GammaBelief, IntArray
-from recrawl.predict.count_prior import CountPrior, train
+from recrawl.predict.count_prior import CountPrior, chosen, train
 from recrawl.predict.feature_table import FeatureTable
 from recrawl.predict.first_sight import when_found
 from recrawl.predict.look_counts import LookCounts
@@ -37,8 +37,11 @@ class EventPrior:
     def prior(self, table: FeatureTable, site: IntArray) -> GammaBelief:
         """What to believe of the rates of these pages, per second. O(pages · trees)."""
         known = is_seen(table)
-        by_url, by_look = self.found.prior(when_found(table), site), self.seen.prior(table, site)
-        return GammaBelief(np.where(known, by_look.a, by_url.a), np.where(known, by_look.b, by_url.b))
+        return chosen(
+            known,
+            lambda: self.seen.prior(table.take(known), site[known]),
+            lambda: self.found.prior(when_found(table.take(~known)), site[~known]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
