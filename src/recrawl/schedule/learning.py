@@ -67,12 +67,14 @@ class Learning:
         self.beliefs, self.clocks = self._start()
         self.signals.forget()
         self._log["folded"][:] = False
-        self._waiting = np.empty(0, np.int64)
+        self._waiting: list[IntArray] = []
         """Looks in the log of days that are not over; those before ``_taken`` were put there."""
         self._taken = 0
         self._late = False
         self._folded_until = _LONG_AGO
         self._undo: list[tuple[IntArray, AnyArray]] = []
+        self._moved = np.empty(0, np.bool_)
+        """Rows that have something to undo."""
         self._looks_folded = self._looks_reviewed = self._pages_reviewed = 0
         self._by_discovery = np.empty(0, np.int64)
 
@@ -101,7 +103,10 @@ class Learning:
         self._late |= bool((np.floor(time / DAY) < self._folded_until).any())
 
     def catch_up(self, now: float) -> None:
-        """Make beliefs and clocks those of ``now``: fold the days that are over, look ahead at the one that is not."""
+        """Make beliefs and clocks those of ``now``: fold the days that are over, look ahead at the one that is not.
+
+        O(looks since the last call), and once a day O(looks of that day).
+        """
         self.latest = max(self.latest, now)
         self._until = max(self._until, int(now // DAY))
         if self._late:
@@ -109,21 +114,31 @@ class Learning:
         self._grow()
         new = np.arange(self._taken, len(self._log))
         self._taken = len(self._log)
-        waiting = np.concatenate([self._waiting, new])
-        day = np.floor(self._log["end"][waiting] / DAY).astype(np.int64)
-        over = day < self._until
-        if over.any():
-            self._put_back()
-            self._waiting, new = waiting[~over], waiting[~over]
-            waiting, day = waiting[over], day[over]
-            for one in np.unique(day).tolist():
-                self._fold(waiting[day == one], one)
-        else:
-            self._waiting = waiting
+        if len(new):
+            self._waiting.append(new)
+        if self._until > self._folded_until or (self._day(new) < self._until).any():
+            new = self._fold_what_is_over(new)
         self._folded_until = self._until
         self._look_ahead(new)
 
     # -- inside -------------------------------------------------------------------------------
+
+    def _day(self, positions: IntArray) -> IntArray:
+        """The day on which each of these looks was."""
+        return np.floor(self._log["end"][positions] / DAY).astype(np.int64)
+
+    def _fold_what_is_over(self, new: IntArray) -> IntArray:
+        """Fold the days that are over; the looks to look ahead at, which are ``new`` if there is no such day."""
+        waiting = np.concatenate([new[:0], *self._waiting])
+        day = self._day(waiting)
+        over = day < self._until
+        if not over.any():
+            return new
+        self._put_back()
+        self._waiting = [waiting[~over]]
+        for one in np.unique(day[over]).tolist():
+            self._fold(waiting[day == one], one)
+        return waiting[~over]
 
     def _grow(self) -> None:
         """Rows for the pages that were added since."""
@@ -196,9 +211,12 @@ class Learning:
         if not len(positions):
             return
         rows = np.unique(self._log["row"][positions])
-        moved = np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in self._undo)])
-        fresh = rows[~np.isin(rows, moved)]
-        self._undo.append((fresh, self.beliefs.copy_of(fresh)))
+        if len(self._moved) < len(self._ledger):
+            self._moved = np.append(self._moved, np.zeros(len(self._ledger) - len(self._moved), np.bool_))
+        fresh = rows[~self._moved[rows]]
+        if len(fresh):
+            self._undo.append((fresh, self.beliefs.copy_of(fresh)))
+            self._moved[fresh] = True
         looks = self._looks(positions[self._canonical(positions)])
         heads = np.flatnonzero(np.diff(looks.row, prepend=-1))
         nth = np.arange(len(looks)) - np.repeat(heads, np.diff(np.append(heads, len(looks))))
@@ -214,6 +232,7 @@ class Learning:
     def _put_back(self) -> None:
         for rows, held in self._undo:
             self.beliefs.put_back(rows, held)
+            self._moved[rows] = False
         self._undo = []
 
     def _date(self) -> None:
