@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from zlib import crc32
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.detect import Judgement, Known, Standards, judge, known_after
+from recrawl.detect import Standards, judge, known_after
 from recrawl.detect.comparison import NEAR, Compared, link_kind
 from recrawl.detect.learned_noise import (
     FAR_ENOUGH,
@@ -22,206 +23,34 @@ from recrawl.detect.learned_noise import (
     wants_second_look,
 )
 from recrawl.detect.second_look import looked_twice
-from recrawl.model import Capture, ChangeKind, Verdict
+from recrawl.model import ChangeKind, Verdict
 
-HOST, HOUR = 7, 3600.0
-
-# -- sites as content systems make them, with noise that no fixed rule knows ----------------------
-
-Dice = np.random.Generator
-URL = "http://site.example/{}"
-WORDS = [
-    "river", "harbour", "market", "council", "winter", "bridge", "garden", "library", "school", "ferry", "tower",
-    "orchard", "quarry", "meadow", "station", "lantern", "ballad", "harvest", "compass", "anchor",
-]  # fmt: skip
-QUOTES = [f"{one.title()} and {other} never meet twice." for one, other in zip(WORDS[:6], WORDS[6:12], strict=True)]
+HOUR = 3600.0
 
 
-def dice_of(*seed: object) -> Dice:
-    return np.random.default_rng(crc32(repr(seed).encode()))
+def load_sites() -> ModuleType:
+    """The sites that the benchmark crawls too; its folder is no package."""
+    path = Path(__file__).parents[2] / "benchmarks" / "noisy_sites.py"
+    spec = spec_from_file_location("recrawl_noisy_sites", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def prose(seed: object, sentences: int = 4) -> str:
-    dice = dice_of(seed)
-    return " ".join(f"The {' '.join(dice.choice(WORDS, 9))}." for _ in range(sentences))
-
-
-def article(page: int, version: int, paragraphs: int = 5) -> str:
-    """Paragraphs of which each version rewrites one."""
-    turns = ((version + paragraphs - 1 - place) // paragraphs for place in range(paragraphs))
-    return "".join(f"<p>{prose((page, place, turn))}</p>" for place, turn in enumerate(turns))
-
-
-def query_count(page: int, version: int, dice: Dice) -> str:
-    return (
-        f"<body class='single postid-{page}'><div id=content><article class='post-{page} hentry'>"
-        f"<div class=entry-content>{article(page, version)}</div></article></div><footer class=site-footer>"
-        f"<p class=stats>{dice.integers(30, 60)} queries, {dice.random():.3f} s, {dice.integers(9000)} kB</p>"
-    )
-
-
-def view_count(page: int, version: int, dice: Dice) -> str:
-    return (
-        f"<div class=mw-body><h1>Page {page}</h1>{article(page, version)}</div><ul id=footer-info>"
-        f"<li>This page has been accessed {dice.integers(10_000, 99_999):,} times.</li><li>Text is free.</li></ul>"
-    )
-
-
-def related_box(page: int, version: int, dice: Dice) -> str:
-    chosen = dice.choice(200, 4, replace=False).tolist()
-    items = "".join(f"<li><a href='/story-{prose(one, 1)[:9]}-{one}'>{prose(one, 1)}</a></li>" for one in chosen)
-    return (
-        f"<main>{article(page, version)}</main><aside class='block block-views'><ul class=related>{items}</ul></aside>"
-    )
-
-
-def box_of_few(page: int, version: int, dice: Dice) -> str:
-    """Three of four articles, in any order."""
-    items = "".join(f"<li><a href='/more/{one}'>Part {one} of all</a></li>" for one in dice.choice(4, 3, replace=False))
-    return f"<main>{article(page, version)}</main><div class=more><ul>{items}</ul></div>"
-
-
-def shuffled(page: int, version: int, dice: Dice) -> str:
-    voices = "".join(f"<p>{QUOTES[one]}</p>" for one in dice.permutation(5))
-    return f"<main>{article(page, version)}</main><section class=voices>{voices}</section>"
-
-
-def quote(page: int, version: int, dice: Dice) -> str:
-    motto = f"<blockquote class=motto><p>{dice.choice(QUOTES)}</p></blockquote>"
-    return f"{motto}<div class=text>{article(page, version)}</div>"
-
-
-def online_now(page: int, version: int, dice: Dice) -> str:
-    who = f"{dice.integers(3, 90)} guests and {dice.choice(WORDS)}{dice.integers(99)}"
-    return f"<div class=forum>{article(page, version)}</div><div class=statistics>Now here: {who}</div>"
-
-
-def plain_counter(page: int, version: int, dice: Dice) -> str:
-    """No classes at all, and the counter is a paragraph as all others are."""
-    return f"<h1>Page {page}</h1>{article(page, version)}<p>You are guest no. {dice.integers(10**6)}</p>"
-
-
-def session_links(page: int, version: int, dice: Dice) -> str:
-    key = f"{dice.integers(10**9):x}"
-    return f"<nav><a href='/home?s={key}'>Home</a> <a href='/map?s={key}'>Map</a></nav>{article(page, version)}"
-
-
-def hidden_token(page: int, version: int, dice: Dice) -> str:
-    return f"<form><input type=hidden name=k value={dice.integers(10**9)}></form>{article(page, version)}"
-
-
-def sometimes_a_notice(page: int, version: int, dice: Dice) -> str:
-    notice = "<div class=promo><p>Become a member today!</p></div>" if dice.random() < 0.5 else ""
-    return f"{notice}<div class=text>{article(page, version)}</div>"
-
-
-def quiet(page: int, version: int, _dice: Dice) -> str:
-    return f"<div class=text>{article(page, version)}</div><footer class=f><p>All rights reserved 2026.</p></footer>"
-
-
-def news_list(_page: int, version: int, _dice: Dice) -> str:
-    """Each version adds an item to a list of twelve; nothing is noise."""
-    items = "".join(
-        f"<li><a href='/news/{number}'>{prose(('item', number), 1)}</a></li>"
-        for number in range(version + 12, version, -1)
-    )
-    return f"<h1>News</h1><ul class=news>{items}</ul><p class=headline>{prose(('head', version), 1)}</p>"
-
-
-def live_figure(page: int, version: int, _dice: Dice) -> str:
-    """A number that is content: it moves with each version, and only then."""
-    figure = dice_of(page, version).integers(10**6)
-    return f"<h1>Station {page}</h1><p class=reading>Level today: {figure} millimetres</p><p>{prose(page)}</p>"
-
-
-Page = Callable[[int, int, Dice], str]
-NOISY: tuple[Page, ...] = (
-    query_count,
-    view_count,
-    related_box,
-    box_of_few,
-    shuffled,
-    quote,
-    online_now,
-    plain_counter,
-    session_links,
-    hidden_token,
-    sometimes_a_notice,
-)
-QUIET: tuple[Page, ...] = (quiet, news_list, live_figure)
-
-
-def answer(url: str, time: float, html: str) -> Capture:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
-    return Capture(url, time, 200, head, html.encode())
-
-
-# -- crawling them ---------------------------------------------------------------------------------
-
-
-class Crawl:
-    """Visits pages of one site in turn and looks twice where the book asks for it, as an engine does."""
-
-    def __init__(self, site: Page, *, looks_twice: bool = True, pages: int = 6, seed: int = 1) -> None:
-        self.site = site
-        self.looks_twice = looks_twice
-        self.pages = range(pages)
-        self.dice = dice_of(site.__name__, seed)
-        self.version = [0] * pages
-        self.known: list[Known | None] = [None] * pages
-        self.book = NoiseBook.empty()
-        self.visits = self.looks = 0
-
-    def round(self, number: int, edited: set[int]) -> set[int]:
-        """Edit some pages, then visit all; those that were found changed."""
-        for page in edited:
-            self.version[page] += 1
-        return {page for page in self.pages if self.visit(page, HOUR * number).verdict == Verdict.CHANGED}
-
-    def capture(self, page: int, time: float) -> Capture:
-        url = URL.format(page)
-        return answer(url, time, self.site(page, self.version[page], self.dice))
-
-    def visit(self, page: int, time: float) -> Judgement:
-        self.visits += 1
-        known, first = self.known[page], self.capture(page, time)
-        standards = Standards(mask=self.book.mask(HOST), watched=self.book.watched(HOST))
-        judged = judge(first, known, standards)
-        judgements = [judged]
-        if self.looks_twice and judged.verdict == Verdict.CHANGED and self.wants_look(judged):
-            self.looks += 1
-            judgements = list(looked_twice(first, self.capture(page, time + 20), known, standards))
-        for one in judgements:
-            known = known_after(one, known)
-            if one.compared:
-                self.book = self.book.plus(evidence(HOST, page, one.compared))
-        self.known[page] = known
-        return judgements[0]
-
-    def wants_look(self, judged: Judgement) -> bool:
-        return wants_second_look(self.book, HOST, judged.compared, looks=self.looks, visits=self.visits)
-
-
-def trial(crawl: Crawl, rounds: int = 20) -> tuple[int, int, int]:
-    """Changes found, changes that were none, and changes missed, over rounds with random edits."""
-    edits = dice_of("edits")
-    crawl.round(0, set())
-    right = wrong = missed = 0
-    for number in range(1, rounds):
-        edited = {page for page in crawl.pages if edits.random() < 0.3}
-        found = crawl.round(number, edited)
-        right, wrong, missed = right + len(found & edited), wrong + len(found - edited), missed + len(edited - found)
-    return right, wrong, missed
+sites = load_sites()
+HOST, NOISY, QUIET, Crawl = sites.HOST, sites.NOISY, sites.QUIET, sites.Crawl
 
 
 @pytest.mark.parametrize("site", [*NOISY, *QUIET], ids=lambda site: site.__name__)
 def test_every_change_found_is_one_and_none_is_missed(site):
     crawl = Crawl(site)
-    right, wrong, missed = trial(crawl)
+    right, wrong, missed = sites.trial(crawl, sites.dice_of("edits"))
     assert missed == 0
     assert right > 20
     # Half of the requests show the notice: until two looks differed it may pass for a change.
-    assert wrong <= (8 if site is sometimes_a_notice else 0)
+    assert wrong <= (8 if site is sites.sometimes_a_notice else 0)
     assert crawl.looks <= FIRST_LOOKS + LOOKS_SHARE * crawl.visits + 1
 
 
@@ -236,12 +65,12 @@ def test_what_changes_often_is_not_masked(site, looks_twice):
 
 @pytest.mark.parametrize(
     "site",
-    [query_count, view_count, related_box, plain_counter],
+    [sites.query_count, sites.view_count, sites.related_box, sites.plain_counter],
     ids=lambda site: site.__name__,
 )
 def test_without_second_looks_what_differs_on_every_visit_is_learned(site):
     crawl = Crawl(site, looks_twice=False)
-    trial(crawl, rounds=6)
+    sites.trial(crawl, sites.dice_of("edits"), rounds=6)
     found = [crawl.round(number, {2}) for number in range(6, 12)]
     assert found == [{2}] * 6
 
@@ -257,7 +86,7 @@ def test_without_noise_nothing_is_masked(edits, site):
 
 
 def test_the_very_first_meeting_with_noise_is_no_change():
-    crawl = Crawl(related_box, pages=1)
+    crawl = Crawl(sites.related_box, pages=1)
     crawl.round(0, set())
     judged = crawl.visit(0, HOUR)
     assert (judged.verdict, judged.kinds, judged.magnitude) == (Verdict.UNCHANGED, ChangeKind.CONTENT, 0.0)
@@ -265,7 +94,7 @@ def test_the_very_first_meeting_with_noise_is_no_change():
 
 
 def test_a_change_beside_noise_is_found_at_the_first_meeting():
-    crawl = Crawl(related_box, pages=1)
+    crawl = Crawl(sites.related_box, pages=1)
     crawl.round(0, set())
     assert crawl.round(1, {0}) == {0}
 
@@ -276,7 +105,7 @@ def test_a_change_beside_noise_is_found_at_the_first_meeting():
 def test_boxes_whose_words_come_again_with_other_numbers(paragraphs, verdict):
     """Both looks have the same words with other numbers, the version before had other words."""
     pages = [
-        "".join(f"<p>{prose(place)}</p>" for place in range(count))
+        "".join(f"<p>{sites.prose(place)}</p>" for place in range(count))
         + f"<div class=offers>{''.join(f'<p>{word} now {price} euro</p>' for word, price in offers)}</div>"
         for count, offers in (
             (2, [("Hats", 1.5), ("Coats", 2.5), ("Socks", 3.5)]),
@@ -285,7 +114,7 @@ def test_boxes_whose_words_come_again_with_other_numbers(paragraphs, verdict):
         )
     ]
     before, first, second = (
-        answer("http://x/", time, html) for time, html in zip((0.0, HOUR, HOUR + 20), pages, strict=True)
+        sites.answer("http://x/", time, html) for time, html in zip((0.0, HOUR, HOUR + 20), pages, strict=True)
     )
     known = known_after(judge(before, None), None)
     once, _ = looked_twice(first, second, known, Standards())
@@ -293,7 +122,7 @@ def test_boxes_whose_words_come_again_with_other_numbers(paragraphs, verdict):
 
 
 def test_a_second_look_that_fails_leaves_the_first_as_it_was():
-    crawl = Crawl(quote, pages=1)
+    crawl = Crawl(sites.quote, pages=1)
     crawl.round(0, set())
     first, known = crawl.capture(0, HOUR), crawl.known[0]
     failed = replace(first, status=503, time=HOUR + 20)
@@ -303,7 +132,7 @@ def test_a_second_look_that_fails_leaves_the_first_as_it_was():
 
 
 def test_a_page_that_is_gone_is_not_called_noise():
-    crawl = Crawl(quiet, pages=1)
+    crawl = Crawl(sites.quiet, pages=1)
     crawl.round(0, set())
     gone = replace(crawl.capture(0, HOUR), status=404)
     once, again = looked_twice(gone, replace(gone, time=HOUR + 20), crawl.known[0], Standards())
@@ -414,8 +243,8 @@ def test_evidence_adds_up_in_any_portions(told_rows, cut):
 
 
 def test_links_with_a_session_are_learned_only_from_looks_moments_apart():
-    crawl = Crawl(session_links, pages=3)
-    trial(crawl)
+    crawl = Crawl(sites.session_links, pages=3)
+    sites.trial(crawl, sites.dice_of("edits"))
     kinds = {link_kind("example,site)/home?s=1"), link_kind("example,site)/map?s=1")}
     assert crawl.book.mask(HOST) == kinds
     rows = crawl.book.of(HOST)

@@ -1,0 +1,215 @@
+"""Made-up sites with noise that no fixed rule knows, and a crawl of them that looks twice as an engine does.
+
+``benchmarks/detect.py`` counts on them what is found and missed; the tests of learned noise hold the floor of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from zlib import crc32
+
+import numpy as np
+
+from recrawl.detect import Judgement, Known, Standards, judge, known_after
+from recrawl.detect.learned_noise import NoiseBook, evidence, wants_second_look
+from recrawl.detect.second_look import looked_twice
+from recrawl.model import Capture, Verdict
+
+HOST, HOUR = 7, 3600.0
+
+Dice = np.random.Generator
+URL = "http://site.example/{}"
+WORDS = [
+    "river", "harbour", "market", "council", "winter", "bridge", "garden", "library", "school", "ferry", "tower",
+    "orchard", "quarry", "meadow", "station", "lantern", "ballad", "harvest", "compass", "anchor",
+]  # fmt: skip
+QUOTES = [f"{one.title()} and {other} never meet twice." for one, other in zip(WORDS[:6], WORDS[6:12], strict=True)]
+
+
+def dice_of(*seed: object) -> Dice:
+    """Chance that depends on the seed alone, on every machine."""
+    return np.random.default_rng(crc32(repr(seed).encode()))
+
+
+def prose(seed: object, sentences: int = 4) -> str:
+    """Sentences that are the same for the same seed."""
+    dice = dice_of(seed)
+    return " ".join(f"The {' '.join(dice.choice(WORDS, 9))}." for _ in range(sentences))
+
+
+def article(page: int, version: int, paragraphs: int = 5) -> str:
+    """Paragraphs of which each version rewrites one."""
+    turns = ((version + paragraphs - 1 - place) // paragraphs for place in range(paragraphs))
+    return "".join(f"<p>{prose((page, place, turn))}</p>" for place, turn in enumerate(turns))
+
+
+def query_count(page: int, version: int, dice: Dice) -> str:
+    """What the page cost to make, in its footer."""
+    return (
+        f"<body class='single postid-{page}'><div id=content><article class='post-{page} hentry'>"
+        f"<div class=entry-content>{article(page, version)}</div></article></div><footer class=site-footer>"
+        f"<p class=stats>{dice.integers(30, 60)} queries, {dice.random():.3f} s, {dice.integers(9000)} kB</p>"
+    )
+
+
+def view_count(page: int, version: int, dice: Dice) -> str:
+    """How often the page was read, in a list with lasting items."""
+    return (
+        f"<div class=mw-body><h1>Page {page}</h1>{article(page, version)}</div><ul id=footer-info>"
+        f"<li>This page has been accessed {dice.integers(10_000, 99_999):,} times.</li><li>Text is free.</li></ul>"
+    )
+
+
+def related_box(page: int, version: int, dice: Dice) -> str:
+    """Four articles of 200."""
+    chosen = dice.choice(200, 4, replace=False).tolist()
+    items = "".join(f"<li><a href='/story-{prose(one, 1)[:9]}-{one}'>{prose(one, 1)}</a></li>" for one in chosen)
+    return (
+        f"<main>{article(page, version)}</main><aside class='block block-views'><ul class=related>{items}</ul></aside>"
+    )
+
+
+def box_of_few(page: int, version: int, dice: Dice) -> str:
+    """Three of four articles, in any order."""
+    items = "".join(f"<li><a href='/more/{one}'>Part {one} of all</a></li>" for one in dice.choice(4, 3, replace=False))
+    return f"<main>{article(page, version)}</main><div class=more><ul>{items}</ul></div>"
+
+
+def shuffled(page: int, version: int, dice: Dice) -> str:
+    """The same paragraphs in any order."""
+    voices = "".join(f"<p>{QUOTES[one]}</p>" for one in dice.permutation(5))
+    return f"<main>{article(page, version)}</main><section class=voices>{voices}</section>"
+
+
+def quote(page: int, version: int, dice: Dice) -> str:
+    """One proverb of six."""
+    motto = f"<blockquote class=motto><p>{dice.choice(QUOTES)}</p></blockquote>"
+    return f"{motto}<div class=text>{article(page, version)}</div>"
+
+
+def online_now(page: int, version: int, dice: Dice) -> str:
+    """Who else is here."""
+    who = f"{dice.integers(3, 90)} guests and {dice.choice(WORDS)}{dice.integers(99)}"
+    return f"<div class=forum>{article(page, version)}</div><div class=statistics>Now here: {who}</div>"
+
+
+def plain_counter(page: int, version: int, dice: Dice) -> str:
+    """No classes at all, and the counter is a paragraph as all others are."""
+    return f"<h1>Page {page}</h1>{article(page, version)}<p>You are guest no. {dice.integers(10**6)}</p>"
+
+
+def session_links(page: int, version: int, dice: Dice) -> str:
+    """Links with a session id."""
+    key = f"{dice.integers(10**9):x}"
+    return f"<nav><a href='/home?s={key}'>Home</a> <a href='/map?s={key}'>Map</a></nav>{article(page, version)}"
+
+
+def hidden_token(page: int, version: int, dice: Dice) -> str:
+    """A token that nobody sees."""
+    return f"<form><input type=hidden name=k value={dice.integers(10**9)}></form>{article(page, version)}"
+
+
+def sometimes_a_notice(page: int, version: int, dice: Dice) -> str:
+    """A notice on every other request."""
+    notice = "<div class=promo><p>Become a member today!</p></div>" if dice.random() < 0.5 else ""
+    return f"{notice}<div class=text>{article(page, version)}</div>"
+
+
+def quiet(page: int, version: int, _dice: Dice) -> str:
+    """An article; nothing is noise."""
+    return f"<div class=text>{article(page, version)}</div><footer class=f><p>All rights reserved 2026.</p></footer>"
+
+
+def news_list(_page: int, version: int, _dice: Dice) -> str:
+    """Each version adds an item to a list of twelve; nothing is noise."""
+    items = "".join(
+        f"<li><a href='/news/{number}'>{prose(('item', number), 1)}</a></li>"
+        for number in range(version + 12, version, -1)
+    )
+    return f"<h1>News</h1><ul class=news>{items}</ul><p class=headline>{prose(('head', version), 1)}</p>"
+
+
+def live_figure(page: int, version: int, _dice: Dice) -> str:
+    """A number that is content: it moves with each version, and only then."""
+    figure = dice_of(page, version).integers(10**6)
+    return f"<h1>Station {page}</h1><p class=reading>Level today: {figure} millimetres</p><p>{prose(page)}</p>"
+
+
+Page = Callable[[int, int, Dice], str]
+NOISY: tuple[Page, ...] = (
+    query_count,
+    view_count,
+    related_box,
+    box_of_few,
+    shuffled,
+    quote,
+    online_now,
+    plain_counter,
+    session_links,
+    hidden_token,
+    sometimes_a_notice,
+)
+QUIET: tuple[Page, ...] = (quiet, news_list, live_figure)
+
+
+def answer(url: str, time: float, html: str) -> Capture:
+    """The page as a server sends it."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
+    return Capture(url, time, 200, head, html.encode())
+
+
+class Crawl:
+    """Visits pages of one site in turn and looks twice where the book asks for it, as an engine does."""
+
+    def __init__(self, site: Page, *, looks_twice: bool = True, pages: int = 6, seed: int = 1) -> None:
+        self.site = site
+        self.looks_twice = looks_twice
+        self.pages = range(pages)
+        self.dice = dice_of(site.__name__, seed)
+        self.version = [0] * pages
+        self.known: list[Known | None] = [None] * pages
+        self.book = NoiseBook.empty()
+        self.visits = self.looks = 0
+
+    def round(self, number: int, edited: set[int]) -> set[int]:
+        """Edit some pages, then visit all; those that were found changed."""
+        for page in edited:
+            self.version[page] += 1
+        return {page for page in self.pages if self.visit(page, HOUR * number).verdict == Verdict.CHANGED}
+
+    def capture(self, page: int, time: float) -> Capture:
+        """The page as it is now, with new noise."""
+        url = URL.format(page)
+        return answer(url, time, self.site(page, self.version[page], self.dice))
+
+    def visit(self, page: int, time: float) -> Judgement:
+        """Ask for a page, twice if need be, and learn from it."""
+        self.visits += 1
+        known, first = self.known[page], self.capture(page, time)
+        standards = Standards(mask=self.book.mask(HOST), watched=self.book.watched(HOST))
+        judged = judge(first, known, standards)
+        judgements = [judged]
+        if self.looks_twice and judged.verdict == Verdict.CHANGED and self.wants_look(judged):
+            self.looks += 1
+            judgements = list(looked_twice(first, self.capture(page, time + 20), known, standards))
+        for one in judgements:
+            known = known_after(one, known)
+            if one.compared:
+                self.book = self.book.plus(evidence(HOST, page, one.compared))
+        self.known[page] = known
+        return judgements[0]
+
+    def wants_look(self, judged: Judgement) -> bool:
+        """Whether the book asks for a second look."""
+        return wants_second_look(self.book, HOST, judged.compared, looks=self.looks, visits=self.visits)
+
+
+def trial(crawl: Crawl, edits: Dice, rounds: int = 20) -> tuple[int, int, int]:
+    """Changes found, changes that were none, and changes missed, over rounds with random edits."""
+    crawl.round(0, set())
+    right = wrong = missed = 0
+    for number in range(1, rounds):
+        edited = {page for page in crawl.pages if edits.random() < 0.3}
+        found = crawl.round(number, edited)
+        right, wrong, missed = right + len(found & edited), wrong + len(found - edited), missed + len(edited - found)
+    return right, wrong, missed
