@@ -68,3 +68,10 @@ def test_an_order_keeps_where_rates_come_from_and_older_ones_know_one_way():
     words = json.loads(before.as_json())
     del words["rates"]
     assert CaptureOrder.from_json(json.dumps(words)) == before
+
+
+def test_a_model_speaks_for_pages_that_nobody_has_seen(tmp_path):
+    with open_store(str(tmp_path / "store.db"), create=True) as store:
+        pages = store.discover(URLS, START)
+        rate = BelievedRates(store, START, expected=lambda page: (1.0 + page) / DAY)(pages)
+        assert rate.tolist() == ((1.0 + pages) / DAY).tolist()

@@ -140,6 +140,19 @@ def workspace_without_pages(new_workspace, tmp_path):
     return shutil.copytree(new_workspace, tmp_path / "empty")
 
 
+def test_a_model_from_elsewhere_knows_no_page_by_its_id(run, ws, workspace_without_pages):
+    shutil.copytree(ws / "models", workspace_without_pages / "models")
+    with open_workspace(workspace_without_pages, {}).open_store() as store:
+        assert len(load_model(workspace_without_pages, "default", store.urls).known.page) == 0
+        store.discover([f"http://c.example/{number}" for number in range(2000)], START)
+        assert len(load_model(workspace_without_pages, "default", store.urls).known.page) == 0
+    with open_workspace(ws, {}).open_store() as store:
+        assert len(load_model(ws, "default", store.urls).known.page) == PAGES
+    assert run("predict", "score", "-w", workspace_without_pages, "-n", 3).stdout.count("its URL") == 3
+    (ws / "models" / "default" / "priors.npz").write_bytes(b"PK")
+    assert "priors.npz of the model is damaged" in run("rates", "-w", ws).stderr
+
+
 def test_a_damaged_model_is_told(run, ws):
     (ws / "models" / "default" / "model.npz").write_bytes(b"PK")
     said = run("plan", "-w", ws)

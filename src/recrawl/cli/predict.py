@@ -161,7 +161,11 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one argument an option
         taught = material(place, store, data)
         with bar("splits", 3) as advance:
             scores = judge_all(taught.lessons, seed=seed, progress=advance)
-        drift = drift_of(place, store, load_model(place.folder, chosen)) if has_model(place.folder, chosen) else None
+        drift = (
+            drift_of(place, store, load_model(place.folder, chosen, store.urls))
+            if has_model(place.folder, chosen)
+            else None
+        )
     if json_output:
         since = None if drift is None else {**dataclasses.asdict(drift.told), "fit": drift.fit.value}
         print_json({"scores": [dataclasses.asdict(one) for one in scores], "since_training": since})

@@ -36,6 +36,8 @@ class Material:
 
     lessons: Lessons
     source: str
+    urls: Sequence[str]
+    """Of the pages of the lessons."""
 
     def __post_init__(self) -> None:
         if len(self.lessons) < FEWEST:
@@ -56,9 +58,8 @@ def material(place: Workspace, store: Store, data: Path | None, until: float | N
     Raises:
         InputError: there is too little.
     """
-    return (
-        Material(_recorded(data), data.name) if data is not None else Material(_own(place, store, until), "workspace")
-    )
+    lessons, urls = _recorded(data) if data is not None else _own(place, store, until)
+    return Material(lessons, "workspace" if data is None else data.name, urls)
 
 
 def sights(place: Workspace, store: Store, page: IntArray, first: FloatArray, urls: Sequence[str]) -> FeatureTable:
@@ -76,7 +77,7 @@ def sights(place: Workspace, store: Store, page: IntArray, first: FloatArray, ur
     return first_sight(page, urls, looks)
 
 
-def _own(place: Workspace, store: Store, until: float | None) -> Lessons:
+def _own(place: Workspace, store: Store, until: float | None) -> tuple[Lessons, list[str]]:
     from recrawl.cli.knowledge import Span, lesson_of
 
     lesson = lesson_of(store, Span(until=until))
@@ -85,7 +86,7 @@ def _own(place: Workspace, store: Store, until: float | None) -> Lessons:
     page, histories = told.page[rows], told.take(rows)
     urls = store.urls(page)
     table = sights(place, store, page, lesson.histories.first_visit[rows], urls)
-    return Lessons(table, site_ids(urls), histories, _links(store, histories, until))
+    return Lessons(table, site_ids(urls), histories, _links(store, histories, until)), urls
 
 
 def _links(store: Store, histories: Histories, until: float | None) -> LookCounts | None:
@@ -101,7 +102,7 @@ def _links(store: Store, histories: Histories, until: float | None) -> LookCount
     return counted(row, links, histories.observed())
 
 
-def _recorded(folder: Path) -> Lessons:
+def _recorded(folder: Path) -> tuple[Lessons, list[str]]:
     """Pages of a data set as if somebody had looked at each every month of its first year."""
     from recrawl.cli.link_data import link_data
 
@@ -137,7 +138,7 @@ def _recorded(folder: Path) -> Lessons:
     in_time = versions.time[watched] <= histories.last_visit[row]
     new = np.nan_to_num(versions.new_internal[watched] + versions.new_external[watched])
     links = counted(row, np.where(in_time, new, 0.0), histories.observed())
-    return Lessons(table, site_ids(urls), histories, links)
+    return Lessons(table, site_ids(urls), histories, links), urls
 
 
 def _until(page: IntArray, time: FloatArray, asked: IntArray, moments: FloatArray) -> IntArray:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zipfile import BadZipFile
 
 import numpy as np
 
 from recrawl import __version__
 from recrawl.errors import InputError
+from recrawl.formats.disk import complete_file
 from recrawl.model import GammaBelief, IntArray
 from recrawl.predict.first_sight import first_sight, site_ids
 from recrawl.predict.model_card import ModelNote, Score, model_card
@@ -26,6 +30,8 @@ MODEL, NOTE, CARD, PRIORS = "model.npz", "model.json", "card.md", "priors.npz"
 USUAL = "default"
 """The name of a model if nobody names it."""
 _LIBRARIES = ("numpy", "scikit-learn")
+_COMPARED = 50
+"""Pages by which it is told whether a model is of this store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,24 @@ class KnownPriors:
 
     page: IntArray
     """Ascending ids."""
+    key: IntArray
+    """A digest of the URL of each: ids mean something in their own store alone."""
     beliefs: dict[str, GammaBelief]
+
+    def are_of(self, urls: Callable[[IntArray], Sequence[str]]) -> bool:
+        """Whether these are pages of the store that has these URLs; some are looked at."""
+        some = np.linspace(0, len(self.page) - 1, min(len(self.page), _COMPARED)).astype(np.int64)
+        try:
+            found = url_keys(urls(self.page[some]))
+        except LookupError:
+            return False
+        return np.array_equal(found, self.key[some])
+
+    def none(self) -> KnownPriors:
+        """The same of no page."""
+        return KnownPriors(
+            self.page[:0], self.key[:0], {event: one.take(slice(0)) for event, one in self.beliefs.items()}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +79,11 @@ def has_model(workspace: Path, name: str) -> bool:
     return bool(name) and (models_folder(workspace) / name / NOTE).is_file()
 
 
-def load_model(workspace: Path, name: str) -> KeptModel:
+def load_model(workspace: Path, name: str, urls: Callable[[IntArray], Sequence[str]] | None = None) -> KeptModel:
     """The model of this name.
+
+    ``urls`` gives the URLs of pages in the store it is used with: what a model from elsewhere said of its pages is left
+    out, since ids mean others here.
 
     Raises:
         InputError: there is none, it is damaged, or this version cannot use it.
@@ -72,28 +98,44 @@ def load_model(workspace: Path, name: str) -> KeptModel:
     except OSError as error:
         raise InputError(f"The model {name!r} cannot be read: {error.strerror}.", "Train it again.") from error
     first_sight(np.empty(0, np.int64), ()).fitting(model.schema)
+    if urls is not None and not known.are_of(urls):
+        known = known.none()
     return KeptModel(model, note, known)
 
 
 def save_model(workspace: Path, kept: KeptModel) -> Path:
-    """Put a model into its folder; the note comes last, so half a model is none. Returns the folder."""
+    """Put a model into its folder, and return that. Each file appears whole; the note, which makes it a model, last."""
     folder = models_folder(workspace) / kept.note.name
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / NOTE).unlink(missing_ok=True)
-    (folder / MODEL).write_bytes(model_bytes(kept.model))
     columns = {f"{event}/{name}": getattr(prior, name) for event, prior in kept.known.beliefs.items() for name in "ab"}
-    with (folder / PRIORS).open("wb") as file:
-        np.savez_compressed(file, page=kept.known.page, **columns)
-    (folder / CARD).write_text(model_card(kept.note), encoding="utf-8")
-    (folder / NOTE).write_text(kept.note.to_json(), encoding="utf-8")
+    priors = io.BytesIO()
+    np.savez_compressed(priors, allow_pickle=False, page=kept.known.page, key=kept.known.key, **columns)
+    contents = {
+        MODEL: model_bytes(kept.model),
+        PRIORS: priors.getvalue(),
+        CARD: model_card(kept.note).encode(),
+        NOTE: kept.note.to_json().encode(),
+    }
+    for name, content in contents.items():
+        with complete_file(folder / name) as file:
+            file.write(content)
     return folder
 
 
 def _read_priors(file: Path) -> KnownPriors:
-    with np.load(file, allow_pickle=False) as columns:
-        events = dict.fromkeys(name.split("/")[0] for name in columns.files if "/" in name)
-        beliefs = {event: GammaBelief(columns[f"{event}/a"], columns[f"{event}/b"]) for event in events}
-        return KnownPriors(columns["page"], beliefs)
+    try:
+        with np.load(file, allow_pickle=False) as columns:
+            events = dict.fromkeys(name.split("/")[0] for name in columns.files if "/" in name)
+            beliefs = {event: GammaBelief(columns[f"{event}/a"], columns[f"{event}/b"]) for event in events}
+            return KnownPriors(columns["page"], columns["key"], beliefs)
+    except (KeyError, ValueError, BadZipFile) as error:
+        raise InputError(f"{file.name} of the model is damaged.", "Train it again.") from error
+
+
+def url_keys(urls: Sequence[str]) -> IntArray:
+    """A digest of each URL: 63 bits."""
+    digests = (hashlib.blake2b(url.encode(), digest_size=8).digest() for url in urls)
+    return np.fromiter((int.from_bytes(one) >> 1 for one in digests), np.int64, len(urls))
 
 
 def note_of(name: str, model: PriorModel, taught: Material, seed: int, scores: tuple[Score, ...]) -> ModelNote:
@@ -127,9 +169,9 @@ def _version(library: str) -> str:
 def known_priors(model: PriorModel, taught: Material) -> KnownPriors:
     """What a model says of the pages it was trained on, if they are pages of the workspace."""
     lessons = taught.lessons
-    rows = slice(None) if taught.source == "workspace" else slice(0)
-    table, site = lessons.table.take(rows), lessons.site[rows]
-    return KnownPriors(table.page, {event: model.prior(event, table, site) for event in model.events})
+    beliefs = {event: model.prior(event, lessons.table, lessons.site) for event in model.events}
+    found = KnownPriors(lessons.table.page, url_keys(taught.urls), beliefs)
+    return found if taught.source == "workspace" else found.none()
 
 
 class ModelPriors:

@@ -26,13 +26,13 @@ _MIDDLE = 0.5
 _INTERVAL = (0.05, 0.95)
 
 
-def chosen_model(place: Workspace, name: str, event: str) -> KeptModel:
+def chosen_model(place: Workspace, store: Store, name: str, event: str) -> KeptModel:
     """The model of this name, which foretells this kind of event.
 
     Raises:
         InputError: there is none, or it does not.
     """
-    kept = load_model(place.folder, name)
+    kept = load_model(place.folder, name, store.urls)
     if event not in kept.model.events:
         known = ", ".join(kept.model.events)
         raise InputError(f"The model {name!r} does not foretell {event!r}.", f"It foretells: {known}.")
@@ -45,7 +45,7 @@ def expected(  # noqa: PLR0913, PLR0917 - where, which, and how many
     """Columns of all pages, of a host if one is named, by falling rate; and how many there are."""
     from recrawl.cli.knowledge import host_id
 
-    kept = chosen_model(place, name, event)
+    kept = chosen_model(place, store, name, event)
     number = host_id(store, host)
     pages = store.pages()
     page = np.sort(pages.id if number is None else pages.id[pages.host == number])
@@ -110,7 +110,7 @@ def reasons(place: Workspace, store: Store, name: str, event: str, url: str) -> 
     """
     from recrawl.urls import address
 
-    kept = chosen_model(place, name, event)
+    kept = chosen_model(place, store, name, event)
     found = address(url)
     if found is None:
         raise InputError(f"{url!r} is not a URL.", "Give it as http://host/path.")

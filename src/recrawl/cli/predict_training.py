@@ -57,7 +57,7 @@ def retrained(place: Workspace, store: Store) -> Path | None:
     name = place.configuration.settings.predict.model
     if not has_model(place.folder, name) or place.configuration.settings.predict.retrain <= 0:
         return None
-    kept = load_model(place.folder, name)
+    kept = load_model(place.folder, name, store.urls)
     if drift_of(place, store, kept).fit is not Fit.LOST:
         return None
     return save_model(place.folder, trained(name, material(place, store, None), kept.note.seed))

@@ -67,7 +67,7 @@ def model_facts(place: Workspace, store: Store) -> ModelFacts | None:
     from recrawl.cli.predict_models import load_model
     from recrawl.cli.predict_training import drift_of
 
-    kept = load_model(place.folder, place.configuration.settings.predict.model)
+    kept = load_model(place.folder, place.configuration.settings.predict.model, store.urls)
     drift = drift_of(place, store, kept)
     return ModelFacts(kept.note.name, kept.note.until, kept.note.pages, drift.fit.value, drift.sentence())
 
@@ -80,6 +80,6 @@ def _priors(place: Workspace, store: Store, event: str, at: float | None) -> Cal
 
     if not has_model(place.folder, name):
         return None
-    kept = load_model(place.folder, name)
+    kept = load_model(place.folder, name, store.urls)
     later = at is not None and kept.note.source == "workspace" and at < kept.note.until
     return None if later or event not in kept.model.events else ModelPriors(kept, event, store.urls)
