@@ -255,10 +255,7 @@ def template_of(path: int, text: str) -> int:
     >>> template_of(7, "Visitors"), template_of(7, "€ 12.50")
     (0, 0)
     """
-    return 0 if len(text) > LONGEST_TEMPLATE or _DIGITS.search(text) is None else _template_of(path, text)
-
-
-@lru_cache(maxsize=1 << 14)  # menus are on all pages of a site
-def _template_of(path: int, text: str) -> int:
+    if len(text) > LONGEST_TEMPLATE or _DIGITS.search(text) is None:
+        return 0
     template = _NUMBER.sub("#", text)
     return (crc32(template.encode("utf-8", "surrogatepass"), path) or 1) if _WORD.search(template) else 0

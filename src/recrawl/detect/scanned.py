@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from zlib import crc32
 
 import numpy as np
@@ -72,7 +72,7 @@ class ScannedText:
         written, (path, begins, ends, digits) = self._written, self._columns
         longest = LONGEST_TEMPLATE if written.isascii() else _MOST_BYTES * LONGEST_TEMPLATE
         template = [
-            template_of(at, written[begin:end].decode()) if may_have_digits and end - begin <= longest else 0
+            _template_of(at, written[begin:end]) if may_have_digits and end - begin <= longest else 0
             for at, begin, end, may_have_digits in zip(path, begins, ends, digits, strict=True)
         ]
         return Parts(path, template, [crc32(written[begin:end]) for begin, end in zip(begins, ends, strict=True)])
@@ -89,6 +89,11 @@ class ScannedText:
     def saying(self, kept: Sequence[tuple[int, str]]) -> Text:
         """A text with these parts."""
         return Text([path for path, _ in kept], [said for _, said in kept])
+
+
+@lru_cache(maxsize=1 << 14)  # menus are on all pages of a site
+def _template_of(path: int, said: bytes) -> int:
+    return template_of(path, said.decode())
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,11 +304,11 @@ def end_of_raw(data: Bytes, place: int, start: int, end: int, foreign: int) -> i
 
 @machine_code
 def end_of_comment(data: Bytes, place: int) -> int:
-    """Where the comment that begins at a place ends; -1 if there is none."""
-    if place + 3 < len(data) and data[place + 2] == HYPHEN and data[place + 3] == HYPHEN:
-        for end in range(place + 6, len(data)):
-            if data[end] == MORE and data[end - 1] == HYPHEN and data[end - 2] == HYPHEN:
-                return end + 1
+    """Where the comment or the document type that begins at a place ends; -1 if nowhere."""
+    hyphens = place + 2 < len(data) and data[place + 2] == HYPHEN
+    for end in range(place + (6 if hyphens else 2), len(data)):
+        if data[end] == MORE and (not hyphens or (data[end - 1] == HYPHEN and data[end - 2] == HYPHEN)):
+            return end + 1
     return -1
 
 
@@ -318,14 +318,6 @@ def next_tag(data: Bytes, place: int) -> int:
     while place < len(data) and data[place] != LESS:
         place += 1
     return place
-
-
-@machine_code
-def next_end(data: Bytes, place: int) -> int:
-    """Where the next tag ends; -1 if nowhere."""
-    while place < len(data) and data[place] != MORE:
-        place += 1
-    return place + 1 if place < len(data) else -1
 
 
 @machine_code
@@ -361,8 +353,7 @@ def read_tags(  # noqa: C901, PLR0912, PLR0915 - one pass over all tags
         begin = place + 1 + closing
         if after == BANG:
             end, kind = end_of_comment(data, place), OTHER
-            what = COMMENT if end >= 0 else INLINE
-            end = end if end >= 0 else next_end(data, place)
+            what = COMMENT if data[begin + 1] == HYPHEN else INLINE
         else:
             name_end, kind = read_name(data, begin, tables.kinds)
             end = read_attributes(data, name_end, kind, tables.attributes, tag)
