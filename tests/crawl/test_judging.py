@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import recrawl.crawl.judging
 from recrawl.crawl.judging import Judging, JudgingRules
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import recall
 from recrawl.crawl.target import SeenOnce, Target, Visited
 from recrawl.crawl.versions import last_version, settled
+from recrawl.detect.standards import Standards
 from recrawl.model import Capture, Outcome, Verdict, Visits
 from recrawl.store.open import open_store
 from recrawl.time import HOUR, VirtualClock
@@ -372,3 +374,13 @@ def test_a_host_to_which_all_was_modified_just_now_makes_no_claims(crawl, store)
         crawl.see(modified(hour * HOUR), 0)
     assert store.hosts().restless.tolist() == [3]
     assert crawl.judging.sends(crawl.target(0)).last_modified
+
+
+@pytest.mark.parametrize("in_machine_code", [True, False])
+def test_machine_code_is_made_before_the_first_answer(store, monkeypatch, in_machine_code):
+    judged = []
+    judge = recrawl.crawl.judging.judge
+    monkeypatch.setattr(recrawl.crawl.judging, "judge", lambda *how: judged.append(judge(*how).verdict) or judge(*how))
+    Judging(store, JudgingRules(Standards(in_machine_code=in_machine_code))).warm_up()
+    assert judged == ([Verdict.UNKNOWN, Verdict.CHANGED] if in_machine_code else [])
+    assert not len(store.visits())

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from recrawl import detect
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.noise_books import noise_book, noise_counts
 from recrawl.crawl.target import SeenOnce, Sight, Target, Visited
@@ -43,6 +44,7 @@ _READ_AGAIN = 5 * MINUTE
 """Seconds after which the store is asked again what is known of a host."""
 _CHECKED_AFTER_304 = 0.2
 """Of so many checks one is made right after a 304; it takes a request of its own."""
+_HTML = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 _REMEMBERED = 20_000
 """Hosts whose lessons are kept in memory, a few kilobytes each."""
 _MOST_PARTS = 10_000
@@ -83,6 +85,13 @@ class Judging:
         self.rules = rules or JudgingRules()
         self._log = log
         self._hosts: OrderedDict[int, _Host] = OrderedDict()
+
+    def warm_up(self) -> None:
+        """Judge a small page twice, so that machine code is loaded or made before anybody waits for an answer."""
+        known: Known | None = None
+        for body in (b"<p>One of 2", b"<p>Two of 2") if self.rules.standards.in_machine_code else ():
+            capture = Capture("http://warm-up.invalid/", 0.0, 200, raw_head=_HTML, raw_body=body)
+            known = detect.known_after(judge(capture, known, self.rules.standards), known)
 
     def set_standards(self, standards: Standards) -> None:
         """Judge by other standards from now on; what was learned of hosts stays."""

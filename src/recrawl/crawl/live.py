@@ -188,6 +188,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 at_hand.attempts.write(visited)
 
             judging = Judging(store, settings.judging, at_hand.events)
+            judging.warm_up()
             steered = steering(at_hand.events, judging)
             driver = Driver(
                 worker,
