@@ -16,7 +16,7 @@ that came later. The model's own prior in place of the groups', or pooled with i
 (.219, .224), but in contests of policies it kept copies less fresh on three collections of four (til, uvarc, wcag, not
 ropensci), by up to .003: its level is that of wall time and of young pages. This way, with the looks to decide whether
 it counts, freshness at .01 and .03 visits a page and day was higher by .0007 and .0004 on uvarc, .0001 and .0001 on
-til, .0016 and .0006 on ropensci, and by −.0004 and .0000 on wcag.
+til, .0016 and .0006 on ropensci, and by −.0004 and .0000 on wcag: one seed, and chosen on these same collections.
 """
 
 from __future__ import annotations
