@@ -120,7 +120,9 @@ def _plain(value: object, depth: int = _DEPTH) -> object:  # noqa: PLR0911 - one
         case bytes():
             return value.decode("utf-8", "backslashreplace")
         case Mapping() if depth:
-            return {_text(key): _plain(entry, depth - 1) for key, entry in value.items()}
+            return {
+                _text(key): entry if type(entry) is str else _plain(entry, depth - 1) for key, entry in value.items()
+            }
         case list() | tuple() | set() | frozenset() if depth:
             return [_plain(entry, depth - 1) for entry in value]
         case np.ndarray() | np.generic() if depth:

@@ -18,7 +18,7 @@ def seen_once(target: Target, sight: Sight) -> Visited:
     before = target.known.validators if target.known else Validators()
     sign = sign_of(capture, judgement.verdict, before, conditional=sight.conditional)
     visit = visit_of(target.page, capture, judgement)
-    return Visited(replace(target, seen=None), visit, judgement, capture, sign=sign)
+    return Visited(replace(target, seen=None) if target.seen else target, visit, judgement, capture, sign=sign)
 
 
 def settled(target: Target) -> Visited:
