@@ -78,6 +78,8 @@ def real_pages(folders: tuple[Path, ...]) -> list[Capture]:
                 continue
             if len(body) >= SHORTEST:
                 found.setdefault(body, capture)
+    if not found:
+        raise SystemExit(f"no pages in {', '.join(map(str, folders))}; --pages names a folder with WARC files")
     return list(found.values())
 
 
@@ -199,9 +201,7 @@ def _judge(folders: tuple[Path, ...]) -> None:
     scanned = _are_scanned(pages)
     size = np.mean([len(page.raw_body) for page in pages])
     print(f"judge: {len(pages):,} real pages of {size / 1e3:.0f} kB on average; milliseconds of the processor a page")
-    print(
-        f"  {int(scanned.sum())} of them are read in machine code, the others have something that only the slow way reads"
-    )
+    print(f"  {int(scanned.sum())} of them are read in machine code; the others have what only the slow way reads")
     print(f"  {'visit':26}{'pure':>8}{'machine code':>14}{'ratio':>8}{'of those read in it':>21}")
     for name, visits in kinds.items():
         pure, fast = (np.full(len(pages), np.inf) for _ in range(2))

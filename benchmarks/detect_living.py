@@ -1,7 +1,7 @@
 """What is believed of noisy pages beside what happened: ``python benchmarks/detect_living.py [--seeds N] [--days D]``.
 
-A whole crawl, with servers, store and second looks, of the living web with noise on every page, half of it of kinds
-that no fixed rule knows. Printed for each seed: changes reported and how many of them happened, changes that were
+A whole crawl, with servers, store and second looks, of the living web. Every page has noise that fixed rules know and
+noise that none knows. Printed for each seed: changes reported and how many of them happened, changes that were
 looked at and overlooked, visits, and second looks. About eight seconds a seed for four days.
 """
 
