@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import resource
 import time
 from collections.abc import Callable, Iterator
@@ -124,6 +125,7 @@ def _serve(pipe: Connection, pages: int, written: Callable[[int, int], bytes]) -
             if pipe.recv() == "end":
                 ended.set_result(None)
                 return
+            os.set_blocking(pipe.fileno(), True)  # the loop made it otherwise; a log may be longer than a pipe holds
             pipe.send((time.process_time(), np.array(log.rows or np.empty((0, 3)))))
             log.rows.clear()
 
