@@ -53,3 +53,9 @@ def test_nothing_is_like_nothing_and_unlike_something():
     nothing, something = shingles(" \n"), shingles("word")
     assert similarity(nothing, nothing) == 1.0
     assert similarity(nothing, something) == 0.0
+
+
+def test_texts_shorter_than_the_sample_are_compared_exactly_although_both_together_are_longer():
+    one, other = [str(word) for word in range(240)], [str(word) for word in range(100, 340)]
+    found = similarity(shingles(" ".join(one), 256), shingles(" ".join(other), 256), 256)
+    assert found == pytest.approx(exact(one, other))

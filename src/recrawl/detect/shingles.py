@@ -96,7 +96,9 @@ def similarity(one: Shingles, other: Shingles, most: int = MOST) -> float:
     if not len(one) and not len(other):
         return 1.0
     _, often = np.unique(np.concatenate([one, other]), return_counts=True)
-    return float((often[:most] == 2).mean())  # noqa: PLR2004 - in both
+    if len(one) >= most or len(other) >= most:
+        often = often[:most]
+    return float((often == 2).mean())  # noqa: PLR2004 - in both
 
 
 def _word_numbers(letters: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
