@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -85,7 +85,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
 
     check_methods(store)
     clock, said, live = RealClock(), place.configuration.settings, LiveSettings(place)
-    end, tally, model = _end(clock.now(), for_, until), Tally(), live_model(place, store)
+    term, tally, model = _term(clock.now(), for_, until), Tally(), live_model(place, store)
     takers: list[PulseTaker] = []
     with ExitStack() as serving:
         watched = _watched(place, model, serving)
@@ -114,6 +114,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
             on_visits=on_visits,
             watch=takers.append,
         ) as driver:
+            end = min(term.until, clock.now() + term.seconds)
             try:
                 with interruptible(driver.stop) as interrupts, display(tally, end, takers[0].take) as show:
                     tell = every(1.0, lambda: metrics.show(takers[0].take()) if metrics else None)
@@ -171,16 +172,24 @@ def _tell_what_waits(last: Pulse) -> None:
         )
 
 
-def _end(now: float, for_: str | None, until: str | None) -> float:
-    """When to stop, seconds since the epoch; infinity for never."""
+class Term(NamedTuple):
+    """How long to crawl: what ends first. Time to get ready does not count."""
+
+    seconds: float
+    until: float
+    """Seconds since the epoch."""
+
+
+def _term(now: float, for_: str | None, until: str | None) -> Term:
+    """What was asked for; infinity for ever."""
     from recrawl.cli.rates_question import moment
     from recrawl.errors import InputError
     from recrawl.time import parse_duration
 
-    end = min(moment(until, math.inf), now + parse_duration(for_) if for_ is not None else math.inf)
-    if end <= now:
+    term = Term(parse_duration(for_) if for_ is not None else math.inf, moment(until, math.inf))
+    if term.seconds <= 0 or term.until <= now:
         raise InputError("The time to stop is already over.", "Name a later --until, or a longer --for.")
-    return end
+    return term
 
 
 def _scope(store: Store, place: Workspace, now: float) -> HomeScope:
