@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from recrawl.cli.workspace import Workspace
 
 TRAIN = """
-recrawl predict train -w my-archive            learn from the visits of the workspace
-recrawl predict train --data ../data/documents learn from recorded histories
-recrawl predict train --name trial --seed 7    another model; predict.model says which is used
+recrawl predict train -w my-archive              learn from the visits of the workspace
+recrawl predict train --data ../data/documents   learn from recorded histories
+recrawl predict train --name trial --seed 7      another model; predict.model says which is used
 """
 SCORE = """
 recrawl predict score -w my-archive            how often each page is expected to change
@@ -50,7 +50,7 @@ app = new_app()
 
 @app.callback(cls=None)
 def predict() -> None:
-    """Say what to expect of pages before their histories tell, and learn it from those that have one."""
+    """Say what to expect of pages before their histories tell, and learn it."""
 
 
 @app.command("train", cls=TeachingCommand, epilog=TRAIN)
