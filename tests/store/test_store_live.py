@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from recrawl.model import Outcome, Visits
-from recrawl.store.values import Conduct, Lessons, NoiseCounts
+from recrawl.model import NoiseCounts, Outcome, Visits
+from recrawl.store.values import Conduct, Lessons
 
 
 @pytest.fixture

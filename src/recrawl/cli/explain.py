@@ -103,7 +103,7 @@ def _story(store: Store, archived: ArchivedBytes, url: str, until: float, *, cha
     """Find the page, the visit, and the two versions."""
     import numpy as np
 
-    from recrawl.crawl.noise_books import noise_book
+    from recrawl.detect.learned_noise import NoiseBook
     from recrawl.errors import InputError
     from recrawl.fetch.files import LocalFile
     from recrawl.model import Verdict
@@ -131,7 +131,7 @@ def _story(store: Store, archived: ArchivedBytes, url: str, until: float, *, cha
         repeats=after is not None and before == after,
         before=archived.read(*before) if before else None,
         after=archived.read(*after) if after else None,
-        book=noise_book(store.noise(np.array([page.host]))),
+        book=NoiseBook.counted(store.noise(np.array([page.host]))),
         checks=int(store.hosts(np.array([page.host])).checks[0]),
         lies=int(store.hosts(np.array([page.host])).lies[0]),
     )

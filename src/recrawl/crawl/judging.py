@@ -24,7 +24,6 @@ import numpy as np
 
 from recrawl import detect
 from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.noise_books import noise_book, noise_counts
 from recrawl.crawl.target import SeenOnce, Sight, Target, Visited
 from recrawl.crawl.versions import known_after, seen_once, settled, visit_of
 from recrawl.detect import Judgement, Known, judge
@@ -108,7 +107,7 @@ class Judging:
         stale = np.array([host for host in wanted if self._is_stale(host, now)], np.int64)
         if not len(stale):
             return
-        book = noise_book(self._store.noise(stale))
+        book = NoiseBook.counted(self._store.noise(stale))
         known = self._store.hosts(stale)
         for row, host in enumerate(known.id.tolist()):
             mine = self._hosts.setdefault(host, _Host(now, NoiseBook.empty(), self.rules.standards))
@@ -156,14 +155,14 @@ class Judging:
         conduct = Conduct(*np.array(signs, np.int64).T) if signs else None
         return Lessons(
             [visited.judgement.fingerprint for visited in batch],
-            noise_counts(noise) if len(noise) else None,
+            noise if len(noise) else None,
             conduct,
         )
 
     def learn(self, lessons: Lessons) -> None:
         """Take in lessons that are recorded: they hold from the next answer on."""
         if lessons.noise is not None:
-            book = noise_book(lessons.noise)
+            book = NoiseBook.counted(lessons.noise)
             for number in np.unique(book.host).tolist():
                 host = self._host(number)
                 self._learn_noise(number, host, host.book.plus(book.of(number)))

@@ -15,9 +15,9 @@ import numpy as np
 
 from recrawl.crawl.importing_chunks import captures_in_pieces, chunks_of
 from recrawl.crawl.importing_listed import kept, listed_captures, with_costs
-from recrawl.crawl.noise_books import noise_book
 from recrawl.crawl.recorder import last_modified_claims, newly_stated
 from recrawl.detect import Judgement, Known, Standards, judge, known_after, unchanged
+from recrawl.detect.learned_noise import NoiseBook
 from recrawl.detect.listed import methods_of, outcomes_of
 from recrawl.model import (
     ANSWERED,
@@ -114,7 +114,7 @@ class PayloadJudge:
     def _learned(self, pages: IntArray) -> dict[int, Standards]:
         """The standards for those of the pages whose hosts are known to have noise."""
         known = self._store.pages(pages)
-        book = noise_book(self._store.noise(np.unique(known.host)))
+        book = NoiseBook.counted(self._store.noise(np.unique(known.host)))
         masks = {host: book.mask(host) for host in np.unique(book.host).tolist()}
         return {
             page: replace(self._base, mask=masks[host])

@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from recrawl.detect.comparison import NEAR, Compared
-from recrawl.model import BoolArray, IntArray
+from recrawl.model import BoolArray, NoiseCounts
 from recrawl.model.arrays import starts_of_runs
 
 NEAR_ENOUGH, NEAR_SHARE = 2, 0.2
@@ -38,21 +38,13 @@ _SPREAD = 0x9E37_79B9_7F4A_7C15
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseBook:
+class NoiseBook(NoiseCounts):
     """Evidence on parts, one row a host and part, sorted by both. The book as a whole, or what one visit adds to it."""
 
-    host: IntArray
-    part: IntArray
-    near: IntArray
-    near_differed: IntArray
-    far: IntArray
-    far_differed: IntArray
-    pages: IntArray
-    """A bit for each page, by its id; two pages may share one."""
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return len(self.host)
+    @classmethod
+    def counted(cls, counts: NoiseCounts) -> NoiseBook:
+        """What was counted, as a book; rows must be sorted. Nothing is copied."""
+        return cls(*(getattr(counts, one.name) for one in fields(cls)))
 
     @classmethod
     def empty(cls) -> NoiseBook:

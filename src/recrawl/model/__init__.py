@@ -5,6 +5,7 @@ from recrawl.model.belief import Belief, GammaBelief
 from recrawl.model.captures import Capture
 from recrawl.model.grid_belief import GridBelief
 from recrawl.model.histories import Histories
+from recrawl.model.noise_counts import NoiseCounts
 from recrawl.model.pages import Page, Pages, Validators
 from recrawl.model.plans import CapturePlan
 from recrawl.model.visits import (
@@ -36,6 +37,7 @@ __all__ = [
     "GridBelief",
     "Histories",
     "IntArray",
+    "NoiseCounts",
     "Outcome",
     "Page",
     "Pages",

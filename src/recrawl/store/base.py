@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, Page, Pages, Validators, Visits
+from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, NoiseCounts, Page, Pages, Validators, Visits
 from recrawl.store.values import (
     Backlog,
     CaptureRecord,
@@ -20,7 +20,6 @@ from recrawl.store.values import (
     Leased,
     Lessons,
     Links,
-    NoiseCounts,
     SiteCapture,
     SiteLog,
     SiteProgress,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recrawl.model import ANSWERED, AnyArray, IntArray, Visits
+from recrawl.model import ANSWERED, AnyArray, IntArray, NoiseCounts, Visits
 from recrawl.model.arrays import starts_of_runs
 from recrawl.store.database import Session
-from recrawl.store.values import Conduct, Failing, Lessons, NoiseCounts
+from recrawl.store.values import Conduct, Failing, Lessons
 
 _NOISE = np.dtype([(name, np.int64) for name in NoiseCounts.__slots__])
 _FAILING = np.dtype(

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, Page, Pages, Validators, Visits
+from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, NoiseCounts, Page, Pages, Validators, Visits
 from recrawl.store import (
     archives,
     discovery,
@@ -36,7 +36,6 @@ from recrawl.store.values import (
     Leased,
     Lessons,
     Links,
-    NoiseCounts,
     SiteCapture,
     SiteLog,
     SiteProgress,

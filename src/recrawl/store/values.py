@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.model import BoolArray, FloatArray, IntArray, Validators
+from recrawl.model import BoolArray, FloatArray, IntArray, NoiseCounts, Validators
 
 REVISIT = "warc/revisit"
 """The media type under which indexes list a revisit (conventions X1)."""
@@ -181,26 +181,6 @@ class Hosts:
 
     def __len__(self) -> int:
         return len(self.id)
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseCounts:
-    """How often parts of pages were compared and differed, by host and part: what noise is learned from."""
-
-    host: IntArray
-    part: IntArray
-    """Number of the part, by its place on the page (see ``detect``)."""
-    near: IntArray
-    """How often it was compared between two looks moments apart."""
-    near_differed: IntArray
-    far: IntArray
-    """How often it was compared otherwise."""
-    far_differed: IntArray
-    pages: IntArray
-    """On which pages: a set of bits, one for each page, though pages may share one."""
-
-    def __len__(self) -> int:
-        return len(self.host)
 
 
 @dataclass(frozen=True, slots=True)
