@@ -45,7 +45,9 @@ def installed(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("installed")
 def test_the_test_of_the_guide_passes():
-    exec(compile(blocks("python")[1], str(GUIDE), "exec"), {})
+    names = {}
+    exec(compile(blocks("python")[1], str(GUIDE), "exec"), names)  # it asserts by itself
+    assert names["talk"].request.url == "http://example.org/api?page=2"
 
 
 @pytest.mark.usefixtures("installed")
