@@ -35,6 +35,8 @@ HURRY = (
     "--set",
     "fetch.contact=me@example.org",
 )
+PATIENCE = 120.0
+"""Seconds until a test gives up on a process."""
 HOME = ("--set", "fetch.allow_networks=127.0.0.1")
 
 
@@ -42,11 +44,13 @@ class Site(BaseHTTPRequestHandler):
     """A few pages that never change, and a count of who was asked for what."""
 
     asked: Counter
-    delay = 0.0
+    answering: threading.Event
+    """While it is not set, requests for pages wait for their answer."""
 
     def do_GET(self):
         self.asked[self.path] += 1
-        time.sleep(self.delay)
+        if self.path != "/robots.txt":
+            self.answering.wait(PATIENCE)
         body = PAGES.get(self.path, "").encode()
         self.send_response(301 if self.path in MOVED else 200 if body else 404)
         if self.path in MOVED:
@@ -64,7 +68,9 @@ class Site(BaseHTTPRequestHandler):
 def site():
     class Counting(Site):
         asked: ClassVar[Counter] = Counter()
+        answering: ClassVar[threading.Event] = threading.Event()
 
+    Counting.answering.set()
     with ThreadingHTTPServer(("127.0.0.1", 0), Counting) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
@@ -169,17 +175,20 @@ def test_a_workspace_without_pages_says_what_to_do(run):
 
 @pytest.mark.parametrize(("signals", "code"), [([signal.SIGINT], 11), ([signal.SIGTERM, signal.SIGTERM], 13)])
 def test_a_first_interrupt_finishes_and_a_second_one_drops(run, site, workspace, signals, code):
-    site.handler.delay = 1.5
+    site.handler.answering.clear()
     command = [sys.executable, "-m", "recrawl", "run", "-w", str(workspace), *HURRY, *HOME]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RECRAWL_")}  # noqa: TID251 - a child's
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         while not site.handler.asked["/site/"] and process.poll() is None:
             time.sleep(0.02)
-        for number in signals:
-            process.send_signal(number)
-            time.sleep(0.2)
-        _, said = process.communicate(timeout=60)
+        process.send_signal(signals[0])
+        assert any("once more to stop at once" in line for line in process.stderr)
+        if signals[1:]:
+            process.send_signal(signals[1])
+        else:
+            site.handler.answering.set()
+        _, said = process.communicate(timeout=PATIENCE)
+    site.handler.answering.set()
     assert process.returncode == code, said
-    assert "once more to stop at once" in said
     visits = json.loads(run("list", "visits", "-w", "w", "--json").stdout)
     assert len(visits) == (1 if len(signals) == 1 else 0)

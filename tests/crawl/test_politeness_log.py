@@ -31,6 +31,8 @@ from recrawl.time import to_http_date
 
 AGENT = "polite/1.0 (+https://example.org/)"
 PAUSE, IP_PAUSE, CRAWL_DELAY, SECONDS = 0.2, 0.1, 0.7, 5.0
+PERIODS = 12
+"""How often the crawl goes on for those seconds, at most, until every host was asked a few times."""
 SHARED = ("one.test", "two.test", "three.test")
 ADDRESS = {
     **dict.fromkeys(SHARED, "127.0.0.1"),
@@ -129,6 +131,12 @@ class Web:
         """The requests with this host or address, in the order in which they began."""
         return sorted((one for one in self.log if getattr(one, name) == value), key=lambda one: one.began)
 
+    def each_often_enough(self):
+        """Whether each host was asked for some pages."""
+        return all(
+            sum(one.status == 200 for one in self.of("host", host)) >= 5 for host in ADDRESS.keys() - {"closed.test"}
+        )
+
     def close(self):
         self._server.shutdown()
         self._server.server_close()
@@ -164,7 +172,10 @@ async def _crawl(folder, web):
         async with crawling as driver:
             seeds = [f"http://{host}/{name}" for host in sorted(hosts) for name in ("", "a", "b", "c")]
             store.discover(seeds, clock.now())
-            await driver.run(clock.now() + SECONDS)
+            for _ in range(PERIODS):
+                await driver.run(clock.now() + SECONDS)
+                if web.each_often_enough():
+                    break
         visits, pages = store.visits(), store.pages()
         host_of = dict(zip(pages.id.tolist(), pages.host.tolist(), strict=True))
         names = [url.split("/")[2].partition(":")[0] for url in store.urls(pages.id)]
