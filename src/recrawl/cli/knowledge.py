@@ -18,7 +18,7 @@ from recrawl.estimate.estimator import Estimate, Estimator, Evidence, estimate
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.estimate.operational_posterior import OperationalPosterior
 from recrawl.estimate.point import PointBelief
-from recrawl.estimate.posterior import Posterior
+from recrawl.estimate.posterior import GammaPosterior, Posterior
 from recrawl.estimate.trust import Statements
 from recrawl.estimate.watched import as_watched
 from recrawl.model import Belief, BoolArray, ChangeKind, FloatArray, GridBelief, Histories, IntArray
@@ -81,17 +81,18 @@ def learn(
 ) -> Knowledge:
     """Beliefs about all pages that were seen, by the default estimator unless another is given.
 
-    The posteriors also heed how often a model expects pages to change, if there is one. And they hear what sites say:
-    of their last changes as far as they proved true, and how often pages are said to change (``changefreq``) as a prior
-    that a few looks outgrow.
+    The posteriors also heed how often a model expects pages to change, if there is one. And those on a grid hear what
+    sites say: of their last changes as far as they proved true, and how often pages are said to change (``changefreq``)
+    as a prior that a few looks outgrow.
     """
     span = span or Span()
     lesson = lesson_of(store, span)
     chosen = estimator or ESTIMATORS[DEFAULT]
+    believes = isinstance(chosen, Posterior | OperationalPosterior | GammaPosterior)
+    if believes and expected is not None and _is_any_change(span.kind) and len(lesson.histories):
+        lesson = replace(lesson, evidence=replace(lesson.evidence, expected=expected(lesson.histories.page)))
     if not isinstance(chosen, Posterior | OperationalPosterior):
         return Knowledge(lesson, estimate_from(lesson, chosen))
-    if expected is not None and _is_any_change(span.kind) and len(lesson.histories):
-        lesson = replace(lesson, evidence=replace(lesson.evidence, expected=expected(lesson.histories.page)))
     claims = claims_of(store, lesson, span)
     if len(sources := statements_of(claims, lesson.histories)):
         chosen = DatedPosterior(sources, chosen) if isinstance(chosen, Posterior) else replace(chosen, sources=sources)

@@ -36,7 +36,7 @@ POWER: Final = 0.5
 """γ: how far a model is trusted within a group."""
 _STRENGTH = 5.0
 """Pages that all pages count for in the mean of a group."""
-_JUDGED = 5_000
+JUDGED: Final = 5_000
 """Pages, evenly spread, by which it is decided whether a model counts."""
 _FURTHEST = 4.0
 """No page is expected to be more than e⁴ times as fast or as slow as its group."""
@@ -59,7 +59,16 @@ class SharpenedPriors:
 
     def log_factor(self, row: IntArray, expected: FloatArray) -> FloatArray:
         """Of each page: ln f. ``row`` is the row of its narrowest known group, ``expected`` m, per second."""
-        return self.power * np.clip(np.log(expected) - self.usual[row], -_FURTHEST, _FURTHEST)
+        return np.log(factors(expected, self.usual[row], self.power))
+
+
+def factors(expected: FloatArray, usual: FloatArray, power: float = POWER) -> FloatArray:
+    """How much faster than its group each page is: f, if m is expected and ``usual`` is the mean of ln m.
+
+    >>> factors(np.array([4.0, 1.0, 1e9]), np.zeros(3)).round(2).tolist()
+    [2.0, 1.0, 7.39]
+    """
+    return np.asarray(np.exp(power * np.clip(np.log(expected) - usual, -_FURTHEST, _FURTHEST)))
 
 
 def fit_sharpened(
@@ -77,7 +86,7 @@ def fit_sharpened(
     factor = np.exp(SharpenedPriors(plain, usual).log_factor(row, expected))
     stretched = replace(histories, gaps=histories.gaps * factor[histories.row_of_gap()])
     sharp = SharpenedPriors(fit_priors(stretched, levels, rates=plain.belief.rates, strength=strength), usual)
-    judged = evenly_spread(histories, np.zeros(len(histories), np.int64), _JUDGED)
+    judged = evenly_spread(histories, np.zeros(len(histories), np.int64), JUDGED)
     likelihood = likelihood_of(histories.take(judged), plain.belief.rates)
 
     def evidence(priors: SharpenedPriors) -> float:
@@ -107,12 +116,19 @@ def moved(weights: WeightArray, rates: FloatArray, log_factor: FloatArray) -> We
 
 
 def _usual(priors: GridPriors, levels: Sequence[IntArray], log_expected: FloatArray) -> FloatArray:
-    """The mean of ln m of all pages, and of each group with all pages counted as a few of its own."""
+    """Of each row of the priors: all pages, then the groups of each level."""
     everywhere = float(log_expected.mean()) if len(log_expected) else 0.0
     means = [np.array([everywhere])]
-    for known, level in zip(priors.groups, levels, strict=False):
-        place = np.searchsorted(known, level)
-        pages = np.bincount(place, minlength=len(known))
-        total = np.bincount(place, log_expected, len(known))
-        means.append((total + _STRENGTH * everywhere) / (pages + _STRENGTH))
+    means += [usual_rates(known, level, log_expected)[1:] for known, level in zip(priors.groups, levels, strict=False)]
     return np.concatenate(means)
+
+
+def usual_rates(known: IntArray, group: IntArray, log_expected: FloatArray) -> FloatArray:
+    """The mean of ln m of all pages, then of each known group with all pages counted as a few of its own."""
+    everywhere = float(log_expected.mean()) if len(log_expected) else 0.0
+    if not len(known):
+        return np.array([everywhere])
+    place = np.searchsorted(known, group)
+    pages = np.bincount(place, minlength=len(known))
+    total = np.bincount(place, log_expected, len(known))
+    return np.concatenate([[everywhere], (total + _STRENGTH * everywhere) / (pages + _STRENGTH)])

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from recrawl.estimate import gamma, grid
-from recrawl.estimate.empirical_bayes import fit_group_priors, fit_prior
+from recrawl.estimate.empirical_bayes import GroupPriors, fit_group_priors, fit_prior
 from recrawl.estimate.estimator import Evidence
+from recrawl.estimate.expected_gamma import fit_sharpened_gamma
 from recrawl.estimate.expected_rates import fit_sharpened
 from recrawl.estimate.grid_prior import STRENGTH, GridPriors, fit_priors
-from recrawl.model import AnyArray, FloatArray, GammaBelief, GridBelief, IntArray
+from recrawl.model import AnyArray, FloatArray, GammaBelief, GridBelief, Histories, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,24 @@ class GammaPosterior:
 
     def __call__(self, evidence: Evidence) -> GammaBelief:
         """The belief about each page after its last look. O(gaps)."""
-        prior, of = fit_prior(evidence.histories), np.zeros(len(evidence), dtype=np.int64)
+        histories, group = evidence.histories, self._narrowest(evidence)
+        if evidence.expected is None:
+            return gamma.fit(histories, self._fit(evidence, histories).of(group))
+        sharpened = fit_sharpened_gamma(histories, group, evidence.expected, lambda looks: self._fit(evidence, looks))
+        return gamma.fit(histories, sharpened.of(group, evidence.expected))
+
+    def _narrowest(self, evidence: Evidence) -> IntArray:
+        """The group of each page that its prior is of."""
+        levels = evidence.levels[: self.depth]
+        return levels[-1] if levels else np.zeros(len(evidence), np.int64)
+
+    def _fit(self, evidence: Evidence, histories: Histories) -> GroupPriors:
+        """The priors of the narrowest groups, each shrunk towards those around it."""
+        overall, of = fit_prior(histories), np.zeros(len(evidence), dtype=np.int64)
+        found = GroupPriors(np.empty(0, np.int64), overall.take(slice(0)), overall)
+        prior = overall
         for level in evidence.levels[: self.depth]:
             _, first, index = np.unique(level, return_index=True, return_inverse=True)
-            prior = fit_group_priors(evidence.histories, level, prior.take(of[first]), strength=self.strength).prior
-            of = index
-        return gamma.fit(evidence.histories, prior.take(of))
+            found = fit_group_priors(histories, level, prior.take(of[first]), strength=self.strength)
+            prior, of = found.prior, index
+        return found

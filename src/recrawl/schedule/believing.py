@@ -11,7 +11,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from recrawl.estimate import gamma, grid
-from recrawl.estimate.empirical_bayes import fit_group_priors, fit_prior, vague
+from recrawl.estimate.empirical_bayes import GroupPriors, fit_group_priors, fit_prior, vague
+from recrawl.estimate.expected_gamma import SharpenedGamma, fit_sharpened_gamma
 from recrawl.estimate.expected_rates import SharpenedPriors, fit_sharpened
 from recrawl.estimate.grid_prior import GridPriors, fit_priors
 from recrawl.model import AnyArray, Belief, BoolArray, FloatArray, GammaBelief, GridBelief, Histories, IntArray, Pages
@@ -168,10 +169,12 @@ def on_grid(belief: Belief, rates: FloatArray) -> WeightArray:
 
 
 class GammaBeliefs:
-    """The low-memory form: a Gamma distribution, 16 bytes a page. It does not forget, and knows no expected rates."""
+    """The low-memory form: a Gamma distribution, 16 bytes a page. It does not forget."""
 
-    def __init__(self, prior: PagePrior | None) -> None:
+    def __init__(self, prior: PagePrior | None, expected: ExpectedRates | None = None) -> None:
         self._given = prior
+        self._expected = None if prior is not None else expected
+        self._sharpened: SharpenedGamma | None = None
         self._shape = Columns({"a": np.float64, "b": np.float64})
         unknown = vague(Histories.concatenate([]))
         self._hosts = fit_group_priors(Histories.concatenate([]), np.empty(0, np.int64), unknown)
@@ -187,7 +190,7 @@ class GammaBeliefs:
     def learn(self, histories: Histories, pages: Pages, levels: Sequence[IntArray], rows: IntArray) -> None:  # noqa: ARG002 - hosts are all it tells apart
         """O(gaps)."""
         if self._given is None:
-            self._hosts = fit_group_priors(histories, pages.host, fit_prior(histories))
+            self._fit(histories, pages)
         belief = gamma.fit(histories, self._prior(pages))
         self._shape["a"][rows], self._shape["b"][rows] = belief.a, belief.b
 
@@ -207,7 +210,20 @@ class GammaBeliefs:
         """Write both numbers."""
         self._shape["a"][rows], self._shape["b"][rows] = held
 
+    def _fit(self, histories: Histories, pages: Pages) -> None:
+        """Learn the priors of hosts."""
+
+        def by_host(looks: Histories) -> GroupPriors:
+            return fit_group_priors(looks, pages.host, fit_prior(looks))
+
+        if self._expected is None:
+            self._hosts = by_host(histories)
+        else:
+            self._sharpened = fit_sharpened_gamma(histories, pages.host, self._expected(pages), by_host)
+
     def _prior(self, pages: Pages) -> GammaBelief:
+        if self._sharpened is not None and self._expected is not None and len(pages):
+            return self._sharpened.of(pages.host, self._expected(pages))
         if self._given is None:
             return self._hosts.of(pages.host)
         found = self._given(pages)

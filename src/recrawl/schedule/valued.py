@@ -79,7 +79,7 @@ class Valued:
         self._ledger = Ledger()
 
         def start() -> tuple[Beliefs, Clocks]:
-            beliefs = GridBeliefs(prior, jump, expected) if belief == "grid" else GammaBeliefs(prior)
+            beliefs = GridBeliefs(prior, jump, expected) if belief == "grid" else GammaBeliefs(prior, expected)
             return beliefs, Clocks(factors, longest_interval, clusters)
 
         self._learning = Learning(self._ledger, start)
