@@ -6,7 +6,8 @@
 Goals, on 2 cores: related pages of 384,000 × 192 vectors, k = 30, in under 5 minutes with a recall of 0.95, in under
 4 GB; features of 1 million pages × 8 periods, texts not counted, in under 5 minutes; scores of 200,000 pages a second;
 PageRank of 10 million links in under 10 s. Vectors are drawn around topics, as those of texts lie; links lead to
-popular pages more often.
+popular pages more often. Beside the time that passed stands that of all processors: on a busy machine only that says
+something, and with two processors of its own a measurement takes at least half of it.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from recrawl.model import AnyArray, FloatArray, IntArray
 from recrawl.predict.feature_sets import FeatureSet, Target, choose
 from recrawl.predict.feature_table import FeatureTable
 from recrawl.predict.features import Evidence, Surroundings, page_features
+from recrawl.predict.first_sight import first_sight, site_ids
 from recrawl.predict.link_learners import Learner, Settings, fit
 from recrawl.predict.link_ranks import link_ranks
+from recrawl.predict.look_counts import LookCounts
 from recrawl.predict.page_graph import PageGraph, TimedLinks
 from recrawl.predict.page_versions import COLUMNS, PageVersions
+from recrawl.predict.prior_model import CHANGES, train_model
 from recrawl.predict.related_clusters import within_clusters
 from recrawl.predict.related_pages import RelatedPages, SingleArray, descend
 from recrawl.time import DAY
@@ -39,9 +43,10 @@ def main() -> None:
     """Print a line for each measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the sizes of the goals")
-    parser.add_argument("--only", choices=["ranks", "features", "related"], help="one of the measurements")
+    measures = {"ranks": ranks, "scores": scores, "features": features, "related": related}
+    parser.add_argument("--only", choices=list(measures), help="one of the measurements")
     options = parser.parse_args()
-    for name, measure in {"ranks": ranks, "features": features, "related": related}.items():
+    for name, measure in measures.items():
         if options.only in {None, name}:
             measure(options.scale, np.random.default_rng(1))
 
@@ -57,6 +62,23 @@ def ranks(scale: float, rng: np.random.Generator) -> None:
     cold = _timed(f"PageRank, {links:,} links", lambda: link_ranks(before))
     warm = _timed("  after 0.1 % more links", lambda: link_ranks(graph, start=cold.rank))
     print(f"  rounds: {cold.rounds}, then {warm.rounds}")
+
+
+def scores(scale: float, rng: np.random.Generator) -> None:
+    """What a model of ``recrawl predict train`` says of pages, by their first copies and by their URLs alone."""
+    pages, taught = int(1_000_000 * scale), 20_000
+    evidence, _, _ = _evidence(rng, max(pages, taught))
+    table, site = first_sight(evidence.page, evidence.urls, evidence.versions), site_ids(evidence.urls)
+    size = np.nan_to_num(table.column("content_size"))
+    count = LookCounts(rng.poisson(0.02 * (size + 10.0)).astype(np.float64), np.full(len(table), 30 * DAY))
+    some = slice(0, taught)
+    model = train_model(table.take(some), {CHANGES: LookCounts(count.count[some], count.exposure[some])}, site[some])
+    unseen = first_sight(evidence.page, evidence.urls)
+    for name, asked in (("first copies", table), ("URLs alone", unseen)):
+        model.prior(CHANGES, asked.take(slice(0, 10)), site[:10])
+        start = time.perf_counter(), time.process_time()
+        model.prior(CHANGES, asked, site)
+        _print_speed(f"priors by {name}", len(asked), *start)
 
 
 def features(scale: float, rng: np.random.Generator) -> None:
@@ -85,9 +107,14 @@ def related(scale: float, rng: np.random.Generator) -> None:
 def _score(table: FeatureTable, truth: FloatArray, settings: Settings, name: str) -> None:
     taught = slice(0, 20_000)
     model = fit(table.take(taught), Target.NNL, truth[taught], np.random.default_rng(1), settings)
-    start = time.perf_counter()
+    start = time.perf_counter(), time.process_time()
     model.foretell(table)
-    print(f"{'scores, features: ' + name:<44}{len(table) / (time.perf_counter() - start):>12,.0f} pages/s", flush=True)
+    _print_speed(f"new links, features: {name}", len(table), *start)
+
+
+def _print_speed(name: str, pages: int, wall: float, used: float) -> None:
+    wall, used = time.perf_counter() - wall, time.process_time() - used
+    print(f"{name:<44}{pages / wall:>12,.0f} pages/s{pages / used:>12,.0f} a second of processor", flush=True)
 
 
 def _evidence(rng: np.random.Generator, pages: int) -> tuple[Evidence, float, Surroundings]:
@@ -120,10 +147,11 @@ def _vectors(rng: np.random.Generator, pages: int) -> SingleArray:
 
 
 def _timed(name: str, run: Callable[[], R]) -> R:
-    start = time.perf_counter()
+    start, begun = time.perf_counter(), time.process_time()
     found = run()
+    wall, used = time.perf_counter() - start, time.process_time() - begun
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"{name:<44}{time.perf_counter() - start:>10.1f} s{held:>8.1f} GB at most so far", flush=True)
+    print(f"{name:<44}{wall:>10.1f} s{used:>10.1f} s of processors{held:>8.1f} GB at most so far", flush=True)
     return found
 
 
