@@ -21,6 +21,10 @@ WAKE = (
 )
 """The largest of the three, in words both engines know."""
 
+KEY_START_LENGTH = 256
+KEY_START = f"substr(key, 1, {KEY_START_LENGTH})"
+"""As much of a key as any index takes."""
+
 metadata = sa.MetaData()
 
 _running = sa.text("paused = 0")
@@ -28,6 +32,9 @@ _running = sa.text("paused = 0")
 
 _identity = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """SQLite numbers rows by itself only in a column declared INTEGER."""
+
+_bytewise = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+"""Text in the order of its bytes, which is the only one that SQLite has."""
 
 host = sa.Table(
     "host",
@@ -74,7 +81,10 @@ page = sa.Table(
     sa.Column("mime", sa.Text, nullable=False),
     sa.Column("gone", sa.SmallInteger, nullable=False),
     sa.Column("links_read_at", sa.Double, nullable=False),
+    # For the same reason pages are sorted by the beginning of their keys; byte by byte, as indexes of archives are.
+    sa.Column("key_start", _bytewise, sa.Computed(KEY_START)),
     sa.UniqueConstraint("key_hash", name="page_by_key"),
+    sa.Index("page_by_start", "key_start"),
 )
 
 visit_segment = sa.Table(
