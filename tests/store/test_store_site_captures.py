@@ -6,6 +6,7 @@ import pytest
 from recrawl.errors import StoreError
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.store import FoundPages, SiteProgress, SiteStep, open_store
+from recrawl.store.values import SiteCounts
 
 NONE = FoundPages(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
 
@@ -40,6 +41,8 @@ def test_a_capture_is_read_back_as_it_was_recorded(location):
         assert log.after.tolist() == [0, 1, 1]
         assert log.found.rate.tolist() == [0.5, 0.5, 1.5]
         assert log.steps == [first, again]
+        assert store.site_counts(capture) == SiteCounts(pages=3, visited=1, seen_again=1, last=13.0)
+        assert store.site_counts(capture + 1) == SiteCounts(0, 0, 0, -np.inf)
         [noted] = store.site_captures()
         assert (noted.id, noted.site, noted.delay, noted.started) == (capture, "http://a.example/", 2.0, 10.0)
         assert not noted.is_finished

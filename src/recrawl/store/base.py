@@ -21,6 +21,7 @@ from recrawl.store.values import (
     Lessons,
     Links,
     SiteCapture,
+    SiteCounts,
     SiteLog,
     SiteProgress,
     StoreCounts,
@@ -338,6 +339,10 @@ class Store(Protocol):
 
     def site_log(self, capture: int) -> SiteLog:
         """The pages of a capture in the order found, and its steps in the order made."""
+        ...
+
+    def site_counts(self, capture: int) -> SiteCounts:
+        """How far a capture is, for who only watches. O(steps), but nothing of them is handed over."""
         ...
 
     def finish_site_capture(self, capture: int, statement: str, now: float) -> None:

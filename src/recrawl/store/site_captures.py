@@ -6,7 +6,7 @@ import numpy as np
 
 from recrawl.errors import StoreError
 from recrawl.store.database import Session
-from recrawl.store.values import FoundPages, SiteCapture, SiteLog, SiteProgress, SiteStep
+from recrawl.store.values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteProgress, SiteStep
 
 _PAGES = np.dtype(
     [("page", np.int64), ("via", np.int64), ("after", np.int64), ("rate", np.float64), ("weight", np.float64)]
@@ -62,6 +62,16 @@ def all_of(session: Session) -> list[SiteCapture]:
         SiteCapture(number, site, terms, delay, started, np.inf if finished is None else finished, statement or "")
         for number, site, terms, delay, started, finished, statement in session.rows(session.statements.sites.all)
     ]
+
+
+def counts_of(session: Session, capture: int) -> SiteCounts:
+    """How far a capture is."""
+    statements = session.statements.sites
+    [(pages,)] = session.rows(statements.count_pages, capture)
+    steps = session.rows(statements.count_steps, capture)
+    made = {bool(revisit): int(numbers) for revisit, numbers, _ in steps}
+    last = max((time for _, _, time in steps), default=-np.inf)
+    return SiteCounts(int(pages), made.get(False, 0), made.get(True, 0), last)
 
 
 def log_of(session: Session, capture: int) -> SiteLog:

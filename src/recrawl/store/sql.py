@@ -37,6 +37,7 @@ from recrawl.store.values import (
     Lessons,
     Links,
     SiteCapture,
+    SiteCounts,
     SiteLog,
     SiteProgress,
     StoreCounts,
@@ -356,6 +357,10 @@ class SqlStore:
     def site_log(self, capture: int) -> SiteLog:
         """Pages and steps of a capture."""
         return self._database.read(lambda session: site_captures.log_of(session, capture))
+
+    def site_counts(self, capture: int) -> SiteCounts:
+        """How far a capture is."""
+        return self._database.read(lambda session: site_captures.counts_of(session, capture))
 
     def finish_site_capture(self, capture: int, statement: str, now: float) -> None:
         """Note that a capture is complete."""

@@ -329,6 +329,20 @@ class SiteStep:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteCounts:
+    """How far a site capture is."""
+
+    pages: int
+    """Found so far."""
+    visited: int
+    """Those of them that were visited."""
+    seen_again: int
+    """Those of them that were revisited."""
+    last: float
+    """When the last step was made, seconds since the epoch; -infinity if there was none."""
+
+
+@dataclass(frozen=True, slots=True)
 class SiteProgress:
     """What one step adds to a site capture."""
 
