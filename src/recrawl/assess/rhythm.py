@@ -1,0 +1,116 @@
+"""The rhythm of changes: how much faster pages change on some days and at some hours, and whether that is chance.
+
+Given are the changes expected in each hour of the week, and what a steady page would have had there (its exposure).
+Sums over days and over hours of the day give two profiles of mean 1. Whether they differ from a flat one is asked of
+the counts by χ²; counts that were spread over the time between two looks vary less than true ones, so the test errs on
+the side of no rhythm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from recrawl.model import FloatArray
+
+DAYS, HOURS = 7, 24
+CERTAIN = 0.01
+"""A rhythm is spoken of if a flat one is less likely than this to look so uneven …"""
+MATTERS = 1.5
+"""… and its fastest day or hour is so many times as fast as its slowest."""
+FEWEST_CHANGES = 50.0
+DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How fast pages change in each part of a cycle, relative to the mean."""
+
+    factor: FloatArray
+    """Changes over exposure, the mean being 1; NaN where nobody looked."""
+    low: FloatArray
+    high: FloatArray
+    """Ends of the 90 % interval of each."""
+    p: float
+    """How often a flat profile looks at least as uneven; NaN without changes."""
+
+    @property
+    def certain(self) -> bool:
+        """Whether it is neither chance nor too small to matter."""
+        known = self.factor[np.isfinite(self.factor)]
+        return bool(self.p < CERTAIN) and float(known.max()) >= MATTERS * float(known.min())
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """The week by days and by hours, UTC, from Monday 00:00."""
+
+    changes: float
+    """On which it rests."""
+    week: FloatArray
+    """Factors of all hours of the week. Shape (7, 24); NaN where nobody looked."""
+    days: Profile
+    hours: Profile
+
+
+def rhythm(changes: FloatArray, exposure: FloatArray) -> Rhythm:
+    """Profiles from expected changes and exposure in each of the 168 hours of the week. O(1).
+
+    >>> found = rhythm(np.where(np.arange(168) < 120, 3.0, 1.0), np.full(168, 2.0))
+    >>> found.days.factor.round(2).tolist(), found.days.certain, found.hours.certain
+    ([1.24, 1.24, 1.24, 1.24, 1.24, 0.41, 0.41], True, False)
+    """
+    seen, there = changes.reshape(DAYS, HOURS), exposure.reshape(DAYS, HOURS)
+    scale = float(seen.sum() / there.sum()) if there.sum() > 0 and seen.sum() > 0 else float("nan")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        week = np.where(there > 0, seen / (there * scale), np.nan)
+    return Rhythm(
+        float(seen.sum()),
+        week,
+        _profile(seen.sum(axis=1), there.sum(axis=1) * scale),
+        _profile(seen.sum(axis=0), there.sum(axis=0) * scale),
+    )
+
+
+def _profile(seen: FloatArray, expected: FloatArray) -> Profile:
+    looked = expected > 0
+    safe = np.where(looked, expected, 1.0)
+    # Quantiles of the Gamma that a count leaves of its mean (Jeffreys' prior).
+    low, high = (special.gammaincinv(seen + 0.5, q) / safe for q in (0.05, 0.95))
+    spread = float(np.sum((seen - expected)[looked] ** 2 / safe[looked]))
+    freedom = int(looked.sum()) - 1
+    p = float(special.gammaincc(freedom / 2.0, spread / 2.0)) if freedom > 0 and np.isfinite(spread) else float("nan")
+    factor, low, high = (np.where(looked, value, np.nan) for value in (seen / safe, low, high))
+    return Profile(factor, low, high, p)
+
+
+def rhythm_words(found: Rhythm) -> list[str]:
+    """What it means, in a sentence or two."""
+    if not found.changes >= FEWEST_CHANGES:
+        known = f"Of {found.changes:.0f} changes it is known to within days when they came"
+        return [f"{known}; {FEWEST_CHANGES:.0f} are needed to tell a rhythm."]
+    return [_days_words(found.days), _hours_words(found.hours)]
+
+
+def _days_words(days: Profile) -> str:
+    if not days.certain:
+        return "No day of the week is clearly busier than another."
+    best, worst = int(np.nanargmax(days.factor)), int(np.nanargmin(days.factor))
+    rest = days.factor[:5].mean() / days.factor[5:].mean()
+    weekend = f"; a working day brings {rest:.2g} times as many as a day of the weekend" if np.isfinite(rest) else ""
+    return (
+        f"Most changes come on a {DAY_NAMES[best]} ({days.factor[best]:.2g} times the mean), fewest on a "
+        f"{DAY_NAMES[worst]} ({days.factor[worst]:.2g}){weekend}."
+    )
+
+
+def _hours_words(hours: Profile) -> str:
+    if not hours.certain:
+        return "No hour of the day is clearly busier than another."
+    best, worst = int(np.nanargmax(hours.factor)), int(np.nanargmin(hours.factor))
+    return (
+        f"The busiest hour is {best:02}–{(best + 1) % HOURS:02} UTC ({hours.factor[best]:.2g} times the mean), the "
+        f"quietest {worst:02}–{(worst + 1) % HOURS:02} UTC ({hours.factor[worst]:.2g})."
+    )
