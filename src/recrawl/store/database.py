@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from recrawl.errors import StoreError
 from recrawl.model import AnyArray
 from recrawl.store.statements import Statements
 
@@ -63,6 +64,11 @@ class Database(Protocol):
     def close(self) -> None:
         """Let go of the files and connections. Doing it twice is harmless."""
         ...
+
+
+def too_long(patience: float) -> StoreError:
+    """What is said of a read that was given up."""
+    return StoreError(f"The store did not answer within {patience:g} s.", "Ask for less, or ask again later.")
 
 
 def as_list(column: Column) -> list[Any]:
