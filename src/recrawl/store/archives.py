@@ -118,15 +118,16 @@ def rank(captures: Captures, row: int) -> tuple[int, int, int, bytes, int, int]:
 
 def capture_columns(session: Session, pages: IntArray) -> Captures:
     """Captures of these pages, by page and time."""
-    return _columns(session.rows(session.statements.capture_columns, pages) if len(pages) else [])
+    return columns_of(session.rows(session.statements.capture_columns, pages) if len(pages) else [])
 
 
 def captures_of_page(session: Session, page: int, after: float, limit: int) -> Captures:
     """The first captures of a page after a time."""
-    return _columns(session.rows(session.statements.captures_of_page, page, after, limit))
+    return columns_of(session.rows(session.statements.captures_of_page, page, after, limit))
 
 
-def _columns(rows: list[tuple[Any, ...]]) -> Captures:
+def columns_of(rows: list[tuple[Any, ...]]) -> Captures:
+    """Rows of the table as columns."""
     columns = zip(*rows, strict=True) if rows else ((),) * 10
     page, time, status, mime, digest, size, file, offset, length, imported = columns
     return Captures(

@@ -7,6 +7,8 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, NoiseCounts, Page, Pages, Validators, Visits
+from recrawl.store.base_look_ups import LookUps
+from recrawl.store.browse import HostCounts, PageQuery, PageRows
 from recrawl.store.values import (
     Backlog,
     CaptureRecord,
@@ -28,7 +30,7 @@ from recrawl.store.values import (
 )
 
 
-class Store(Protocol):
+class Store(LookUps, Protocol):
     """Hosts, pages, visits, links, captures, schedule and policy state.
 
     Every call is one transaction: when it returns, its effect is there for every other process and survives the
@@ -383,6 +385,14 @@ class Store(Protocol):
 
     def counts(self, now: float) -> StoreCounts:
         """How much there is, and how many pages are due. Looks at every page once."""
+        ...
+
+    def browse_pages(self, query: PageQuery, now: float) -> PageRows:
+        """One screen of pages, in an order, from a row on. Costs the same wherever in the list that is."""
+        ...
+
+    def host_counts(self, now: float) -> HostCounts:
+        """Pages of each host: how many there are, are due, are never due, fail. Looks at every page once."""
         ...
 
     def close(self) -> None:

@@ -27,6 +27,10 @@ class Dialect(Protocol):
         """After a column's name: equal to one of the array with that number."""
         ...
 
+    def bytewise(self, column: str) -> str:
+        """A text in the order of its bytes."""
+        ...
+
     def insert(self, table: str, columns: Types, conflict: str = "") -> str:
         """Insert rows, given as columns of these types in this order."""
         ...

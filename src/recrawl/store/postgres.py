@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from recrawl.errors import DiskFullError, StoreAwayError, StoreError
 from recrawl.model import AnyArray
-from recrawl.store.database import Column, Parameter, Session
+from recrawl.store.database import Column, Parameter, Session, too_long
 from recrawl.store.dialect import How, Types
 from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_postgres
 from recrawl.store.postgres_arrays import register_arrays
@@ -48,6 +48,10 @@ class PostgresDialect:
     def among(self, parameter: int, type_: str = "bigint") -> str:
         """After a column's name: equal to one of the array with that number."""
         return f"= ANY(${parameter}::{type_}[])"
+
+    def bytewise(self, column: str) -> str:
+        """A text in the order of its bytes, whatever language the database is set to."""
+        return f'{column} COLLATE "C"'
 
     def insert(self, table: str, columns: Types, conflict: str = "") -> str:
         """Insert the rows of several arrays."""
@@ -97,8 +101,9 @@ class PostgresSession:
 class PostgresDatabase:
     """One PostgreSQL database."""
 
-    def __init__(self, url: str, *, create: bool, durable: bool) -> None:
+    def __init__(self, url: str, *, create: bool, durable: bool, patience: float | None = None) -> None:
         self._url = url
+        self._patience = patience
         self._shown = _without_password(url)
         self._lasting = durable
         self._lock = threading.RLock()
@@ -114,7 +119,10 @@ class PostgresDatabase:
 
     def read(self, work: Callable[[Session], T]) -> T:
         """Do ``work`` on one snapshot."""
-        return self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", work)
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        if self._patience is None:
+            return self._transaction(begin, work)
+        return self._transaction(f"{begin}; SET LOCAL statement_timeout TO {int(1000 * self._patience)}", work)
 
     def write(self, work: Callable[[Session], T], *, lasting: bool = True) -> T:
         """Do ``work`` entirely or not at all."""
@@ -175,6 +183,10 @@ class PostgresDatabase:
             raise DiskFullError(
                 f"The disk of {self._shown} is full.", "Free some space and go on; what was recorded before is kept."
             ) from error
+        except psycopg.errors.QueryCanceled as error:
+            if self._patience is None:
+                raise
+            raise too_long(self._patience) from error
         except psycopg.OperationalError as error:
             raise StoreAwayError(
                 f"The database {self._shown} is out of reach: {str(error).strip()}.",

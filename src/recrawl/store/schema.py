@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from recrawl.store.values import KEY_START_LENGTH
+
 WAKE = (
     "CASE WHEN next_due >= ready_at AND next_due >= held_until THEN next_due "
     "WHEN ready_at >= held_until THEN ready_at ELSE held_until END"
 )
 """The largest of the three, in words both engines know."""
 
-KEY_START_LENGTH = 256
 KEY_START = f"substr(key, 1, {KEY_START_LENGTH})"
 """As much of a key as any index takes."""
 

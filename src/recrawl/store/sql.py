@@ -11,6 +11,7 @@ import numpy as np
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, NoiseCounts, Page, Pages, Validators, Visits
 from recrawl.store import (
     archives,
+    browse,
     discovery,
     frontier,
     history,
@@ -22,7 +23,9 @@ from recrawl.store import (
     told,
     totals,
 )
+from recrawl.store.browse import HostCounts, PageQuery, PageRows
 from recrawl.store.database import Database, Session
+from recrawl.store.sql_look_ups import SqlLookUps
 from recrawl.store.values import (
     Backlog,
     CaptureRecord,
@@ -44,7 +47,7 @@ from recrawl.store.values import (
 )
 
 
-class SqlStore:
+class SqlStore(SqlLookUps):
     """A store in a database. See :class:`recrawl.store.base.Store` for what each call promises."""
 
     def __init__(self, database: Database) -> None:
@@ -378,6 +381,14 @@ class SqlStore:
     def counts(self, now: float) -> StoreCounts:
         """How much there is."""
         return self._database.read(lambda session: totals.counts(session, now))
+
+    def browse_pages(self, query: PageQuery, now: float) -> PageRows:
+        """One screen of pages."""
+        return self._database.read(lambda session: browse.browse_pages(session, query, now))
+
+    def host_counts(self, now: float) -> HostCounts:
+        """Pages of hosts, counted."""
+        return self._database.read(lambda session: browse.host_counts(session, now))
 
     def close(self) -> None:
         """Let go of the files and connections."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 
 from recrawl.errors import DiskFullError, StoreAwayError, StoreError
 from recrawl.model import AnyArray
-from recrawl.store.database import Column, Parameter, Session, as_list
+from recrawl.store.database import Column, Parameter, Session, as_list, too_long
 from recrawl.store.dialect import How, Types
 from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_sqlite
 from recrawl.store.statements import Statements
@@ -31,6 +32,8 @@ BUSY_SECONDS = 60.0
 CACHE_KIB = 65_536
 CHECKPOINT_BLOCKS = 16_384
 """Blocks of 4 KiB that gather in the write-ahead log before they go into the file: 64 MiB."""
+STEPS_A_LOOK = 20_000
+"""Steps of SQLite's machine between two looks at the time, where a read is limited: about a millisecond."""
 
 
 _one_opens = threading.Lock()
@@ -51,6 +54,10 @@ class SqliteDialect:
     def among(self, parameter: int, type_: str = "bigint") -> str:  # noqa: ARG002 - SQLite's arrays know their type
         """After a column's name: equal to one of the array with that number."""
         return f"IN carray(${parameter})"
+
+    def bytewise(self, column: str) -> str:
+        """A text in the order of its bytes: the only one there is."""
+        return column
 
     def insert(self, table: str, columns: Types, conflict: str = "") -> str:
         """Insert one row."""
@@ -100,8 +107,9 @@ class SqliteSession:
 class SqliteDatabase:
     """One SQLite file."""
 
-    def __init__(self, path: Path, *, create: bool, durable: bool) -> None:
+    def __init__(self, path: Path, *, create: bool, durable: bool, patience: float | None = None) -> None:
         self._path = path
+        self._patience = patience
         self._lasting = durable
         self._lock = threading.RLock()
         if not path.exists() and not create:
@@ -116,7 +124,10 @@ class SqliteDatabase:
 
     def read(self, work: Callable[[Session], T]) -> T:
         """Do ``work`` on one snapshot."""
-        return self._transaction("BEGIN DEFERRED", work)
+        if self._patience is None:
+            return self._transaction("BEGIN DEFERRED", work)
+        with self._lock, self._in_time(self._patience):
+            return self._transaction("BEGIN DEFERRED", work)
 
     def write(self, work: Callable[[Session], T], *, lasting: bool = True) -> T:
         """Do ``work`` entirely or not at all."""
@@ -141,6 +152,18 @@ class SqliteDatabase:
                 if self._connection.system_errno in _NO_ROOM:
                     raise apsw.FullError(str(error)) from error
                 raise
+
+    @contextmanager
+    def _in_time(self, patience: float) -> Iterator[None]:
+        """Give up what takes longer."""
+        end = time.monotonic() + patience  # noqa: TID251 - a guard over one call; nothing is decided by it
+        self._connection.set_progress_handler(lambda: time.monotonic() > end, STEPS_A_LOOK)  # noqa: TID251 - likewise
+        try:
+            yield
+        except apsw.InterruptError as error:
+            raise too_long(patience) from error
+        finally:
+            self._connection.set_progress_handler(None)
 
     def _check_in_place(self) -> None:
         """Refuse to write to a file that has no name any more: all of it would be gone with the process."""

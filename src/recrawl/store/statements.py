@@ -8,8 +8,10 @@ Rule of this file: parameters are first used in ascending order ($1, then $2, â€
 from __future__ import annotations
 
 from recrawl.model import VISIT_COLUMNS
+from recrawl.store.browse_statements import BrowseStatements
 from recrawl.store.dialect import Dialect
 from recrawl.store.live_statements import LiveStatements
+from recrawl.store.look_up_statements import LookUpStatements
 from recrawl.store.site_statements import SiteStatements
 from recrawl.store.values import REVISIT
 
@@ -301,6 +303,8 @@ class Statements:
 
         self.sites = SiteStatements(dialect)
         self.live = LiveStatements(dialect)
+        self.look_ups = LookUpStatements(dialect)
+        self.browse = BrowseStatements(dialect)
 
     def _schedule(self, dialect: Dialect) -> None:
         among = dialect.among

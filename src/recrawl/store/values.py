@@ -12,6 +12,9 @@ from recrawl.model import BoolArray, FloatArray, IntArray, NoiseCounts, Validato
 REVISIT = "warc/revisit"
 """The media type under which indexes list a revisit (conventions X1)."""
 
+KEY_START_LENGTH = 256
+"""Characters of a key by which pages are sorted; keys that agree in so many are sorted where they are met."""
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureRecord:
@@ -70,6 +73,42 @@ class Captures:
             self.warc_length[rows],
             None if self.ours is None else self.ours[rows],
         )
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureEnds:
+    """The span of a page's captures."""
+
+    first: float
+    """When the first one was made, seconds since the epoch."""
+    last: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Which captures are asked for: of pages by key (SURT), byte by byte, in a span of time; all ends included."""
+
+    start: str
+    end: str
+    since: float = float("-inf")
+    until: float = float("inf")
+    backwards: bool = False
+    """From the last key and time to the first."""
+    beyond: tuple[str, float] | None = None
+    """Key and time of the capture where an earlier answer ended: what follows it is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedCaptures:
+    """Captures of several pages, with the key and URL of the page of each."""
+
+    key: list[str]
+    url: list[str]
+    captures: Captures
+
+    def __len__(self) -> int:
+        return len(self.key)
 
 
 @dataclass(frozen=True, slots=True)
