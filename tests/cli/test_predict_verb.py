@@ -74,7 +74,7 @@ def test_training_says_what_it_learned_and_leaves_a_card(trained):
     facts = json.loads(trained[1])
     folder = trained[0] / "models" / "default"
     assert (facts["pages"], facts["looked_into"], facts["looks"]) == (PAGES, PAGES, PAGES * (LOOKS - 1))
-    assert facts["events"] == ["changes", "new-links"]
+    assert facts["events"] == ["changes", "new-internal-links", "new-external-links", "new-links"]
     by_pages = facts["scores"][0]
     assert by_pages["split"] == "pages"
     assert by_pages["first"]["model"] < by_pages["first"]["all pages"] - 0.05
@@ -117,7 +117,24 @@ def test_estimates_plans_and_status_use_it(run, ws):
     assert "Too few new pages since training" in run("status", "-w", ws).stdout
     assert "with the model" not in run("rates", "-w", ws, "--at", "2023-11-20").stdout
     assert "with the model" not in run("rates", "-w", ws, "--set", "predict.model=").stdout
-    assert run("plan", "-w", ws, "--set", "schedule.objective=links").returncode == 0
+
+
+def test_plans_for_new_links_go_by_their_own_rates(run, ws):
+    links = ("plan", "-w", ws, "--set", "schedule.objective=links", "--set", "schedule.budget=20/day")
+    said = run(*links).stdout
+    assert "no unseen links" in said
+    assert "wait on average" in said
+    assert "which wait" in run(*links, "--capacity").stdout
+    now, within, outward = (
+        json.loads(run(*links, "--json", "--set", f"schedule.links={kind}").stdout)["budgets"]["now"]
+        for kind in ("all", "internal", "external")
+    )
+    # Lists get new links to their own host, and no page gets any to another.
+    assert within["happening"] > 10 * outward["happening"]
+    assert now["happening"] == pytest.approx(within["happening"] + outward["happening"])
+    assert 0 < within["delay"] < outward["delay"]
+    changes = json.loads(run("plan", "-w", ws, "--json").stdout)["budgets"]["now"]
+    assert changes["happening"] != pytest.approx(now["happening"], rel=0.01)
 
 
 def test_what_cannot_be_is_said_in_a_sentence(run, ws, workspace_without_pages):
@@ -129,7 +146,7 @@ def test_what_cannot_be_is_said_in_a_sentence(run, ws, workspace_without_pages):
     assert "cannot be the name" in run("predict", "train", "-w", ws, "--name", "../x").stderr
     assert "is not a URL" in run("predict", "explain", "-w", ws, "nothing").stderr
     note = ws / "models" / "default" / "model.json"
-    note.write_text(note.read_text().replace('"format": 1', '"format": 99'))
+    note.write_text(note.read_text().replace('"format": 2', '"format": 99'))
     assert "has format 99" in run("rates", "-w", ws).stderr
     note.write_text("{}")
     assert "does not describe a model" in run("rates", "-w", ws).stderr

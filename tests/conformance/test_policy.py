@@ -35,7 +35,7 @@ MAKERS = {
     **{name: EXPLORING[name] for name in ("thompson-archive", "ucb-archive")},
     **{name: partial(make, true_rates) for name, make in ORACLES.items()},
     "proportional to the truth": partial(Proportional, true_rates=true_rates),
-    "new links": partial(NewLinks, expected_links),
+    "new links": partial(NewLinks, {"internal": expected_links, "external": expected_links}),
     "archive with expected rates": partial(Valued, expected=lambda pages: 1.0 / (DAY * (1 + pages.id % 30))),
     "hacs within 60 days": partial(hacs, window=60 * DAY),
     "hacs as printed": partial(hacs, theta=0.5, unknown_rate=0.0, longest=np.inf),

@@ -12,7 +12,7 @@ from recrawl.predict.first_sight import first_sight, site_ids
 from recrawl.predict.look_counts import look_counts
 from recrawl.predict.model_file import model_bytes, read_model
 from recrawl.predict.page_versions import PageVersions
-from recrawl.predict.prior_model import CHANGES, NEW_LINKS, counted, train_model
+from recrawl.predict.prior_model import CHANGES, LINK_EVENTS, NEW_LINKS, counted, train_model
 from recrawl.predict.prior_trial import coverage, judge_prior
 from recrawl.time import DAY
 
@@ -41,7 +41,9 @@ def population(pages, seed, looks=12):
 def trained():
     table, site, histories, _ = population(360, 1)
     links = counted(np.arange(len(histories)), histories.changes() * 2.0, histories.observed())
-    return train_model(table, {CHANGES: look_counts(histories), NEW_LINKS: links}, site, seed=1)
+    outward = counted(np.arange(len(histories)), histories.changes() * 0.1, histories.observed())
+    of_links = dict(zip(LINK_EVENTS.values(), (links, outward), strict=True))
+    return train_model(table, {CHANGES: look_counts(histories), **of_links}, site, seed=1)
 
 
 def test_features_beat_the_prior_of_all_and_a_look_at_the_page_beats_its_url(trained):
@@ -62,6 +64,10 @@ def test_rates_of_links_are_a_matter_of_their_own(trained):
     changes, links = (trained.prior(event, table, site).mean() for event in (CHANGES, NEW_LINKS))
     assert np.corrcoef(np.log(changes), np.log(links))[0, 1] > 0.8
     assert np.median(links / changes) > 1.3
+    parts = [trained.prior(event, table, site).mean() for event in LINK_EVENTS.values()]
+    assert links == pytest.approx(sum(parts))
+    assert np.median(parts[0] / parts[1]) > 5
+    assert trained.foretold == (CHANGES, *LINK_EVENTS.values(), NEW_LINKS)
 
 
 def test_it_comes_back_from_its_file(trained):
@@ -69,7 +75,7 @@ def test_it_comes_back_from_its_file(trained):
     content = model_bytes(trained)
     again = read_model(content)
     assert model_bytes(again) == content
-    for event in (CHANGES, NEW_LINKS):
+    for event in trained.foretold:
         one, two = trained.prior(event, table, site), again.prior(event, table, site)
         np.testing.assert_array_equal(one.a, two.a)
         np.testing.assert_array_equal(one.b, two.b)

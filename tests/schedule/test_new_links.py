@@ -1,5 +1,7 @@
 """The policy for new links: visits by the rate of links, not of changes; prior × what was counted, in any batches."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -31,7 +33,7 @@ def crawl(links, days=20, changed=True):
 
 def test_pages_with_many_new_links_are_visited_more_often_though_all_change_alike():
     links = np.where(np.arange(N) < 10, 9, 1)
-    policy = NewLinks(prior(1 / DAY))
+    policy = NewLinks({"internal": prior(1 / DAY)})
     policy.add(pages())
     policy.tell(crawl(links))
     policy.fit(N / (10 * DAY), 20 * DAY)
@@ -43,7 +45,7 @@ def test_pages_with_many_new_links_are_visited_more_often_though_all_change_alik
 
 
 def test_the_model_decides_where_nothing_was_counted_yet():
-    policy = NewLinks(prior(np.where(np.arange(N) < 10, 4.0, 1.0) / DAY))
+    policy = NewLinks({"internal": prior(np.where(np.arange(N) < 10, 4.0, 1.0) / DAY)})
     policy.add(pages())
     policy.tell(crawl(np.zeros(N, int), days=0))
     policy.fit(N / (10 * DAY), DAY)
@@ -52,7 +54,7 @@ def test_the_model_decides_where_nothing_was_counted_yet():
 
 
 def test_what_is_believed_of_changes_is_told_too():
-    policy = NewLinks(prior(1 / DAY))
+    policy = NewLinks({"internal": prior(1 / DAY)})
     policy.add(pages())
     policy.tell(crawl(np.zeros(N, int)))
     assert policy.links(np.arange(N)).mean().max() * DAY < 0.2
@@ -65,7 +67,7 @@ def test_what_is_believed_of_changes_is_told_too():
 
 def test_batches_do_not_matter():
     visits = crawl(np.arange(N) % 5)
-    whole, parts = NewLinks(prior(1 / DAY)), NewLinks(prior(1 / DAY))
+    whole, parts = NewLinks({"internal": prior(1 / DAY)}), NewLinks({"internal": prior(1 / DAY)})
     for policy in (whole, parts):
         policy.add(pages())
     whole.tell(visits)
@@ -77,8 +79,33 @@ def test_batches_do_not_matter():
 
 
 def test_visits_that_counted_nothing_found_nothing():
-    policy = NewLinks(prior(1 / DAY))
+    policy = NewLinks({"internal": prior(1 / DAY)})
     policy.add(pages())
     quiet = crawl(np.full(N, -1), changed=False)
     policy.tell(quiet)
     assert policy.links(np.arange(N)).mean() * DAY == pytest.approx(np.full(N, 2 / 22))
+
+
+def test_links_within_a_host_and_to_elsewhere_are_wanted_together_or_one_by_one():
+    visits = crawl(np.where(np.arange(N) < 10, 6, 0))
+    outward = np.where(np.isin(visits.page, np.arange(30, N)) & (visits.time > 0), 3, 0)
+    visits = replace(visits, new_external=outward.astype(visits.new_external.dtype))
+    priors = {"internal": prior(1 / DAY), "external": prior(2 / DAY)}
+    held = {}
+    for name, kinds in (("internal", ["internal"]), ("external", ["external"]), ("all", priors)):
+        policy = NewLinks({kind: priors[kind] for kind in kinds})
+        policy.add(pages())
+        policy.tell(visits)
+        held[name] = policy.links(np.arange(N))
+    within, outside = (held[kind].mean() * DAY for kind in ("internal", "external"))
+    assert within == pytest.approx(np.where(np.arange(N) < 10, (2 + 120) / 22, 2 / 22))
+    assert outside == pytest.approx(np.where(np.arange(N) >= 30, (2 + 60) / 21, 2 / 21))
+    assert held["all"].mean() * DAY == pytest.approx(within + outside)
+    spread = [one.a / one.b**2 for one in held.values()]
+    assert spread[2] == pytest.approx(spread[0] + spread[1])
+
+
+@pytest.mark.parametrize("kinds", [{}, {"inward": prior(1 / DAY)}])
+def test_other_kinds_of_links_are_refused(kinds):
+    with pytest.raises(ValueError, match="internal or external"):
+        NewLinks(kinds)

@@ -195,15 +195,13 @@ def _print_late(outlook: Outlook, due: object) -> None:
 
 
 def _print_budget(outlook: Outlook, buys: WhatIf, unmet: list[Unmet]) -> None:
-    from recrawl.cli.plan_next import UNNAMED, what_if_rows
+    from recrawl.cli.plan_next import HEADINGS, LINK_HEADINGS, UNNAMED, what_if_rows
     from recrawl.cli.tables import print_table
     from recrawl.time import format_duration
 
-    print_table(
-        ("budget", "visits a day", "pages current", "changes found a day", "price of a visit"),
-        what_if_rows(buys, outlook.budget, outlook.settings.schedule.objective),
-        right=("visits a day", "pages current", "changes found a day", "price of a visit"),
-    )
+    headings = LINK_HEADINGS if outlook.of_links else HEADINGS
+    rows = what_if_rows(buys, outlook.budget, outlook.settings.schedule.objective, links=outlook.of_links)
+    print_table(headings, rows, right=headings[1:])
     if buys.now.hopeless:
         typer.echo(
             f"{buys.now.hopeless:,} pages are not worth a visit at this price; they get one every "

@@ -11,7 +11,7 @@ import typer
 from recrawl.cli.plan_next import host_capacity, shown_price, what_if
 from recrawl.cli.plan_outlook import Outlook
 from recrawl.errors import InputError
-from recrawl.plan.keeping import Limits, Machines, Measure, keep_many, machines_for
+from recrawl.plan.keeping import Kept, Limits, Machines, Measure, keep_many, machines_for
 from recrawl.time import DAY, format_duration
 
 SAMPLE = 20_000
@@ -69,8 +69,7 @@ def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, threads: int,
         ("budget", f"{outlook.budget * DAY:,.1f} visits a day"),
         ("hosts here could take", f"{about(hosts.largest_budget * DAY)} visits a day"),
         ("machine could make", f"{about(busiest * DAY)} visits a day: {_busy(threads, busiest)}" + short),
-        ("keeps current", f"{kept.freshness:.1%} of the pages"),
-        ("finds", f"{kept.found * DAY:,.1f} of {kept.happening * DAY:,.1f} changes a day ({kept.recall:.1%})"),
+        *_kept_rows(kept, links=outlook.of_links),
         ("price of a visit", shown_price(kept.price, outlook.settings.schedule.objective)),
     ]
     if kept.feasible:
@@ -82,7 +81,7 @@ def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, threads: int,
         typer.echo(
             f"One visit to each page in {least} alone takes {_figure(needed)} visits a day: more than there are."
         )
-    typer.echo(_cost(goal.measure, share, asked, reach))
+    typer.echo(_cost(_goal_words(goal.measure, share, links=outlook.of_links), asked, reach))
     if reach is not None and able is not None:
         typer.echo(_machines(asked, able))
         bound = keep_many(demand, reach.spending * 1.001, asked, limits).measure(goal.measure)
@@ -119,9 +118,26 @@ def _busy(threads: int, visits: float) -> str:
     return f"{threads:,} thread{'s' * (threads > 1)}, {format_duration(threads / visits)} a download"
 
 
-def _cost(measure: Measure, share: float, asked: int, reach: Machines | None) -> str:
+def _kept_rows(kept: Kept, *, links: bool) -> list[tuple[str, str]]:
+    """What a budget does, for changes or for new links."""
+    if links:
+        waits = f"{kept.happening * DAY:,.1f} a day, which wait {format_duration(kept.delay)} on average"
+        return [("keeps without unseen links", f"{kept.freshness:.1%} of the pages"), ("new links", waits)]
+    found = f"{kept.found * DAY:,.1f} of {kept.happening * DAY:,.1f} changes a day ({kept.recall:.1%})"
+    return [("keeps current", f"{kept.freshness:.1%} of the pages"), ("finds", found)]
+
+
+def _goal_words(measure: Measure, share: float, *, links: bool) -> str:
+    """A goal, for changes or for new links."""
+    if links:
+        words = {"freshness": "of the pages without unseen links", "recall": "of the new links each found by a visit"}
+    else:
+        words = {"freshness": "of the pages current", "recall": "of the changes found"}
+    return f"{share:.1%} {words[measure]}"
+
+
+def _cost(what: str, asked: int, reach: Machines | None) -> str:
     """What the goal takes of visits."""
-    what = {"freshness": f"{share:.1%} of the pages current", "recall": f"{share:.1%} of the changes found"}[measure]
     if reach is None:
         return f"{what} cannot be reached: schedule.min_interval is too long for the pages that change most often."
     return (

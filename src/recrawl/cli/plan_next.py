@@ -88,7 +88,7 @@ def _prices(outlook: Outlook, rows: IntArray) -> FloatArray:
 
 def _beliefs(outlook: Outlook, rows: IntArray) -> tuple[list[str], list[float]]:
     """What is believed of each page: in words at the pace it has now, and by its own clock that it has changed."""
-    belief = outlook.demand.belief.take(rows)
+    belief = outlook.belief.take(rows)
     with np.errstate(divide="ignore"):
         every, longest, shortest = (1.0 / belief.quantile(q) for q in (0.5, 0.05, 0.95))
     words = [in_words(*times) for times in np.stack([every, shortest, longest]).T.tolist()]
@@ -199,8 +199,15 @@ def shown_price(price: float, objective: str) -> str:
     return f"{price:.3g} changes" if objective == "changes" else f"{price / DAY**2:.3g} d² of age"
 
 
-def what_if_rows(buys: WhatIf, budget: float, objective: str) -> list[tuple[str, ...]]:
-    """The three budgets as a table: visits a day, pages current, changes found a day."""
+HEADINGS = ("budget", "visits a day", "pages current", "changes found a day", "price of a visit")
+LINK_HEADINGS = ("budget", "visits a day", "no unseen links", "new links a day", "wait on average", "price of a visit")
+
+
+def what_if_rows(buys: WhatIf, budget: float, objective: str, *, links: bool = False) -> list[tuple[str, ...]]:
+    """The three budgets as a table: visits a day, pages current, changes found a day.
+
+    Where visits are made for new ``links``: pages without any that nobody saw yet, how many come, how long they wait.
+    """
     rows: list[tuple[str, ...]] = []
     for name, factor, kept in (
         ("10 % less", 1.0 - STEP, buys.less),
@@ -213,7 +220,11 @@ def what_if_rows(buys: WhatIf, budget: float, objective: str) -> list[tuple[str,
                 name,
                 f"{budget * factor * DAY:,.1f}",
                 f"{kept.freshness:.1%}" + (f" ({gain:+.1%})" if factor != 1.0 else ""),
-                f"{kept.found * DAY:,.1f} of {kept.happening * DAY:,.1f}",
+                *(
+                    (f"{kept.happening * DAY:,.1f}", format_duration(kept.delay))
+                    if links
+                    else (f"{kept.found * DAY:,.1f} of {kept.happening * DAY:,.1f}",)
+                ),
                 shown_price(kept.price, objective),
             )
         )

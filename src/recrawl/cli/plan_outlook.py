@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,12 +12,13 @@ from recrawl.cli.settings import Settings
 from recrawl.cli.wiring import host_limits_of, policy_of, politeness_of
 from recrawl.crawl.site_claims import signals
 from recrawl.errors import InputError
-from recrawl.model import ANSWERED, FloatArray, GammaBelief, IntArray, Pages
+from recrawl.model import ANSWERED, Belief, FloatArray, IntArray, Pages
 from recrawl.plan.durations import Downloads, DownloadTimes, learn_downloads
 from recrawl.plan.forecast import Manners
 from recrawl.plan.keeping import Limits
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.due import Demand
+from recrawl.schedule.new_links import NewLinks
 from recrawl.schedule.objectives import OBJECTIVES
 from recrawl.schedule.policy import Policy
 from recrawl.schedule.valued import Valued
@@ -26,6 +26,7 @@ from recrawl.time import DAY
 
 if TYPE_CHECKING:
     from recrawl.cli.knowledge import Expected
+    from recrawl.cli.predict_use import LinkBeliefs
     from recrawl.store.base import Store
     from recrawl.store.values import Hosts
 
@@ -77,9 +78,16 @@ class Outlook:
     patience: FloatArray
     """Seconds by which each page is put off because it failed."""
     last_look: FloatArray
+    belief: Belief
+    """About the rates at which the same pages change, at the pace of now."""
     demand: Demand
-    """Of the same pages, for what a budget would do."""
+    """Of the same pages, for what a budget would do. Where new links are wanted, by their rates."""
     hosts: HostTable
+
+    @property
+    def of_links(self) -> bool:
+        """Whether visits are made for new links, at their own rates."""
+        return isinstance(self.policy, NewLinks)
 
     @property
     def budget(self) -> float:
@@ -117,7 +125,7 @@ def look_ahead(
     settings: Settings,
     now: float,
     expected: Expected | None = None,
-    links: Callable[[IntArray], GammaBelief] | None = None,
+    links: LinkBeliefs | None = None,
 ) -> Outlook:
     """Learn from visits and signals up to ``now`` as the crawler would; fit its policy. O(visits + pages · steps).
 
@@ -148,12 +156,15 @@ def look_ahead(
     looks = visits.take(visits.answered())
     last = np.full(len(pages), math.nan)
     last[np.searchsorted(pages.id, looks.page)] = looks.time
+    belief = expert.belief(pages.id, now)
     demand = Demand(
-        OBJECTIVES[settings.schedule.objective], expert.belief(pages.id, now), pages.importance, pages.cost,
-        settings.schedule.min_interval, settings.schedule.max_interval,
+        OBJECTIVES[settings.schedule.objective],
+        policy.links(pages.id) if isinstance(policy, NewLinks) else belief,
+        pages.importance, pages.cost, settings.schedule.min_interval, settings.schedule.max_interval,
     )  # fmt: skip
     put_off = np.maximum(np.nan_to_num(due - wanted, posinf=0.0), 0.0)
-    return Outlook(now, settings, policy, expert, pages, due, put_off, last, demand, hosts_of(store, settings, now))
+    hosts = hosts_of(store, settings, now)
+    return Outlook(now, settings, policy, expert, pages, due, put_off, last, belief, demand, hosts)
 
 
 def hosts_of(store: Store, settings: Settings, now: float) -> HostTable:

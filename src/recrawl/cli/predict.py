@@ -23,7 +23,7 @@ recrawl predict train --name trial --seed 7      another model; predict.model sa
 SCORE = """
 recrawl predict score -w my-archive            how often each page is expected to change
 recrawl predict score --output priors.parquet  all pages, for other programs (or .csv)
-recrawl predict score --event new-links        new links instead of changes
+recrawl predict score --event new-links        new links instead of changes; new-external-links for those to elsewhere
 """
 EVALUATE = """
 recrawl predict evaluate -w my-archive         how well it foretells pages kept from training
@@ -43,7 +43,14 @@ DataOption = Annotated[
     Path | None,
     typer.Option("--data", metavar="FOLDER", help="A data set of recorded pages to learn from, not the workspace."),
 ]
-EventOption = Annotated[str, typer.Option("--event", metavar="KIND", help="What is foretold: changes or new-links.")]
+EventOption = Annotated[
+    str,
+    typer.Option(
+        "--event",
+        metavar="KIND",
+        help="What is foretold: changes, new-links, or one kind of these: new-internal-links, new-external-links.",
+    ),
+]
 
 app = new_app()
 

@@ -13,7 +13,7 @@ from recrawl.errors import InputError
 from recrawl.model import Histories, IntArray, Verdict, Visits
 from recrawl.predict.first_sight import first_sight, site_ids
 from recrawl.predict.look_counts import LookCounts
-from recrawl.predict.prior_model import counted, is_seen
+from recrawl.predict.prior_model import LINK_EVENTS, counted, is_seen
 from recrawl.predict.prior_splits import Lessons
 from recrawl.time import DAY
 
@@ -89,17 +89,17 @@ def _own(place: Workspace, store: Store, until: float | None) -> tuple[Lessons, 
     return Lessons(table, site_ids(urls), histories, _links(store, histories, until)), urls
 
 
-def _links(store: Store, histories: Histories, until: float | None) -> LookCounts | None:
-    """New links that visits after the first counted on each page; ``None`` if none ever counted."""
+def _links(store: Store, histories: Histories, until: float | None) -> dict[str, LookCounts]:
+    """New links that visits after the first counted on each page, by kind; none if nobody ever counted."""
     visits = store.visits(pages=histories.page, until=until)
     told = np.flatnonzero(visits.new_internal >= 0)
     row = np.searchsorted(histories.page, visits.page[told])
     later = visits.time[told] > histories.first_visit[row]
     told, row = told[later], row[later]
     if not len(told):
-        return None
-    links = visits.new_internal[told] + np.maximum(visits.new_external[told], 0)
-    return counted(row, links, histories.observed())
+        return {}
+    found = {"internal": visits.new_internal[told], "external": np.maximum(visits.new_external[told], 0)}
+    return {LINK_EVENTS[kind]: counted(row, links, histories.observed()) for kind, links in found.items()}
 
 
 def _recorded(folder: Path) -> tuple[Lessons, list[str]]:
@@ -136,8 +136,11 @@ def _recorded(folder: Path) -> tuple[Lessons, list[str]]:
     table = first_sight(histories.page, urls, versions.take(watched))
     row = np.searchsorted(histories.page, versions.page[watched])
     in_time = versions.time[watched] <= histories.last_visit[row]
-    new = np.nan_to_num(versions.new_internal[watched] + versions.new_external[watched])
-    links = counted(row, np.where(in_time, new, 0.0), histories.observed())
+    new = {"internal": versions.new_internal[watched], "external": versions.new_external[watched]}
+    links = {
+        LINK_EVENTS[kind]: counted(row, np.where(in_time, np.nan_to_num(one), 0.0), histories.observed())
+        for kind, one in new.items()
+    }
     return Lessons(table, site_ids(urls), histories, links), urls
 
 

@@ -145,7 +145,7 @@ def note_of(name: str, model: PriorModel, taught: Material, seed: int, scores: t
         name=name,
         schema=model.schema,
         features=lessons.table.names,
-        events=tuple(model.events),
+        events=model.foretold,
         since=float(lessons.histories.first_visit.min()),
         until=float(lessons.histories.last_visit.max()),
         pages=len(lessons),

@@ -11,6 +11,7 @@ from recrawl.cli.predict_lessons import sights
 from recrawl.cli.predict_models import KeptModel, load_model
 from recrawl.cli.rates_words import in_words
 from recrawl.errors import InputError
+from recrawl.estimate.gamma import sum_of
 from recrawl.predict.contributions import contributions
 from recrawl.predict.first_sight import first_sight, site_ids, when_found
 from recrawl.predict.prior_model import is_seen
@@ -33,8 +34,8 @@ def chosen_model(place: Workspace, store: Store, name: str, event: str) -> KeptM
         InputError: there is none, or it does not.
     """
     kept = load_model(place.folder, name, store.urls)
-    if event not in kept.model.events:
-        known = ", ".join(kept.model.events)
+    if event not in kept.model.foretold:
+        known = ", ".join(kept.model.foretold)
         raise InputError(f"The model {name!r} does not foretell {event!r}.", f"It foretells: {known}.")
     return kept
 
@@ -84,7 +85,8 @@ class Reasons:
         middle, low, high = (float(self.belief.quantile(q)[0]) for q in (_MIDDLE, *_INTERVAL))
         by = "its URL and its first copy" if self.seen else "its URL alone"
         site = "a site the model knows" if self.known_site else "a site the model has not seen"
-        what = "change" if self.event == "changes" else "get a new link"
+        what = {"changes": "change", "new-links": "get a new link"}.get(self.event)
+        what = what or f"get a {self.event.removesuffix('s').replace('-', ' ')}"
         return f"Expected to {what} {_words(middle, low, high)}; by {by}, on {site}."
 
     def facts(self) -> dict[str, object]:
@@ -123,10 +125,10 @@ def reasons(place: Workspace, store: Store, name: str, event: str, url: str) -> 
     lent = _sights(place, store, others, urls) if len(others) else table
     table, lent = (table, lent.take(is_seen(lent))) if seen else (when_found(table), when_found(lent))
     site = int(site_ids([found.url])[0])
-    prior = kept.model.events[event].seen if seen else kept.model.events[event].found
+    parts = [one.seen if seen else one.found for one in kept.model.parts(event)]
 
     def ask(asked: FeatureTable) -> GammaBelief:
-        return prior.prior(asked, np.full(len(asked), site))
+        return sum_of([one.prior(asked, np.full(len(asked), site)) for one in parts])
 
     factor = contributions(ask, table, lent) if len(lent) else np.ones(len(table.columns))
     order = np.argsort(-np.abs(np.log(factor)), kind="stable").tolist()

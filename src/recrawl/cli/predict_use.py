@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from recrawl.model import GammaBelief, IntArray
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from recrawl.cli.predict_watch import LiveModel
     from recrawl.cli.workspace import Workspace
     from recrawl.store.base import Store
+
+LinkBeliefs: TypeAlias = Mapping[str, Callable[[IntArray], GammaBelief]]
+"""What is believed of the rates of new links of pages, given by id: of ``internal`` and ``external`` ones."""
 
 
 def expected_changes(place: Workspace, store: Store, at: float | None = None) -> Expected | None:
@@ -39,11 +42,12 @@ def live_model(place: Workspace, store: Store) -> LiveModel | None:
     return LiveModel(expected, store)
 
 
-def expected_links(place: Workspace, store: Store, at: float | None = None) -> Callable[[IntArray], GammaBelief] | None:
-    """What the model of the workspace believes of the rates of new links; ``None`` if it foretells none."""
-    from recrawl.predict.prior_model import NEW_LINKS
+def expected_links(place: Workspace, store: Store, at: float | None = None) -> LinkBeliefs:
+    """What the model of the workspace believes of the rates of new links, by kind; nothing if it foretells none."""
+    from recrawl.predict.prior_model import LINK_EVENTS
 
-    return _priors(place, store, NEW_LINKS, at)
+    said = {kind: _priors(place, store, event, at) for kind, event in LINK_EVENTS.items()}
+    return {kind: one for kind, one in said.items() if one is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,6 +175,11 @@ class ScheduleSettings:
         one_of("archive", "freshness", "changes", "harmonic", "age", "blur", "links"),
         "What a visit is worth, to the policy valued. archive is freshness with 5 % harmonic.",
     )
+    links: str = _setting(
+        "all",
+        one_of("all", "internal", "external"),
+        "Which new links the objective links wants: all, those within a host, or those that lead elsewhere.",
+    )
     budget: float = _setting(
         1_000.0,
         VISITS,

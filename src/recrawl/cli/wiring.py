@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recrawl.cli.knowledge import Expected
+    from recrawl.cli.predict_use import LinkBeliefs
     from recrawl.cli.workspace import Workspace
     from recrawl.crawl.controls import Orders
     from recrawl.crawl.judging import JudgingRules
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from recrawl.formats.warc import WarcInfo
     from recrawl.model import FloatArray, GammaBelief, IntArray
     from recrawl.schedule.clocks import Clusters
+    from recrawl.schedule.new_links import LinkPrior
     from recrawl.schedule.page_prices import HostLimits
     from recrawl.schedule.policy import Policy
     from recrawl.schedule.politeness import PolitenessRules
@@ -32,14 +34,14 @@ def policy_of(
     urls: Callable[[IntArray], Sequence[str]] | None = None,
     host_limits: HostLimits | None = None,
     expected: Expected | None = None,
-    links: Callable[[IntArray], GammaBelief] | None = None,
+    links: LinkBeliefs | None = None,
 ) -> Policy:
     """The policy that decides when to come back: ours with the settings of the schedule, others with their defaults.
 
     ``urls`` gives the URLs of pages: with them pages of one directory are known to be edited together. With
     ``host_limits`` no host is planned to be visited more often than it allows. ``expected`` is what a model says of
-    pages before their histories tell, ``links`` what it says of new links: where it does, whoever wants these gets
-    them by their own rates, not by that of changes.
+    pages before their histories tell, ``links`` what it says of new links, by kind: where it does, whoever wants these
+    gets them by their own rates, not by that of changes.
     """
     from recrawl.schedule.clocks import by_host
     from recrawl.schedule.new_links import NewLinks
@@ -53,9 +55,10 @@ def policy_of(
     aim = objective or settings.objective
     clusters = by_host if urls is None else _by_directory(urls)
     of_pages = None if expected is None else lambda pages: expected(pages.id)
-    if aim == "links" and links is not None:
+    wanted = {kind: of for kind, of in (links or {}).items() if settings.links in {"all", kind}}
+    if aim == "links" and wanted:
         return NewLinks(
-            lambda pages: links(pages.id),
+            {kind: _by_id(of) for kind, of in wanted.items()},
             clusters=clusters,
             shortest_interval=settings.min_interval,
             longest_interval=settings.max_interval,
@@ -70,6 +73,10 @@ def policy_of(
         host_limits=host_limits,
         expected=of_pages,
     )
+
+
+def _by_id(of: Callable[[IntArray], GammaBelief]) -> LinkPrior:
+    return lambda pages: of(pages.id)
 
 
 def host_limits_of(store: Store, rules_now: Callable[[], PolitenessRules]) -> HostLimits:

@@ -14,6 +14,7 @@ intervals are too narrow (90 % ones cover 78 to 82 %), so use it for ranking. Th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -62,6 +63,20 @@ def update(belief: GammaBelief, rows: IntArray, gap: FloatArray, changed: BoolAr
     """
     refuse_bad_looks(rows, gap, changed, len(belief))
     _fold(belief, Looks.each(rows, gap, changed) if can_compile() else Looks.of(rows, gap, changed))
+
+
+def sum_of(beliefs: Sequence[GammaBelief]) -> GammaBelief:
+    """The belief about the sum of rates that have nothing to do with each other: the Gamma of its mean and variance.
+
+    >>> both = sum_of([GammaBelief(np.array([2.0]), np.array([4.0]))] * 2)
+    >>> both.a.tolist(), both.b.tolist()
+    ([4.0], [4.0])
+    """
+    if len(beliefs) == 1:
+        return beliefs[0]
+    mean = np.sum([one.a / one.b for one in beliefs], axis=0)
+    variance = np.sum([one.a / one.b**2 for one in beliefs], axis=0)
+    return GammaBelief(mean**2 / variance, mean / variance)
 
 
 def _fold(belief: GammaBelief, looks: Looks) -> None:

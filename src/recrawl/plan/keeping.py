@@ -45,6 +45,8 @@ class Kept:
     """Pages never worth a visit at this price: visited at the longest interval only."""
     feasible: bool
     """Whether the budget is kept."""
+    delay: float
+    """Mean seconds from a change to the next visit, whether others came before it."""
 
     def measure(self, which: Measure) -> float:
         """Freshness or recall."""
@@ -87,7 +89,7 @@ def keep_many(demand: Demand, budget: float, pages: float, limits: Limits | None
     sample = keep(demand, budget / scale, limits)
     return Kept(
         sample.spending * scale, sample.price, sample.freshness, sample.found * scale, sample.happening * scale,
-        sample.recall, round(sample.hopeless * scale), sample.feasible,
+        sample.recall, round(sample.hopeless * scale), sample.feasible, sample.delay,
     )  # fmt: skip
 
 
@@ -170,4 +172,5 @@ def _kept(demand: Demand, rate: FloatArray, price: float, hopeless: int, *, feas
         float((weight * found).sum()) / changes if changes > 0 else 1.0,
         hopeless,
         feasible,
+        float((weight * happening * interval).sum()) / (2.0 * changes) if changes > 0 else 0.0,
     )

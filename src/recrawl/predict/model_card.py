@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from recrawl.errors import InputError
 from recrawl.time import format_duration, to_iso
 
-FORMAT = 1
+FORMAT = 2
 """Of the files of a model; one of another number is not read."""
 
 

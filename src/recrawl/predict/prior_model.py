@@ -1,8 +1,9 @@
 """A trained model: from what is known of a page at first sight to what to believe of its rates.
 
-For each kind of event (changes λ, new links ν) it holds two priors: one for pages that were only found, which reads
-their URLs, and one for pages that were looked at once, which reads what was on them, too. A page is judged by all that
-is known of it, and no more: a model that had to guess what is on a page would have to be less sure of every page.
+For each kind of event it holds two priors: one for pages that were only found, which reads their URLs, and one for
+pages that were looked at once, which reads what was on them, too. Events are changes (λ) and new links (ν), internal
+and external ones apart as in paper 004. A page is judged by all that is known of it, and no more: a model that had to
+guess what is on a page would have to be less sure of every page.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from recrawl.estimate.gamma import sum_of
 from recrawl.model import BoolArray, FloatArray, GammaBelief, IntArray
 from recrawl.predict.count_prior import CountPrior, chosen, train
 from recrawl.predict.feature_table import FeatureTable
@@ -21,8 +23,9 @@ from recrawl.predict.look_counts import LookCounts
 
 CHANGES = "changes"
 NEW_LINKS = "new-links"
-EVENTS = (CHANGES, NEW_LINKS)
-"""What is foretold: λ and ν."""
+"""Internal and external ones together: the sum of what is believed of each."""
+LINK_EVENTS = {"internal": "new-internal-links", "external": "new-external-links"}
+"""The events of links by kind: those that lead to pages of the same host, and those that lead elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +63,24 @@ class PriorModel:
         """Sites it was trained on."""
         return next(iter(self.events.values())).seen.sites
 
+    @property
+    def foretold(self) -> tuple[str, ...]:
+        """What can be asked for."""
+        links = set(LINK_EVENTS.values()) <= set(self.events)
+        return (*self.events, *([NEW_LINKS] if links else []))
+
     def prior(self, event: str, table: FeatureTable, site: IntArray) -> GammaBelief:
         """What to believe of the rates of these pages, per second.
 
         Raises:
             InputError: the table has other features than the model was trained on.
         """
-        return self.events[event].prior(table.fitting(self.schema), site)
+        asked = table.fitting(self.schema)
+        return sum_of([one.prior(asked, site) for one in self.parts(event)])
+
+    def parts(self, event: str) -> list[EventPrior]:
+        """Whose beliefs add up to that about an event."""
+        return [self.events[one] for one in (LINK_EVENTS.values() if event == NEW_LINKS else [event])]
 
 
 def is_seen(table: FeatureTable) -> BoolArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from recrawl.model import GammaBelief, Histories, IntArray
 from recrawl.predict.feature_table import FeatureTable
 from recrawl.predict.look_counts import LookCounts, look_counts
 from recrawl.predict.model_card import Score
-from recrawl.predict.prior_model import CHANGES, NEW_LINKS, train_model
+from recrawl.predict.prior_model import CHANGES, train_model
 from recrawl.predict.prior_trial import coverage, judge_prior
 
 JUDGED = 0.3
@@ -28,15 +28,15 @@ class Lessons:
     table: FeatureTable
     site: IntArray
     histories: Histories
-    links: LookCounts | None
-    """New links that were counted; ``None`` where nobody counted."""
+    links: Mapping[str, LookCounts]
+    """New links that were counted, by event; none where nobody counted."""
 
     def __len__(self) -> int:
         return len(self.table)
 
     def counts(self) -> dict[str, LookCounts]:
         """What a model is trained on, by kind of event."""
-        return {CHANGES: look_counts(self.histories)} | ({} if self.links is None else {NEW_LINKS: self.links})
+        return {CHANGES: look_counts(self.histories), **self.links}
 
 
 def splits(lessons: Lessons, rng: np.random.Generator) -> dict[str, Split]:

@@ -6,17 +6,19 @@ New links come at the rate ν of a page, and each waits until the next visit: af
 
     ν ~ Gamma(a + X, b + T).
 
+Internal and external links are counted and believed of apart; whoever wants both is served by the sum of their rates.
 Visits that did not count links, because nothing had changed, found none. What is believed of *changes* is learned as
 by every policy of ours, and told to whoever asks; only what a visit is worth is a matter of links.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
 
 import numpy as np
 
+from recrawl.estimate.gamma import sum_of
 from recrawl.model import AnyArray, FloatArray, GammaBelief, IntArray, Pages, Visits
 from recrawl.schedule.believing import ExpectedRates
 from recrawl.schedule.clocks import Clusters, by_host
@@ -30,14 +32,19 @@ from recrawl.time import DAY, HOUR
 
 LinkPrior: TypeAlias = Callable[[Pages], GammaBelief]
 """What to believe of the rates of new links of pages before any visit, one row a page, per second."""
+KINDS: Final = ("internal", "external")
+"""Links to pages of the same host, and to others."""
 
 
 class NewLinks(Valued):
-    """The policy of recrawl for new links. 32 bytes a page beside what every policy of ours needs."""
+    """The policy of recrawl for new links, of one kind or of both, by the priors that are given.
+
+    24 bytes a page and kind, and 8 more a page, beside what every policy of ours needs.
+    """
 
     def __init__(  # noqa: PLR0913 - each is a choice of its own, and each but the first has a default
         self,
-        links: LinkPrior,
+        links: Mapping[str, LinkPrior],
         *,
         shortest_interval: float = HOUR,
         longest_interval: float = 180 * DAY,
@@ -53,11 +60,15 @@ class NewLinks(Valued):
             clusters=clusters,
             host_limits=host_limits,
         )
-        self._prior = links
-        self._links = Columns(dict.fromkeys(("a", "b", "found", "seconds"), np.float64))
+        if not links or not set(links) <= set(KINDS):
+            msg = f"there must be priors of links that are {' or '.join(KINDS)}, not of {', '.join(links) or 'none'}"
+            raise ValueError(msg)
+        self._priors = dict(links)
+        counted = [name for kind in links for name in _columns(kind)]
+        self._links = Columns(dict.fromkeys([*counted, "seconds"], np.float64))
 
     def links(self, page: IntArray) -> GammaBelief:
-        """What is held about the rates of new links of these pages, per second."""
+        """What is held about the rates of new links of these pages, of all kinds that are wanted, per second."""
         return self._of(self._ledger.rows(page))
 
     def tell(self, visits: Visits) -> None:
@@ -70,24 +81,30 @@ class NewLinks(Valued):
     def _count(self, closed: Gaps, row: IntArray, visits: Visits) -> None:
         """Add what visits found; ``closed`` are the gaps they closed, ``row`` the row of each visit."""
         np.add.at(self._links["seconds"], closed.row, closed.seconds)
-        links = np.maximum(visits.new_internal, 0) + np.maximum(visits.new_external, 0)
-        some = np.flatnonzero(links)
+        some = np.flatnonzero((visits.new_internal > 0) | (visits.new_external > 0))
         if len(some):
             told = some[np.isin(row[some] + 1j * visits.time[some], closed.row + 1j * closed.end)]
-            np.add.at(self._links["found"], row[told], links[told])
+            for kind in self._priors:
+                new = visits.new_internal if kind == "internal" else visits.new_external
+                np.add.at(self._links[f"{kind} found"], row[told], np.maximum(new[told], 0))
 
     def _grow(self) -> None:
         """Rows for the pages that were added since."""
         have = len(self._links)
         if have < len(self._ledger):
             new = self._ledger.pages.take(slice(have, None))
-            prior, nothing = self._prior(new), np.zeros(len(new))
-            self._links.append(a=prior.a, b=prior.b, found=nothing, seconds=nothing)
+            nothing = np.zeros(len(new))
+            rows = {"seconds": nothing}
+            for kind, said in self._priors.items():
+                prior = said(new)
+                rows |= dict(zip(_columns(kind), (prior.a, prior.b, nothing), strict=True))
+            self._links.append(**rows)
 
     def _of(self, rows: AnyArray) -> GammaBelief:
         self._grow()
-        own = self._links
-        return GammaBelief(own["a"][rows] + own["found"][rows], own["b"][rows] + own["seconds"][rows])
+        own, seconds = self._links, self._links["seconds"][rows]
+        held = [[own[name][rows] for name in _columns(kind)] for kind in self._priors]
+        return sum_of([GammaBelief(a + found, b + seconds) for a, b, found in held])
 
     # -- what a visit is worth: in wall time, whatever the pace of changes ------------------------
 
@@ -114,3 +131,8 @@ class NewLinks(Valued):
         since = np.where(np.isnan(last), 0.0, np.maximum(at - last, 0.0))
         pages = self._ledger.pages
         return pages.importance[rows] * self._objective.value(self._of(rows), since) / pages.cost[rows]
+
+
+def _columns(kind: str) -> tuple[str, str, str]:
+    """Of one kind of links: both numbers of the prior, and how many were found."""
+    return f"{kind} a", f"{kind} b", f"{kind} found"
