@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -51,6 +52,20 @@ class Calibration:
         """Mean distance of predicted from observed, over all predictions; NaN without any."""
         total = int(self.count.sum())
         return float(np.abs(self.predicted - self.observed) @ self.count / total) if total else float("nan")
+
+    def interval(self, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
+        """Between which shares the true one of each bin lies, given its count (Jeffreys' interval).
+
+        >>> [end.round(2).tolist() for end in Calibration(np.ones(1), np.full(1, 0.5), np.full(1, 8)).interval()]
+        [[0.24], [0.76]]
+        """
+        came_true = self.observed * self.count
+        ends = (
+            special.betaincinv(came_true + 0.5, self.count - came_true + 0.5, q)
+            for q in ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
+        )
+        low, high = ends
+        return np.minimum(low, self.observed), np.maximum(high, self.observed)
 
 
 def calibration(p: FloatArray, happened: BoolArray, bins: int = 10) -> Calibration:

@@ -56,6 +56,12 @@ class Asked:
     estimator: str = ESTIMATOR
     only_pages: bool = False
     """Whether to leave out what archives of other crawlers hold for crawlers alone: robots.txt and sitemaps."""
+    pages: IntArray | None = None
+    """Only these pages, by id, ascending; all if nobody says."""
+
+
+class NothingToJudgeError(InputError):
+    """There is no capture of what was asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,8 @@ def answer(store: Store, asked: Asked) -> Answer:
     looks = Looks.from_visits(store.visits())
     urls = store.urls(looks.page)
     left_out = 0
+    if asked.pages is not None:
+        looks, urls = _only(looks, urls, np.isin(looks.page, asked.pages).tolist())
     if asked.match is not None:
         pattern = asked.match if set(asked.match) & set("*?[") else f"*{asked.match}*"
         looks, urls = _only(looks, urls, [fnmatchcase(url, pattern) for url in urls])
@@ -105,7 +113,7 @@ def answer(store: Store, asked: Asked) -> Answer:
         left_out = len(urls) - sum(pages_only)
         looks, urls = _only(looks, urls, pages_only)
     if not len(looks):
-        raise InputError(
+        raise NothingToJudgeError(
             "There is no capture to judge" + (f" of a page like {asked.match!r}." if asked.match else "."),
             "Name files that hold captures: WARC, ARC, CDX, CDXJ, TimeMaps, WACZ and others that recrawl import reads.",
         )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from recrawl.assess.rates_compare import MethodScore, compare, moments, next_looks
-from recrawl.cli.knowledge import lesson_of
+from recrawl.cli.knowledge import Lesson, lesson_of
 from recrawl.cli.rates_question import Question
 from recrawl.cli.rates_rows import wanted_pages
 from recrawl.errors import InputError
-from recrawl.estimate.estimator import Evidence
+from recrawl.estimate.estimator import Estimator, Evidence
 from recrawl.estimate.estimators import ESTIMATORS
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.store.base import Store
@@ -39,23 +40,23 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class _Predicted:
+class Foretold:
+    """Looks that could have been foretold, and what each method said of them."""
+
     row: IntArray
+    """Row of the evidence."""
     changed: BoolArray
+    """Whether the look found a change."""
     p: dict[str, FloatArray]
+    """Probability of a change, by the name of the method."""
 
 
 def compare_estimators(store: Store, question: Question) -> Comparison:
     """Learn from the looks before several moments, predict the next look at each page, and score all methods."""
     lesson = lesson_of(store, question.span)
-    evidence = lesson.evidence
-    # A log has no looks that could be foretold: it is written when something changes.
-    rows = np.flatnonzero(~lesson.exact & wanted_pages(store, question, lesson))
-    if len(rows) > MOST_PAGES:
-        rows = rows[np.linspace(0, len(rows) - 1, MOST_PAGES).astype(np.int64)]
-    chosen = _take(evidence, rows)
+    chosen = some_looks(lesson, wanted_pages(store, question, lesson), MOST_PAGES)
     times = moments(chosen.histories)
-    found = _predict(chosen, times)
+    found = foretell(chosen, times, ESTIMATORS)
     if len(found.row) < FEWEST:
         raise InputError(
             f"There are {len(found.row)} looks that could have been foretold; a comparison needs {FEWEST}.",
@@ -69,15 +70,26 @@ def compare_estimators(store: Store, question: Question) -> Comparison:
     return Comparison(scores, len(found.row), int(found.changed.sum()), pages, len(times), by)
 
 
+def some_looks(lesson: Lesson, kept: BoolArray, most: int) -> Evidence:
+    """Evidence of at most so many of the pages that are kept, evenly spread.
+
+    A log has no looks that could be foretold: it is written when something changes.
+    """
+    rows = np.flatnonzero(~lesson.exact & kept)
+    if len(rows) > most:
+        rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
+    return _take(lesson.evidence, rows)
+
+
 def _take(evidence: Evidence, rows: IntArray) -> Evidence:
     return Evidence(evidence.histories.take(rows), tuple(level[rows] for level in evidence.levels), evidence.kind)
 
 
-def _predict(evidence: Evidence, times: list[float]) -> _Predicted:
+def foretell(evidence: Evidence, times: list[float], estimators: Mapping[str, Estimator]) -> Foretold:
     """What each method says of the look that follows each moment; every gap is foretold once."""
     done = np.zeros(len(evidence.histories.gaps), np.bool_)
     row, changed = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
-    p: dict[str, list[FloatArray]] = {name: [np.empty(0)] for name in ESTIMATORS}
+    p: dict[str, list[FloatArray]] = {name: [np.empty(0)] for name in estimators}
     for at in times:
         known = Evidence(evidence.histories.window(-np.inf, at), evidence.levels, evidence.kind)
         ahead = next_looks(evidence.histories, at)
@@ -86,9 +98,9 @@ def _predict(evidence: Evidence, times: list[float]) -> _Predicted:
         rows = ahead.row[fresh]
         row.append(rows)
         changed.append(ahead.changed[fresh])
-        for name, estimator in ESTIMATORS.items():
+        for name, estimator in estimators.items():
             p[name].append(estimator(known).take(rows).p_change(ahead.gap[fresh]))
-    return _Predicted(
+    return Foretold(
         np.concatenate(row),
         np.concatenate(changed),
         {name: np.concatenate(parts) for name, parts in p.items()},

@@ -37,9 +37,13 @@ class Findings:
 
 def investigate(store: Store, question: Question) -> Findings:
     """Everything ``--diagnose`` says, from the visits the question is about."""
-    rng = np.random.default_rng(SEED)
     rows = rows_for(store, replace(question, by=By.PAGE))
-    kept = wanted_pages(store, question, rows.lesson)
+    return findings_of(rows, wanted_pages(store, question, rows.lesson))
+
+
+def findings_of(rows: Rows, kept: BoolArray) -> Findings:
+    """The same of pages that were learned before, those that are ``kept``."""
+    rng = np.random.default_rng(SEED)
     diagnosis = diagnose(rows.lesson.histories.take(kept), rng, exact=rows.exact[kept])
     ids, label = np.unique(rows.host, return_inverse=True)
     by_host = grouped(rows, label.astype(np.int64), [str(one) for one in ids.tolist()])
