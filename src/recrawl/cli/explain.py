@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from recrawl.crawl.sources import ArchivedBytes
     from recrawl.detect.explanation import Explanation
     from recrawl.detect.learned_noise import NoiseBook
-    from recrawl.model import Capture, Visits
+    from recrawl.detect.standards import Standards
+    from recrawl.model import Capture, Page, Visits
     from recrawl.store.base import Store
     from recrawl.store.values import Captures
 
@@ -35,7 +36,7 @@ _WIDEST = 160
 
 
 @dataclass(frozen=True, slots=True)
-class _Story:
+class Story:
     """One visit to a page and what it was compared with."""
 
     page: int
@@ -80,18 +81,15 @@ def explain(  # noqa: PLR0913 - one argument an option
     from recrawl.cli.rates_question import moment
     from recrawl.cli.tables import print_json
     from recrawl.crawl.sources import ArchivedBytes
-    from recrawl.detect.explanation import explain as compared
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     standards = place.configuration.settings.detect.standards()
     with place.open_store() as store:
-        story = _story(store, ArchivedBytes(place.warc), url, moment(at, math.inf), changed=changed)
-    told = None
-    if story.before and story.after and not story.repeats:
-        learned = frozenset(story.book.part[story.book.is_noise()].tolist())
-        told = compared(story.before, story.after, replace(standards, mask=learned), story.book)
+        page = page_named(store, url)
+        story = story_of(store, ArchivedBytes(place.warc), page, moment(at, math.inf), changed=changed)
+    told = compared(story, standards)
     if json_output:
-        print_json(_as_json(story, told, context))
+        print_json(as_facts(story, told, context))
         return
     _print_page(story)
     _print_visit(story, told)
@@ -99,30 +97,47 @@ def explain(  # noqa: PLR0913 - one argument an option
         _print_difference(told, context)
 
 
-def _story(store: Store, archived: ArchivedBytes, url: str, until: float, *, changed: bool) -> _Story:
-    """Find the page, the visit, and the two versions."""
-    import numpy as np
+def compared(story: Story, standards: Standards) -> Explanation | None:
+    """The judge's steps over the two versions; ``None`` where there are not two."""
+    from recrawl.detect.explanation import explain as steps
 
-    from recrawl.detect.learned_noise import NoiseBook
+    if not (story.before and story.after) or story.repeats:
+        return None
+    learned = frozenset(story.book.part[story.book.is_noise()].tolist())
+    return steps(story.before, story.after, replace(standards, mask=learned), story.book)
+
+
+def page_named(store: Store, url: str) -> Page:
+    """The page of this URL; an error if there is none."""
     from recrawl.errors import InputError
     from recrawl.fetch.files import LocalFile
-    from recrawl.model import Verdict
 
     page = store.find(LocalFile().source(url, {}).url if url.startswith("file:") else url)
     if page is None:
         raise InputError(f"{url} is not a page of this workspace.", "recrawl list pages shows what there is.")
+    return page
+
+
+def story_of(store: Store, archived: ArchivedBytes, page: Page, until: float, *, changed: bool) -> Story:
+    """Find the last visit of a page up to a time, and the two versions that were compared."""
+    import numpy as np
+
+    from recrawl.detect.learned_noise import NoiseBook
+    from recrawl.errors import InputError
+    from recrawl.model import Verdict
+
     visits = store.visits(pages=np.array([page.id]))
     rows = np.flatnonzero((visits.time <= until) & ((visits.verdict == Verdict.CHANGED) | (not changed)))
     if not len(rows):
         what = "visit that found a change" if changed else "visit"
-        raise InputError(f"There is no {what} of {url} up to then.", "Leave out --at or --changed.")
+        raise InputError(f"There is no {what} of {page.url} up to then.", "Leave out --at or --changed.")
     row = int(rows[-1])
     captures = store.capture_columns(np.array([page.id]))
     # What was known is the version at the visit before that had an answer: failures between are passed over.
     answered = np.flatnonzero(visits.answered()[:row])
     before = _place_at(captures, float(visits.time[answered[-1]])) if len(answered) else None
     after = _place_at(captures, float(visits.time[row]))
-    return _Story(
+    return Story(
         page.id,
         store.urls(np.array([page.id]))[0],
         visits,
@@ -154,7 +169,7 @@ def _place_at(captures: Captures, when: float) -> tuple[str, int] | None:
     return None
 
 
-def _print_page(story: _Story) -> None:
+def _print_page(story: Story) -> None:
     import numpy as np
 
     from recrawl.cli.tables import print_table, shown_time
@@ -202,7 +217,7 @@ def _verdict_words(visits: Visits, row: int) -> tuple[str, str, str]:
     )
 
 
-def _print_visit(story: _Story, told: Explanation | None) -> None:
+def _print_visit(story: Story, told: Explanation | None) -> None:
     """The verdict on record and how it came about."""
     from recrawl.cli.tables import print_table, shown_time
     from recrawl.detect.explanation import reasons
@@ -226,7 +241,7 @@ def _print_some(lines: list[str]) -> None:
         typer.echo(f"  and {len(lines) - _MOST_PIECES} more")
 
 
-def _why(story: _Story, told: Explanation | None) -> str:
+def _why(story: Story, told: Explanation | None) -> str:
     """One sentence on how the verdict on record came about."""
     from recrawl.cli.status_words import failure_words
     from recrawl.model import Outcome, Verdict
@@ -309,7 +324,8 @@ def _short(text: str) -> str:
     return clean if len(clean) <= _WIDEST else clean[: _WIDEST - 1] + "…"
 
 
-def _as_json(story: _Story, told: Explanation | None, context: int) -> dict[str, object]:
+def as_facts(story: Story, told: Explanation | None, context: int) -> dict[str, object]:
+    """What is told, for other programs."""
     outcome, verdict, kinds = _verdict_words(story.visits, story.row)
     facts: dict[str, object] = {
         "url": story.url,

@@ -68,7 +68,7 @@ def next_pages(store: Store, outlook: Outlook, rows: IntArray) -> Columns:
         "host": [outlook.hosts.name[row] for row in outlook.host[rows]],
         "due": due.tolist(),
         "late": np.maximum(outlook.now - due, 0.0).tolist(),
-        "why": _reasons(outlook, rows),
+        "why": reasons(outlook, rows),
         "value": value.tolist(),
         "worth": urgency.tolist(),
         "last_look": last.tolist(),
@@ -95,7 +95,7 @@ def _beliefs(outlook: Outlook, rows: IntArray) -> tuple[list[str], list[float]]:
     return words, outlook.expert.changed(outlook.pages.id[rows], outlook.now).tolist()
 
 
-def _reasons(outlook: Outlook, rows: IntArray) -> list[str]:
+def reasons(outlook: Outlook, rows: IntArray) -> list[str]:
     """Why each page is due when it is due."""
     interval = outlook.due[rows] - outlook.last_look[rows]
     schedule = outlook.settings.schedule

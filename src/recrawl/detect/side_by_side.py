@@ -1,0 +1,117 @@
+"""Two versions of a text beside each other, line by line, with the words marked that differ. For people."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+Piece: TypeAlias = tuple[str, bool]
+"""A stretch of a line, and whether it differs from the other side."""
+_WORDS = re.compile(r"\s+|\w+|[^\w\s]")
+_LONG = 4_000
+"""Characters of a line beyond which words are not compared: it is marked as a whole."""
+_ALIKE = 0.3
+"""Share of words in common below which two lines are not one line that was edited."""
+MOST_LINES = 4_000
+"""Lines of a version beyond which it is not compared: the time would grow with their square."""
+
+
+class Side(Enum):
+    """What became of a line."""
+
+    SAME = "same"
+    EDITED = "edited"
+    WENT = "went"
+    CAME = "came"
+    SKIPPED = "skipped"
+    """Lines left out because they and their neighbours are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideRow:
+    """A line of the earlier version and the one of the later version beside it."""
+
+    side: Side
+    before: tuple[Piece, ...] = ()
+    after: tuple[Piece, ...] = ()
+    skipped: int = 0
+    """How many lines this row stands for, where they are left out."""
+
+
+def side_by_side(before: Sequence[str], after: Sequence[str], context: int = 3) -> list[SideRow] | None:
+    """Rows of both versions with so many equal lines around each difference; ``None`` if they are too long.
+
+    O(lines²) at worst.
+
+    >>> for row in side_by_side(["Open daily", "Fee: 3 EUR"], ["Open daily", "Fee: 4 EUR"]):
+    ...     print(row.side.value, row.before, row.after)
+    same (('Open daily', False),) (('Open daily', False),)
+    edited (('Fee: ', False), ('3', True), (' EUR', False)) (('Fee: ', False), ('4', True), (' EUR', False))
+    """
+    if max(len(before), len(after)) > MOST_LINES:
+        return None
+    rows: list[SideRow] = []
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for tag, low, high, other_low, other_high in matcher.get_opcodes():
+        if tag == "equal":
+            rows += (SideRow(Side.SAME, *(((line, False),),) * 2) for line in before[low:high])
+        else:
+            rows += _replaced(before[low:high], after[other_low:other_high])
+    return list(_shortened(rows, context))
+
+
+def _replaced(went: Sequence[str], came: Sequence[str]) -> Iterator[SideRow]:
+    """Lines that became others: beside each other where they have words in common, else one below the other."""
+    paired = min(len(went), len(came))
+    for old, new in zip(went[:paired], came[:paired], strict=True):
+        pieces = _edited(old, new)
+        if pieces is None:
+            yield SideRow(Side.WENT, ((old, True),))
+            yield SideRow(Side.CAME, (), ((new, True),))
+        else:
+            yield SideRow(Side.EDITED, *pieces)
+    for old in went[paired:]:
+        yield SideRow(Side.WENT, ((old, True),))
+    for new in came[paired:]:
+        yield SideRow(Side.CAME, (), ((new, True),))
+
+
+def _edited(old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]] | None:
+    """The pieces of two lines by words; ``None`` if they have too little in common."""
+    if max(len(old), len(new)) > _LONG:
+        return ((old, True),), ((new, True),)
+    one, other = _WORDS.findall(old), _WORDS.findall(new)
+    matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
+    if matcher.ratio() < _ALIKE:
+        return None
+    left: list[Piece] = []
+    right: list[Piece] = []
+    for tag, low, high, other_low, other_high in matcher.get_opcodes():
+        differs = tag != "equal"
+        left.append(("".join(one[low:high]), differs))
+        right.append(("".join(other[other_low:other_high]), differs))
+    return tuple(piece for piece in left if piece[0]), tuple(piece for piece in right if piece[0])
+
+
+def _shortened(rows: list[SideRow], context: int) -> Iterator[SideRow]:
+    """The rows without equal ones that are further than ``context`` from every difference."""
+    near = [False] * len(rows)
+    for at, row in enumerate(rows):
+        if row.side is not Side.SAME:
+            for close in range(max(0, at - context), min(len(rows), at + context + 1)):
+                near[close] = True
+    left_out = 0
+    for row, shown in zip(rows, near, strict=True):
+        if shown:
+            if left_out:
+                yield SideRow(Side.SKIPPED, skipped=left_out)
+            left_out = 0
+            yield row
+        else:
+            left_out += 1
+    if left_out:
+        yield SideRow(Side.SKIPPED, skipped=left_out)

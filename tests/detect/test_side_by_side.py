@@ -1,0 +1,61 @@
+"""Two versions beside each other lose nothing and mark only what differs."""
+
+from __future__ import annotations
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from recrawl.detect import side_by_side as module
+from recrawl.detect.side_by_side import Side, side_by_side
+
+LINES = st.lists(st.text("ab c.", max_size=8), max_size=12)
+
+
+def _text(pieces):
+    return "".join(text for text, _ in pieces)
+
+
+def _counted(rows):
+    return sum(row.skipped if row.side is Side.SKIPPED else 1 for row in rows)
+
+
+@given(LINES, LINES)
+def test_each_side_is_its_version(before, after):
+    assume(before != after)
+    rows = side_by_side(before, after, context=1000)
+    assert [_text(row.before) for row in rows if row.side is not Side.CAME] == before
+    assert [_text(row.after) for row in rows if row.side is not Side.WENT] == after
+
+
+@given(LINES, LINES)
+def test_what_is_not_marked_is_on_both_sides(before, after):
+    for row in side_by_side(before, after, context=1000):
+        if row.side in {Side.SAME, Side.EDITED}:
+            same = [[text for text, differs in side if not differs] for side in (row.before, row.after)]
+            assert "".join(same[0]) == "".join(same[1])
+        if row.side is Side.EDITED:
+            assert any(differs for side in (row.before, row.after) for _, differs in side)
+
+
+@given(LINES, LINES, st.integers(0, 3))
+def test_lines_left_out_are_counted(before, after, context):
+    whole, short = side_by_side(before, after, context=1000), side_by_side(before, after, context=context)
+    assert _counted(short) == _counted(whole)
+    changes = [row for row in whole if row.side not in {Side.SAME, Side.SKIPPED}]
+    assert [row for row in short if row.side not in {Side.SAME, Side.SKIPPED}] == changes
+
+
+def test_equal_versions_are_left_out_whole():
+    [row] = side_by_side(["a"] * 7, ["a"] * 7)
+    assert (row.side, row.skipped) == (Side.SKIPPED, 7)
+
+
+def test_versions_of_endless_lines_are_not_compared(monkeypatch):
+    monkeypatch.setattr(module, "MOST_LINES", 3)
+    assert side_by_side(["a"] * 4, ["a"]) is None
+
+
+def test_long_lines_are_marked_as_a_whole():
+    [row] = side_by_side(["a " * 3000], ["b " * 3000])
+    assert row.side is Side.EDITED
+    assert row.before == (("a " * 3000, True),)
