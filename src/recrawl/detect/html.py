@@ -6,7 +6,8 @@ import re
 import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from recrawl.detect.noise import drop_noisy_elements, without_noise
@@ -72,10 +73,28 @@ class _Link(NamedTuple):
     nofollow: bool = False
 
 
-@lru_cache(maxsize=1 << 16)
-def _found(href: str, directory: str) -> Address | None:
-    """A link that means the same on all pages of a directory, as most do: one look instead of several."""
-    return address(href, base=directory)
+class _Neighbours(dict[str | _Link, Address | None]):
+    """What links mean on the pages of a directory, as far as that does not depend on the page."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__()
+        self._directory = directory
+
+    def __missing__(self, href: str | _Link) -> Address | None:
+        """A link that was not met before, or one that depends on the page."""
+        if not isinstance(href, str) or href[:1] not in _NAMES_BEGIN or ":" in href:
+            return _OTHER
+        if len(self) >= _MOST_NEIGHBOURS:
+            self.clear()
+        found = self[href] = address(href, base=self._directory)
+        return found
+
+
+_OTHER = Address("", "", "")
+"""Stands for a link whose meaning depends on more than the directory, or of which there is more to say."""
+_MOST_NEIGHBOURS = 512
+_neighbours = lru_cache(maxsize=512)(_Neighbours)
+_KEY = itemgetter(2)
 
 
 @dataclass(slots=True)
@@ -100,7 +119,7 @@ def read_html(html: str, url: str, rules: PageRules = NO_PAGE_RULES, *, in_machi
     >>> page.text, page.links[0].url
     ('Hello you', 'http://example.com/b/c')
     """
-    tree = require("selectolax.lexbor", "crawl").LexborHTMLParser(html)
+    tree = _parser()(html)
     quick = in_machine_code and can_compile() and not (rules.ignored or rules.only)
     page = _scanned(tree) if quick else None
     if page is None or page.maybe_noisy:
@@ -120,6 +139,11 @@ def read_html(html: str, url: str, rules: PageRules = NO_PAGE_RULES, *, in_machi
     runs = runs_of(kept)
     text = text_in_parts(runs, partial(without_noise, in_machine_code=in_machine_code))
     return _document(named, url, base, rules.cut(text), runs, partly=bool(rules.ignored or rules.only))
+
+
+@cache
+def _parser() -> Any:  # noqa: ANN401 - of selectolax
+    return require("selectolax.lexbor", "crawl").LexborHTMLParser
 
 
 def _scanned(tree: Any) -> Scanned | None:  # noqa: ANN401 - a selectolax tree
@@ -149,34 +173,45 @@ def _named_by(page: Scanned) -> _Named:
 def _document(named: _Named, url: str, base: str, text: Told, runs: Pieces, *, partly: bool = False) -> Document:  # noqa: PLR0913
     """The page at ``url``, from what was read of it."""
     own = address(url)
-    links: dict[str, Address] = {} if own is None else {own.key: own}
-    canonical, shunned, followed = "", set[str](), list[str]()
-    # Pages name the same place many times, and taking a URL apart is the dearest step here: each spelling once.
     directory = own.url[: own.url.partition("?")[0].rfind("/") + 1] if own and base == url else ""
-    for link in dict.fromkeys(named.links):
-        href = link if isinstance(link, str) else link.href
-        near = directory and href[:1] in _NAMES_BEGIN and ":" not in href
-        found = _found(href, directory) if near else address(href, base=base)
-        if found is None:
+    # Pages name the same place many times, and taking a URL apart is the dearest step here: each spelling once.
+    spelled = list(dict.fromkeys(named.links))
+    found = list(map(_neighbours(directory).__getitem__, spelled)) if directory else [_OTHER] * len(spelled)
+    canonical, shunned = _look_closer(spelled, found, base) if _OTHER in found else ("", frozenset[str]())
+    links = _by_key(found)
+    if named.nothing_followed:
+        shunned = frozenset([*links, own.key] if own else links)
+    if own is not None:
+        links.pop(own.key, None)
+    feeds = _resolved(named.feeds, base) if named.feeds else ()
+    return Document(tuple(links.values()), text, canonical, shunned, feeds, runs, base, partial=partly)
+
+
+def _look_closer(spelled: list[_Link | str], found: list[Address | None], base: str) -> tuple[str, frozenset[str]]:
+    """Find the links that are missing; the canonical URL among them, and the keys of those that are not followed."""
+    canonical, shunned, followed = "", set[str](), set[str]()
+    for row, link in enumerate(spelled):
+        if found[row] is _OTHER:
+            found[row] = address(link if isinstance(link, str) else link.href, base=base)
+        one = found[row]
+        if one is None:
             continue
-        key = found.key
-        links.setdefault(key, found)
         if isinstance(link, str) or not link.nofollow:
-            followed.append(key)
+            followed.add(one.key)
         else:
-            shunned.add(key)
+            shunned.add(one.key)
         if not canonical and not isinstance(link, str) and link.is_canonical:
-            canonical = found.url
-    return Document(
-        tuple([found for found in links.values() if found is not own]),
-        text,
-        canonical,
-        frozenset(links) if named.nothing_followed else frozenset(shunned.difference(followed)),
-        _resolved(named.feeds, base),
-        runs,
-        base,
-        partial=partly,
-    )
+            canonical = one.url
+    return canonical, frozenset(shunned - followed)
+
+
+def _by_key(found: Iterable[Address | None]) -> dict[str, Address]:
+    """Links by their keys, the first spelling of each, in the order of the page."""
+    kept = list(filter(None, found))
+    links = dict(zip(map(_KEY, kept), kept, strict=True))
+    if len(links) < len(kept):  # a later spelling took the place of the first
+        links.update(zip(map(_KEY, reversed(kept)), reversed(kept), strict=True))
+    return links
 
 
 def base_of(tree: Any, url: str) -> str:  # noqa: ANN401 - a selectolax tree

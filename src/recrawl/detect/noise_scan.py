@@ -50,6 +50,9 @@ _LENGTHS = np.array([len(hint) for _, hint in _ROWS])
 _KINDS = np.array([kind for kind, _ in _ROWS])
 _FIRST = np.searchsorted(_LETTERS[:, 0], np.arange(129))
 """The first row whose hint begins with a letter, or with a later one."""
+_SECOND = np.zeros(128, np.int64)
+"""The second letters of hints that begin with a letter, a bit for each from ``a`` on."""
+np.bitwise_or.at(_SECOND, _LETTERS[:, 0], np.int64(1) << (_LETTERS[:, 1].astype(np.int64) - 97))
 
 Codes = npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
 """Characters of a text, one number each."""
@@ -69,14 +72,14 @@ def scanned(text: str) -> tuple[str, int]:
     )
     out = np.empty_like(codes)
     size = collapse(codes, out)
-    found = scan(out[:size], _LETTERS, _LENGTHS, _KINDS, _FIRST, 0)
+    found = scan(out[:size], _LETTERS, _LENGTHS, _KINDS, _FIRST, _SECOND, 0)
     kept = out[:size].tobytes()
     return (kept.decode("ascii") if plain else kept.decode("utf-32-le", "surrogatepass")), int(found)
 
 
 def scanned_bytes(text: npt.NDArray[np.uint8]) -> int:
     """The kinds of noise that may be in a text in UTF-8 that has single spaces already."""
-    return int(scan(text, _LETTERS, _LENGTHS, _KINDS, _FIRST, 1))
+    return int(scan(text, _LETTERS, _LENGTHS, _KINDS, _FIRST, _SECOND, 1))
 
 
 @machine_code
@@ -159,6 +162,7 @@ def scan(  # noqa: C901, PLR0912, PLR0913, PLR0917 - one pass over all character
     lengths: npt.NDArray[np.int64],
     kinds: npt.NDArray[np.int64],
     first: npt.NDArray[np.int64],
+    seconds: npt.NDArray[np.int64],
     in_utf8: int,
 ) -> int:
     """The kinds of noise that may be in a text with single spaces. O(length).
@@ -198,6 +202,9 @@ def scan(  # noqa: C901, PLR0912, PLR0913, PLR0917 - one pass over all character
             continue
         if letter == 97 and word == 1 and is_ago(codes, place):  # noqa: PLR2004 - a
             found |= AGO
+        second = lowered(codes[place + 1]) - 97 if place + 1 < size else -1
+        if not (0 <= second < 26 and (seconds[letter] >> second) & 1):  # noqa: PLR2004 - nearly all: no hint
+            continue
         for row in range(first[letter], first[letter + 1]):
             length = lengths[row]
             if place + length > size or found & kinds[row]:

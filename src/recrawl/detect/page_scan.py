@@ -54,19 +54,29 @@ def entity(data: Bytes, place: int) -> tuple[int, int]:
 
 
 @machine_code
-def read_text(  # noqa: C901 - one pass over all characters
+def read_text(  # noqa: C901, PLR0912 - one pass over all characters
     data: Bytes, place: int, end: int, out: Bytes, state: Numbers
 ) -> None:
     """Write the text up to the next tag, with single spaces."""
     size, pending, digits, something = state[SIZE], state[PENDING], 0, False
     while place < end:
         code, width = int(data[place]), 1
-        if 62 < code < 128:  # noqa: PLR2004 - nearly all: letters
-            pass
-        elif code == SPACE or 9 <= code <= 13 or 28 <= code <= 31:  # noqa: PLR2004 - characters
+        if 62 < code < 128:  # noqa: PLR2004 - nearly all: letters, and more of them behind
+            if pending and size:
+                out[size] = SPACE
+                size += 1
+            pending = 0
+            while 62 < code < 128:  # noqa: PLR2004
+                out[size] = code
+                size, place = size + 1, place + 1
+                if place == end:
+                    break
+                code = int(data[place])
+            continue
+        if code == SPACE or 9 <= code <= 13 or 28 <= code <= 31:  # noqa: PLR2004 - characters
             pending, place = 1, place + 1
             continue
-        elif code == AND:
+        if code == AND:
             something = True  # to those who do not read entities, a space that is written as one is no space
             code, width = entity(data, place)
             if code == SPACE:

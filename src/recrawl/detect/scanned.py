@@ -9,20 +9,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from zlib import crc32
 
 import numpy as np
 
 from recrawl.detect.noise import without_kinds
 from recrawl.detect.noise_scan import scanned_bytes
 from recrawl.detect.page_scan import A_COMMENT, PARTS, PIECES, RUNS, SIZE, STATES, read_page
+from recrawl.detect.part_scan import CRC, UNKNOWN, number_parts
 from recrawl.detect.parts import BETWEEN, LONGEST_TEMPLATE, Parts, Text, Told, hidden_rows, parted, template_of
 from recrawl.detect.shingles import SAMPLE, Shingles, shingles_of
-from recrawl.detect.tag_scan import HAS_BASE, NOISY, PLAIN, Numbers, read_tags
+from recrawl.detect.tag_scan import HAS_BASE, LESS, NOISY, WHOLE, Numbers, read_tags
 from recrawl.detect.tag_tables import TABLES
 
-_MOST_BYTES = 4
-"""Of a character in UTF-8."""
 _ATTRIBUTE = re.compile(r' ([^=> ]+)="([^"]*)"')
 _ENTITIES = (("&nbsp;", "\xa0"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&"))
 
@@ -51,17 +49,26 @@ class ScannedText:
 
     def __init__(self, written: bytes, parts: Numbers) -> None:
         self._written = written
-        self._columns: list[list[int]] = parts.T.tolist()
-        self.path: list[int] = self._columns[0]
+        self._parts = parts
+
+    @cached_property
+    def path(self) -> list[int]:
+        """Where each part stands."""
+        path: list[int] = self._parts[:, 0].tolist()
+        return path
+
+    def _spans(self) -> list[list[int]]:
+        """Where each part begins and ends."""
+        spans: list[list[int]] = self._parts[:, 1:3].tolist()
+        return spans
 
     @cached_property
     def said(self) -> list[str]:
         """What each part says."""
-        _, begins, ends, _ = self._columns
         if not self._written.isascii():
-            return [self._written[begin:end].decode() for begin, end in zip(begins, ends, strict=True)]
+            return [self._written[begin:end].decode() for begin, end in self._spans()]
         text = self._written.decode("ascii")
-        return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
+        return [text[begin:end] for begin, end in self._spans()]
 
     def written(self) -> bytes:
         """All of it as one, in UTF-8."""
@@ -69,21 +76,21 @@ class ScannedText:
 
     def parts(self) -> Parts:
         """The numbers of the parts. O(length)."""
-        written, (path, begins, ends, digits) = self._written, self._columns
-        longest = LONGEST_TEMPLATE if written.isascii() else _MOST_BYTES * LONGEST_TEMPLATE
-        template = [
-            _template_of(at, written[begin:end]) if may_have_digits and end - begin <= longest else 0
-            for at, begin, end, may_have_digits in zip(path, begins, ends, digits, strict=True)
-        ]
-        return Parts(path, template, [crc32(written[begin:end]) for begin, end in zip(begins, ends, strict=True)])
+        written, rows = self._written, self._parts
+        template, content = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        unknown = number_parts(np.frombuffer(written, np.uint8), rows, LONGEST_TEMPLATE, CRC, template, content)
+        for row in np.flatnonzero(template == UNKNOWN).tolist() if unknown else ():
+            path, begin, end = rows[row, :3].tolist()
+            template[row] = _template_of(path, written[begin:end])
+        return Parts(self.path, template.tolist(), content.tolist())
 
     def sample(self, parts: Parts, mask: frozenset[int], *, in_machine_code: bool = True) -> Shingles:
         """The smallest numbers of the shingles of the text outside the mask; ``parts`` are its own. O(length)."""
         hidden = hidden_rows(parts, mask) if mask else []
         if not any(hidden):
             return shingles_of(self._written, SAMPLE, in_machine_code=in_machine_code)
-        spans = zip(self._columns[1], self._columns[2], hidden, strict=True)
-        loud = b" ".join([self._written[begin:end] for begin, end, is_hidden in spans if not is_hidden])
+        spans = zip(self._spans(), hidden, strict=True)
+        loud = b" ".join([self._written[begin:end] for (begin, end), is_hidden in spans if not is_hidden])
         return shingles_of(loud, SAMPLE, in_machine_code=in_machine_code)
 
     def saying(self, kept: Sequence[tuple[int, str]]) -> Text:
@@ -125,7 +132,8 @@ def scan_page(html: str) -> Scanned | None:
     if BETWEEN in html:
         return None
     written = html.encode()
-    data, most = np.frombuffer(written, np.uint8), written.count(b"<") + 1
+    data = np.frombuffer(written, np.uint8)
+    most = int(np.count_nonzero(data == LESS)) + 1
     tags, links = np.empty((most, 4), np.int64), np.empty((most, 3), np.int64)
     count, linked, flags = read_tags(data, TABLES, tags, links)
     if count < 0:
@@ -137,7 +145,7 @@ def scan_page(html: str) -> Scanned | None:
         ScannedRuns(written, runs[: state[RUNS]], pieces[: state[PIECES]]),
         ScannedText(out[: state[SIZE]].tobytes(), parts[: state[PARTS]]),
         _references(html, written, links[:linked]),
-        bool((links[:linked, 0] == PLAIN).all()),
+        WHOLE not in links[:linked, 0],
         bool(flags & NOISY),
         bool(flags & HAS_BASE),
     )
@@ -152,15 +160,15 @@ def warm_up() -> None:
 
 
 def _references(html: str, written: bytes, links: Numbers) -> list[str | tuple[str, dict[str, str]]]:
-    rows = links.tolist()
+    found: list[str | tuple[str, dict[str, str]]]
     if len(html) == len(written):
-        found = [html[begin:end] for _, begin, end in rows]
+        found = [html[begin:end] for begin, end in links[:, 1:].tolist()]
     else:
-        found = [written[begin:end].decode() for _, begin, end in rows]
-    return [
-        _element(one) if how != PLAIN else one if "&" not in one else _unescaped(one)
-        for one, (how, _, _) in zip(found, rows, strict=True)
-    ]
+        found = [written[begin:end].decode() for begin, end in links[:, 1:].tolist()]
+    for row in np.flatnonzero(links[:, 0]).tolist():
+        one = str(found[row])
+        found[row] = _element(one) if links[row, 0] == WHOLE else _unescaped(one)
+    return found
 
 
 def _unescaped(value: str) -> str:

@@ -25,8 +25,8 @@ not shown and does; what is written out as if it were markup; roots of other lan
 ``ANCHOR`` on what may lead to another page."""
 BORDER, GAP, COMMENT, INLINE, A_BEGINS, A_ENDS = range(6)
 """What a tag is to the text: the end of a run; nothing, with all up to its end; a space, and which one."""
-PLAIN, WHOLE = 0, 1
-"""How a reference is told: by its value alone, or by its whole tag."""
+PLAIN, ESCAPED, WHOLE = range(3)
+"""How a reference is told: by its value alone, by a value that has entities in it, or by its whole tag."""
 NOISY, HAS_BASE = 1, 2
 """What may be said of a page: some element may be noise; links may have another base."""
 CLASS, ID, HREF, REL, SRC, ROLE, AD_SLOT, HTTP_EQUIV, NAME, XLINK = range(10)
@@ -92,11 +92,12 @@ def mentions(data: Bytes, start: int, end: int, words: Bytes, row: int) -> bool:
 @machine_code
 def kind_of(number: int, kinds: Numbers) -> int:
     """The kind of the element whose name has this number."""
-    slot = number % len(kinds)
+    last = len(kinds) - 1  # their number is a power of two
+    slot = number & last
     while kinds[slot, 0]:
         if kinds[slot, 0] == number:
             return int(kinds[slot, 1])
-        slot = (slot + 1) % len(kinds)
+        slot = (slot + 1) & last
     return OTHER
 
 
@@ -331,6 +332,9 @@ def note_reference(  # noqa: PLR0913, PLR0917 - all that is read and written
     link[0], link[1], link[2] = how, place, end
     if how == PLAIN:
         link[1], link[2] = tag[HREF, 0], tag[HREF, 1]
+        for letter in range(link[1], link[2]):
+            if data[letter] == 38:  # noqa: PLR2004 - &
+                link[0] = ESCAPED
     return 1
 
 

@@ -1,0 +1,129 @@
+"""The numbers of the parts of a text, made in machine code: what each says, and what it says without its numbers.
+
+It does what ``parts.py`` does with patterns, to the same result. To be imported late: numba is loaded with it.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from recrawl.model.compiled import machine_code
+
+Bytes = npt.NDArray[np.uint8]
+Numbers = npt.NDArray[np.int64]
+
+UNKNOWN = -1
+"""Stands for a template that has to be made in another way: the part has characters beyond ASCII."""
+_LANES = 8
+_ALL = 0xFFFFFFFF
+
+
+def _tables() -> npt.NDArray[np.uint32]:
+    """CRC-32 of each byte with up to seven zero bytes behind it: eight bytes are taken in one step."""
+    tables = np.empty((_LANES, 256), np.uint32)
+    tables[0] = [crc32(bytes([byte]), _ALL) ^ _ALL for byte in range(256)]
+    for lane in range(1, _LANES):
+        tables[lane] = tables[0][tables[lane - 1] & 255] ^ (tables[lane - 1] >> 8)
+    return tables
+
+
+CRC = _tables()
+
+
+@machine_code
+def crc_of(text: Bytes, begin: int, end: int, tables: npt.NDArray[np.uint32]) -> int:
+    """CRC-32 of the bytes from ``begin`` to ``end``."""
+    crc, place = np.int64(_ALL), begin
+    while place + 8 <= end:
+        low = crc ^ (
+            np.int64(text[place])
+            | np.int64(text[place + 1]) << 8
+            | np.int64(text[place + 2]) << 16
+            | np.int64(text[place + 3]) << 24
+        )
+        crc = np.int64(
+            tables[7, low & 255]
+            ^ tables[6, (low >> 8) & 255]
+            ^ tables[5, (low >> 16) & 255]
+            ^ tables[4, (low >> 24) & 255]
+            ^ tables[3, text[place + 4]]
+            ^ tables[2, text[place + 5]]
+            ^ tables[1, text[place + 6]]
+            ^ tables[0, text[place + 7]]
+        )
+        place += 8
+    while place < end:
+        crc = np.int64(tables[0, (crc ^ text[place]) & 255]) ^ (crc >> 8)
+        place += 1
+    return crc ^ 0xFFFFFFFF
+
+
+@machine_code
+def is_letter(code: int) -> bool:
+    """Whether it is a letter, in ASCII."""
+    return 97 <= code <= 122 or 65 <= code <= 90  # noqa: PLR2004 - a to z, A to Z
+
+
+@machine_code
+def is_number(code: int) -> bool:
+    """Whether it is a digit, in ASCII."""
+    return 48 <= code <= 57  # noqa: PLR2004 - 0 to 9
+
+
+@machine_code
+def is_of_word(code: int) -> bool:
+    """Whether it is a letter, a digit or an underscore."""
+    return is_letter(code) or is_number(code) or code == 95  # noqa: PLR2004 - _
+
+
+@machine_code
+def template_at(text: Bytes, begin: int, end: int, path: int, tables: npt.NDArray[np.uint32]) -> int:
+    """The template of the part from ``begin`` to ``end``, as ``parts.template_of`` makes it, or ``UNKNOWN``."""
+    has_number = False
+    for place in range(begin, end):
+        if text[place] >= 128:  # noqa: PLR2004 - beyond ASCII are other digits and letters
+            return UNKNOWN
+        has_number = has_number or is_number(text[place])
+    if not has_number:
+        return 0
+    crc, place, letters, has_word = path ^ 0xFFFFFFFF, begin, 0, False
+    while place < end:
+        after = place  # behind the letters that a number may begin with
+        if is_of_word(text[place]) and not (place > begin and is_of_word(text[place - 1])):
+            while after < end and (is_letter(text[after]) or text[after] == 95):  # noqa: PLR2004 - _
+                after += 1
+        if after < end and is_number(text[after]) and (place == begin or not is_of_word(text[place - 1])):
+            place = after
+            while place < end and (is_of_word(text[place]) or text[place] in (44, 46, 58)):  # , . :
+                place += 1
+            code, letters = 35, 0
+        else:
+            code = np.int64(text[place])
+            letters = letters + 1 if is_letter(code) else 0
+            has_word = has_word or letters > 1
+            place += 1
+        crc = np.int64(tables[0, (crc ^ code) & 255]) ^ (crc >> 8)
+    return max(crc ^ 0xFFFFFFFF, 1) if has_word else 0
+
+
+@machine_code
+def number_parts(  # noqa: PLR0913, PLR0917 - all that is read and written
+    text: Bytes, parts: Numbers, longest: int, tables: npt.NDArray[np.uint32], template: Numbers, content: Numbers
+) -> int:
+    """Write the template and the content of each part; how many templates are ``UNKNOWN``. O(length).
+
+    ``parts`` are as ``page_scan.py`` notes them; what is longer than ``longest`` characters has no template.
+    """
+    unknown = 0
+    for row in range(len(parts)):
+        begin, end = parts[row, 1], parts[row, 2]
+        content[row] = crc_of(text, begin, end, tables)
+        template[row] = 0
+        if parts[row, 3] and end - begin <= 4 * longest:  # bytes of a character, at most
+            found = template_at(text, begin, end, parts[row, 0], tables)
+            template[row] = found if found == UNKNOWN or end - begin <= longest else 0
+            unknown += found == UNKNOWN
+    return unknown
