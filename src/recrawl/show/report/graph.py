@@ -1,0 +1,153 @@
+"""The site graph of a report: the tree of its pages, coloured by what became of them, unchanged parts folded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from recrawl.assess.collapse import ChangeClass, CollapsedTree, collapse
+from recrawl.assess.tree_layout import TreeLayout, tree_layout
+from recrawl.show.report.section import Figure, Section
+from recrawl.show.report.site_pages import SitePages
+from recrawl.show.words import counted
+
+KIND = "site-graph"
+SCRIPTS = {
+    KIND: [
+        "vendor/graphology.min.js",
+        "vendor/sigma.min.js",
+        "graph_data.js",
+        "graph_marks.js",
+        "graph_list.js",
+        "graph_files.js",
+        "graph.js",
+    ]
+}
+STYLES = ["graph.css"]
+_HEIGHT = 720
+_MOST_SHARED = 65_535
+
+
+def graph_section(pages: SitePages, versions: str | None = None) -> Section:
+    """The graph with a sentence on what it shows. ``versions`` as in :func:`graph_data`."""
+    if not len(pages):
+        return Section("Site graph", "graph", ["There is no page to draw."])
+    tree = collapse(pages.parent, pages.change)
+    figure = Figure(KIND, "How the pages hang together", KIND, _data(pages, tree, versions), height=_HEIGHT, wide=True)
+    return Section("Site graph", "graph", _words(pages, tree), [figure], notes=_NOTES)
+
+
+def graph_data(pages: SitePages, versions: str | None = None) -> dict[str, Any]:
+    """All the figure needs, as plain values and columns. O(n) and the layout.
+
+    ``versions`` is where the versions of a page are listed: a link with ``{id}`` or ``{url}`` in it; no link without.
+    """
+    return _data(pages, collapse(pages.parent, pages.change), versions)
+
+
+def page_columns(pages: SitePages) -> dict[str, Any]:
+    """The pages alone, as figures read them. Of each URL what it shares with the one before is left out."""
+    types, kind = np.unique(np.array(pages.mime, np.str_), return_inverse=True)
+    return {
+        "id": pages.page,
+        "url": front_coded(pages.urls),
+        "change": pages.change,
+        "rate": _digits(pages.rate, 3),
+        "changed": np.round(pages.changed_at),
+        "seen": np.round(pages.seen_at),
+        "captures": pages.captures,
+        "mime": kind,
+        "mimes": types.tolist(),
+    }
+
+
+def front_coded(texts: list[str]) -> dict[str, list[Any]]:
+    """Texts, each as how many characters it shares with the one before, and the rest. O(length).
+
+    >>> front_coded(["http://a.org/", "http://a.org/x"])
+    {'shared': [0, 13], 'rest': ['http://a.org/', 'x']}
+    """
+    shared, rest, before = [], [], ""
+    for text in texts:
+        # Characters as JavaScript counts them: beyond the first 65,536 one is two.
+        alike = _common(before, text) if text.isascii() and before.isascii() else 0
+        shared.append(alike)
+        rest.append(text[alike:])
+        before = text
+    return {"shared": shared, "rest": rest}
+
+
+def _common(one: str, other: str) -> int:
+    """Length of what two texts begin with together, by halves."""
+    low, high = 0, min(len(one), len(other), _MOST_SHARED)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _data(pages: SitePages, tree: CollapsedTree, versions: str | None) -> dict[str, Any]:
+    layout = tree_layout(pages.parent, tree)
+    holders = np.flatnonzero(tree.folded)
+    return {
+        "pages": page_columns(pages),
+        "parent": pages.parent,
+        "drawn": tree.drawn.astype(np.uint8),
+        "x": np.round(layout.x, 2),
+        "y": np.round(layout.y, 2),
+        "radius": round(layout.radius, 2),
+        "folded": _discs(layout, tree, holders),
+        "versions": versions,
+    }
+
+
+def _discs(layout: TreeLayout, tree: CollapsedTree, holders: Any) -> dict[str, Any]:  # noqa: ANN401 - positions
+    return {
+        "page": holders,
+        "pages": tree.folded[holders],
+        "x": np.round(layout.disc_x[holders], 2),
+        "y": np.round(layout.disc_y[holders], 2),
+        "radius": np.round(layout.disc_radius[holders], 2),
+    }
+
+
+def _digits(values: Any, digits: int) -> list[float]:  # noqa: ANN401 - a column of floats
+    """So many leading digits: files of numbers nobody reads to the last are short."""
+    return [float(f"{value:.{digits}g}") for value in values.tolist()]
+
+
+def _words(pages: SitePages, tree: CollapsedTree) -> list[str]:
+    count = np.bincount(np.asarray(pages.change, np.int64), minlength=len(ChangeClass))
+    drawn = int(tree.drawn.sum())
+    lines = [
+        (
+            f"{counted(len(pages), 'page')}, drawn as the tree in which they were found. "
+            f"{counted(len(pages) - drawn, 'page')} lie in parts where nothing changed and are folded into "
+            f"{counted(int((tree.folded > 0).sum()), 'disc')}; {counted(drawn, 'page')} remain: those that changed, "
+            "the way to them, and those that nobody has judged."
+        )
+    ]
+    if len(pages) > drawn and (largest := int(tree.folded.max(initial=0))) * 4 > len(pages):
+        lines.append(
+            f"The largest disc holds {counted(largest, 'page')}, {100 * largest / len(pages):.0f} % of all. What does "
+            "not change can be captured less often, which leaves more time for the rest."
+        )
+    if int(count[ChangeClass.UNSEEN]) == len(pages):
+        lines.append("No page was seen twice, so nobody knows yet what changes. Capture the site again.")
+    return lines
+
+
+_NOTES = [
+    (
+        "A page hangs below the page on which the crawler found it, where that is on record; else below the page "
+        "captured first of those that link to it; else below the nearest directory above."
+    ),
+    (
+        "A part of the tree is folded if nothing in it changed (Algorithms 7 and 8 of the thesis on SHARC, corrected). "
+        "Area stands for pages: a disc of 400 is twice as wide as one of 100, and unfolding it moves nothing."
+    ),
+]
