@@ -23,6 +23,14 @@ SCHEMA = "recrawl-archive-quality/1"
 
 def words(found: Answer, archive: Archive | None) -> list[str]:
     """The statement about the archive, about what it shows, and about its last crawl that was seen again."""
+    lines: list[str] = []
+    for paragraph in paragraphs(found, archive):
+        lines += [*([""] if lines else []), *paragraph]
+    return lines
+
+
+def paragraphs(found: Answer, archive: Archive | None) -> list[list[str]]:
+    """The same by what it is about: two paragraphs, and a third if there is such a crawl, which it begins with."""
     lines = archive_words(found.quality)
     if archive is not None:
         taken = sum(1 for one in archive.brought if one.accepted)
@@ -30,12 +38,12 @@ def words(found: Answer, archive: Archive | None) -> list[str]:
     if found.recorded.captures:
         own = counted(found.recorded.captures, "capture")
         lines.append(f"The workspace holds the statements of {own} of its own: recrawl capture --list.")
-    lines += ["", *shown_words(found.shown, found.chance, found.together, found.urls)]
+    said = [lines, shown_words(found.shown, found.chance, found.together, found.urls)]
     crawl = last_judged(found)
     if crawl is not None and len(found.quality.rounds) > 1:
-        lines += ["", f"The last crawl of {found.sites[found.quality.rounds.site[crawl]]} that was seen again:"]
-        lines += statement_words(found.quality.of_crawl(crawl), found.names)
-    return lines
+        title = f"The last crawl of {found.sites[found.quality.rounds.site[crawl]]} that was seen again:"
+        said.append([title, *statement_words(found.quality.of_crawl(crawl), found.names)])
+    return said
 
 
 def last_judged(found: Answer) -> int | None:

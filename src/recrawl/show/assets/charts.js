@@ -14,21 +14,30 @@
   const isLog = (axis) => axis.scale === "log" || Boolean(axis.log);
   const named = (axis, value) => (isNames(axis) ? axis.names[value] : format(axis, value));
 
+  // Steps of a duration that people count in; of other axes ECharts knows better.
+  const STEPS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 7 * 86400, 30 * 86400,
+    91 * 86400, 182.625 * 86400, 365.25 * 86400, 730.5 * 86400, 3652.5 * 86400];
+  const evenly = (axis) => {
+    if (axis.scale !== "seconds" || isLog(axis) || !(axis.top > 0)) return {};
+    const step = STEPS.find((one) => axis.top / one <= 6) || axis.top / 5;
+    return { min: 0, interval: step, max: Math.ceil(axis.top / step) * step };
+  };
   const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
   const axisOption = (axis, across) => {
     const ink = recrawl.colour("muted");
     const line = recrawl.colour("line");
     const option = {
-      name: axis.title || "", nameLocation: "middle", nameTextStyle: { color: ink, fontSize: 12 }, nameGap: across ? 28 : 48,
+      name: axis.title || "", nameLocation: "middle", nameTextStyle: { color: ink, fontSize: 12 }, nameGap: across ? 26 : 34,
       type: isNames(axis) ? "category" : isLog(axis) ? "log" : axis.scale === "time" ? "time" : "value",
       axisLine: { lineStyle: { color: line } }, axisTick: { lineStyle: { color: line } },
       splitLine: { show: !across && !isNames(axis), lineStyle: { color: line } },
       axisLabel: { color: ink, fontSize: 11, hideOverlap: true },
       min: axis.min ?? null, max: axis.max ?? null, scale: axis.scale === "linear" && axis.min === undefined,
+      ...evenly(axis),
     };
     if (isNames(axis)) {
       option.data = axis.names.map((name) => String(name));
-      option.axisLabel.formatter = (name) => cut(name, across ? 14 : 34);
+      option.axisLabel.formatter = (name) => cut(name.replace(/^https?:\/\//, ""), across ? 16 : 38);
       if (!across) { option.inverse = true; option.axisLabel.interval = 0; option.nameLocation = "start"; }
     } else if (axis.scale !== "time") option.axisLabel.formatter = (value) => format(axis, value);
     if (axis.scale === "time") { option.min = axis.min && axis.min * 1000; option.max = axis.max && axis.max * 1000; }
@@ -134,7 +143,10 @@
     return `${escape(head)}<br>${lines.filter(Boolean).join("<br>")}`;
   };
 
-  const chartOption = (data) => {
+  const highest = (data, second) => Math.max(0, ...data.series.filter((one) => (one.axis === 2) === second)
+    .flatMap((one) => one.high || one.y || []).filter((value) => Number.isFinite(value)));
+  const chartOption = (given) => {
+    const data = { ...given, y: { ...given.y, top: highest(given, false) }, y2: given.y2 && { ...given.y2, top: highest(given, true) } };
     const lying = isNames(data.y);
     const byAxis = !lying && data.series.every((one) => ["line", "step", "area", "bars"].includes(one.draw))
       && (isNames(data.x) || data.series.every((one) => one.x.length === data.series[0].x.length));
@@ -145,8 +157,7 @@
       aria: { enabled: true },
       legend: { show: legend, top: 0, left: 0, type: "scroll", itemWidth: 14, itemHeight: 9, textStyle: { color: recrawl.colour("ink"), fontSize: 12 },
         data: data.series.map((one) => one.name), pageTextStyle: { color: recrawl.colour("muted") } },
-      grid: { left: lying ? 8 : 40, right: data.y2 ? 56 : 16, top: legend ? 36 : 12, bottom: data.x.title ? 30 : 8, containLabel: true,
-        outerBoundsMode: "same", outerBoundsContain: "axisLabel" },
+      grid: { left: 4, right: 12, top: legend ? 36 : 12, bottom: 4, outerBoundsMode: "same", outerBoundsContain: "all" },
       tooltip: { trigger: byAxis || (lying && data.series.length > 1) ? "axis" : "item", confine: true, formatter: tooltip(data), axisPointer: { type: lying ? "shadow" : "line" },
         backgroundColor: recrawl.colour("surface"), borderColor: recrawl.colour("line"), textStyle: { color: recrawl.colour("ink"), fontSize: 12 } },
       xAxis: axisOption(data.x, true),
@@ -159,17 +170,18 @@
   const heatOption = (data) => {
     const cells = data.value.flatMap((line, y) => line.map((value, x) => [x, y, value]));
     const known = cells.map((one) => one[2]).filter((value) => value !== null);
+    const [least, most] = [Math.min(...known), Math.max(...known)];
+    const written = (value) => recrawl.format(data.scale || "number", value);
     const labels = { color: recrawl.colour("muted"), fontSize: 11, hideOverlap: true };
     const axis = (names) => ({ type: "category", data: names, axisLabel: labels, axisTick: { show: false }, axisLine: { show: false }, splitArea: { show: false } });
     return {
       animation: false, backgroundColor: "transparent", aria: { enabled: true },
       grid: { left: 8, right: 8, top: 8, bottom: 44, containLabel: true },
       xAxis: axis(data.x.names), yAxis: { ...axis(data.y.names), inverse: true },
-      visualMap: { min: 0, max: Math.max(...known, 1e-12), calculable: false, orient: "horizontal", left: "center", bottom: 0, itemHeight: 160, itemWidth: 10,
-        text: [data.title, ""], textStyle: { color: recrawl.colour("muted"), fontSize: 11 }, formatter: (value) => recrawl.format(data.scale || "number", value),
-        inRange: { color: [recrawl.colour("heat-0"), recrawl.colour("heat-1")] } },
+      visualMap: { min: least, max: most > least ? most : least + 1e-9, calculable: false, orient: "horizontal", left: "center", bottom: 0, itemHeight: 160, itemWidth: 10,
+        text: [`${written(most)} ${data.title}`, written(least)], textStyle: { color: recrawl.colour("muted"), fontSize: 11 }, inRange: { color: [recrawl.colour("heat-0"), recrawl.colour("heat-1")] } },
       tooltip: { confine: true, backgroundColor: recrawl.colour("surface"), borderColor: recrawl.colour("line"), textStyle: { color: recrawl.colour("ink"), fontSize: 12 },
-        formatter: ({ value: [x, y, value] }) => `${recrawl.escape(data.y.names[y])}, ${recrawl.escape(data.x.names[x])}<br>${recrawl.escape(data.title)}: <b>${recrawl.escape(recrawl.format(data.scale || "number", value))}</b>` },
+        formatter: ({ value: [x, y, value] }) => `${recrawl.escape(data.y.names[y])}, ${recrawl.escape(data.x.names[x])}<br>${recrawl.escape(data.title)}: <b>${recrawl.escape(written(value))}</b>` },
       series: [{ type: "heatmap", data: cells, itemStyle: { borderColor: recrawl.colour("surface"), borderWidth: 1 } }],
     };
   };

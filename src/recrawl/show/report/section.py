@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from recrawl.model import AnyArray
+
 
 class ColumnKind(enum.StrEnum):
     """What the values of a column are: how they are written, sorted and aligned."""
@@ -33,7 +35,7 @@ class Column:
 
     title: str
     kind: ColumnKind
-    values: Sequence[Any]
+    values: Sequence[Any] | AnyArray
 
 
 @dataclass(frozen=True, slots=True)
