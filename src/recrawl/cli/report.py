@@ -1,0 +1,213 @@
+"""``recrawl report``: all that is known of an archive in one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recrawl.cli.configuration import parse_assignments
+from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.workspace import open_workspace
+from recrawl.errors import InputError
+
+if TYPE_CHECKING:
+    from recrawl.cli.assess_sources import Archive
+    from recrawl.cli.knowledge import Expected
+    from recrawl.cli.workspace import Workspace
+    from recrawl.model import IntArray
+    from recrawl.show.report.page import Report
+    from recrawl.show.report.section import Section
+    from recrawl.store.base import Store
+
+FILE_NAME = "report.html"
+EXAMPLES = """
+recrawl report -w my-archive                     all about a workspace, as reports/report.html in it
+recrawl report -w my-archive --capture 3         about one capture of a site
+recrawl report crawls/*.warc.gz -o quality.html  about files, whoever made them
+recrawl report index.cdxj --open                 and show it in the browser
+recrawl report -w my-archive --json              everything in it, for other programs
+"""
+
+
+def report(  # noqa: PLR0913 - one argument an option
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE...]", help="Archive files or folders; the workspace without.", show_default=False
+        ),
+    ] = None,
+    *,
+    capture: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="Only the pages of this capture of a site.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The file to write; by default reports/report.html in the workspace, or report.html here.",
+        ),
+    ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    versions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LINK", help="Where versions of a page are listed: a link with {url} or {id} in it; none without."
+        ),
+    ] = None,
+    digests_only: Annotated[
+        bool, typer.Option("--digests-only", help="Do not read archived bytes: judge changes by digests alone.")
+    ] = False,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Write all that is known of an archive into one HTML file.
+
+    The file needs nothing else: it opens offline, prints well, and everything is in it. It says what there is, how
+    sharp and how coherent it is, and how its pages change; what is computed is what recrawl assess and recrawl rates
+    say. Tables can be sorted and filtered, and every figure can be saved as PNG or SVG and its data as CSV.
+
+    Files are read into a store that is thrown away, as recrawl assess does. With too little to say something, the
+    report says so.
+    """
+    from recrawl.cli.assess_sources import check_files
+
+    if files:
+        if capture is not None:
+            raise InputError("--capture is about a workspace.", "Leave out the files.")
+        paths = check_files(files)
+        made = _of_files(paths, versions, digests_only=digests_only)
+        target = output or Path(FILE_NAME)
+    else:
+        place = open_workspace(workspace, parse_assignments(assignments or []))
+        with place.open_store() as store:
+            made = report_of_workspace(place, store, capture=capture, versions=versions)
+        target = output or place.reports / FILE_NAME
+    if json_output:
+        from recrawl.cli.tables import print_json
+        from recrawl.show.report.page import report_json
+
+        print_json(report_json(made))
+        return
+    write_report(made, target)
+    typer.echo(f"Wrote {target}.")
+    if show:
+        typer.launch(target.resolve().as_uri())
+
+
+def write_report(made: Report, file: Path) -> None:
+    """Write the page, whole or not at all."""
+    from recrawl.cli.report_extras import EXTRAS
+    from recrawl.formats.disk import complete_file, told
+    from recrawl.show.report.page import report_html
+
+    text = report_html(made, EXTRAS)
+    with told(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    with complete_file(file) as stream:
+        stream.write(text.encode("utf-8", errors="backslashreplace"))
+
+
+def report_of_workspace(
+    place: Workspace, store: Store, *, capture: int | None = None, versions: str | None = None, now: float | None = None
+) -> Report:
+    """The report about a workspace, or about one of its captures."""
+    import numpy as np
+
+    from recrawl.cli.predict_use import expected_changes
+
+    pages, about = None, f"About the workspace {place.folder.resolve().name}."
+    title = f"Report on {place.folder.resolve().name}"
+    if capture is not None:
+        known = {one.id: one for one in store.site_captures()}
+        if capture not in known:
+            raise InputError(f"There is no capture {capture} in this workspace.", "recrawl capture --list shows all.")
+        pages = np.unique(store.site_log(capture).found.page)
+        title, about = (
+            f"Report on capture {capture}",
+            f"About the pages of capture {capture}, of {known[capture].site}.",
+        )
+    moment = _clock() if now is None else now
+    expected = expected_changes(place, store, moment)
+    sections = _sections(store, moment, None, pages=pages, versions=versions, expected=expected)
+    if capture is not None:
+        from recrawl.cli.report_capture import statement_section
+
+        sections = [statement_section(store, known[capture]), *sections]
+    return _report(title, about, moment, sections)
+
+
+def _of_files(paths: list[Path], versions: str | None, *, digests_only: bool) -> Report:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from recrawl.cli.assess_output import tell_problems
+    from recrawl.cli.assess_sources import read_archive
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    now = _clock()
+    with (
+        Progress(*columns, console=Console(stderr=True), transient=True) as bar,
+        read_archive(paths, 0.0, bar, digests_only=digests_only, list_errors=None) as archive,
+    ):
+        bar.stop()
+        tell_problems(archive)
+        sections = _sections(archive.store, now, archive, versions=versions)
+    named = paths[0].name if len(paths) == 1 else f"{len(paths):,} files"
+    more = " and others" if len(paths) > _NAMED else ""
+    about = f"About {', '.join(path.name for path in paths[:_NAMED])}{more}."
+    return _report(f"Report on {named}", about, now, sections)
+
+
+def _sections(  # noqa: PLR0913 - where from, when, and what is asked
+    store: Store,
+    now: float,
+    archive: Archive | None,
+    *,
+    pages: IntArray | None = None,
+    versions: str | None = None,
+    expected: Expected | None = None,
+) -> list[Section]:
+    from recrawl.cli.assess_answer import Asked, NothingToJudgeError
+    from recrawl.cli.rates_question import Question
+    from recrawl.cli.report_sections import Wanted, sections_of
+    from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
+    from recrawl.show.report.section import Section
+
+    asked = Asked(only_pages=archive is not None, pages=pages)
+    question = Question(ESTIMATORS[DEFAULT], now, expected=expected)
+    try:
+        return sections_of(store, Wanted(asked, question, versions), archive)
+    except NothingToJudgeError as error:
+        return [Section("Nothing to judge yet", "holdings", [str(error), *_NEXT])]
+
+
+_NAMED = 5
+"""Files that the head of a report names."""
+_NEXT = (
+    "In a workspace, recrawl add names pages and recrawl run visits them; recrawl import brings what archives hold.",
+    "Then ask for the report again.",
+)
+
+
+def _report(title: str, about: str, made: float, sections: list[Section]) -> Report:
+    from recrawl import __version__
+    from recrawl.show.report.page import Report
+
+    return Report(title, about, made, __version__, sections)
+
+
+def _clock() -> float:
+    from recrawl.crawl.clock import RealClock
+
+    return RealClock().now()
