@@ -15,7 +15,7 @@ EVERY = [
     (learner, target)
     for learner in Learner
     for target in Target
-    if learner is not Learner.NATURAL_BOOSTING or target is Target.NNL
+    if target is Target.NNL or learner not in {Learner.NATURAL_BOOSTING, Learner.SHRUNKEN_COUNTS}
 ]
 
 

@@ -1,8 +1,9 @@
 """Learners that foretell new links from features (paper 004, §5.3).
 
-Each is an ensemble of trees with the settings that the paper tuned to, where it names them. Unknown values need no
-filling but for NGBoost, which cannot read them: there they lie one below the least known value, so that trees can part
-them. Pages whose target is unknown teach nothing.
+Those of the paper are ensembles of trees, with the settings that it tuned to where it names them. Unknown values need
+no filling but for NGBoost, which cannot read them: there they lie one below the least known value, so that trees can
+part them. Pages whose target is unknown teach nothing. The learner that recrawl trusts with the few LBLA features is
+none of these: see :mod:`recrawl.predict.link_shrinkage`.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from recrawl.errors import require
-from recrawl.model import FloatArray
+from recrawl.model import BoolArray, FloatArray
 from recrawl.predict.feature_sets import Target
-from recrawl.predict.feature_table import FeatureArray, FeatureTable
+from recrawl.predict.feature_table import Feature, FeatureArray, FeatureTable
+from recrawl.predict.link_shrinkage import learn_shrinkage
 
 Score: TypeAlias = Callable[[FeatureArray], FloatArray]
 """From features to what is foretold, one number a page."""
 
 
 class Learner(enum.StrEnum):
-    """The ensembles."""
+    """The ensembles, and the one formula."""
 
     EXTRA_TREES = "extra-trees"
     """Extremely randomised trees; classes weighed by how rare they are."""
@@ -34,6 +36,8 @@ class Learner(enum.StrEnum):
     """LightGBM; needs the extra ``boost``."""
     NATURAL_BOOSTING = "natural-boosting"
     """NGBoost with Poisson counts: only for the number of new links; needs the extra ``boost``."""
+    SHRUNKEN_COUNTS = "shrunken-counts"
+    """The page's own mean shrunken towards its related pages: for LBLA features, and not for the link change rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class LinkModel:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Which ensemble, and how large; the defaults are what paper 004 tuned to, but for ``leaves``."""
+    """Which learner, and how large; the defaults are what paper 004 tuned to, but for ``leaves``."""
 
     learner: Learner = Learner.EXTRA_TREES
     trees: int = 300
@@ -91,13 +95,16 @@ def fit(
     if how.learner is Learner.NATURAL_BOOSTING and target is not Target.NNL:
         msg = "natural boosting learns counts: it can only foretell the number of new links"
         raise ValueError(msg)
+    if how.learner is Learner.SHRUNKEN_COUNTS and target is Target.LCR:
+        msg = "shrunken counts look at the page's own past, which all but tells its link change rate"
+        raise ValueError(msg)
     seed = int(rng.integers(2**31))
     # What no page has teaches nothing, and some learners stumble over it.
     told = np.flatnonzero(~np.isnan(values).all(axis=0))
     if bool((wanted == wanted[0]).all()) or not len(told):
         same = float(wanted.mean())
         return LinkModel(target, table.schema, lambda rows: np.full(len(rows), same))
-    lesson = _Lesson(values[:, told], wanted, target, tuple(table.columns[place].categorical for place in told))
+    lesson = _Lesson(values[:, told], wanted, target, tuple(table.columns[place] for place in told))
     score = _TRAINERS[how.learner](lesson, seed, how)
     return LinkModel(target, table.schema, lambda rows: score(rows[:, told]))
 
@@ -109,7 +116,12 @@ class _Lesson:
     values: FeatureArray
     wanted: FloatArray
     target: Target
-    categorical: tuple[bool, ...]
+    columns: tuple[Feature, ...]
+
+    @property
+    def named(self) -> BoolArray:
+        """Which columns hold names."""
+        return np.array([column.categorical for column in self.columns], np.bool_)
 
 
 def _extra_trees(lesson: _Lesson, seed: int, how: Settings) -> Score:
@@ -136,7 +148,7 @@ def _histogram_boosting(lesson: _Lesson, seed: int, how: Settings) -> Score:
         "min_samples_leaf": how.boosted_leaf,
         "max_leaf_nodes": how.leaves,
         "early_stopping": False,
-        "categorical_features": list(lesson.categorical),
+        "categorical_features": lesson.named,
         "random_state": seed,
     }
     counted = require("threadpoolctl", "predict").threadpool_limits
@@ -170,7 +182,7 @@ def _light_boosting(lesson: _Lesson, seed: int, how: Settings) -> Score:
         "verbosity": -1,
     }
     wanted = (lesson.wanted > 0) if lesson.target is Target.NL else lesson.wanted
-    names = np.flatnonzero(lesson.categorical).tolist()
+    names = np.flatnonzero(lesson.named).tolist()
     data = light.Dataset(lesson.values, wanted, categorical_feature=names)
     predict: Score = light.train(options, data, how.rounds).predict
     return predict
@@ -194,6 +206,11 @@ def _natural_boosting(lesson: _Lesson, seed: int, how: Settings) -> Score:
     return lambda rows: np.asarray(fitted.pred_dist(_filled(rows, below)).mean(), dtype=np.float64)
 
 
+def _shrunken_counts(lesson: _Lesson, _seed: int, _how: Settings) -> Score:
+    names = [column.name for column in lesson.columns]
+    return learn_shrinkage(lesson.values, names, lesson.wanted, presence=lesson.target is Target.NL).expected
+
+
 def _chance(classifier: Any) -> Score:  # noqa: ANN401 - scikit-learn ships no types
     return lambda rows: np.asarray(classifier.predict_proba(rows)[:, 1], dtype=np.float64)
 
@@ -213,4 +230,5 @@ _TRAINERS: Final[dict[Learner, Callable[..., Score]]] = {
     Learner.HISTOGRAM_BOOSTING: _histogram_boosting,
     Learner.LIGHT_BOOSTING: _light_boosting,
     Learner.NATURAL_BOOSTING: _natural_boosting,
+    Learner.SHRUNKEN_COUNTS: _shrunken_counts,
 }
