@@ -1,0 +1,90 @@
+"""``recrawl serve``: the dashboard of a workspace."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from recrawl.cli.configuration import parse_assignments
+from recrawl.cli.options import HERE, SetOption, WorkspaceOption
+from recrawl.cli.workspace import open_workspace
+
+EXAMPLES = """
+recrawl serve -w my-archive                    at http://127.0.0.1:8080, for this machine only
+recrawl serve --open --port 0                  any free port, and open a browser
+recrawl serve --host 0.0.0.0                   for others too: prints a token that they need
+recrawl serve --host 0.0.0.0 --token "$TOKEN"  with a token of your own
+"""
+SHORTEST_TOKEN = 16
+
+
+def serve(  # noqa: PLR0913 - one argument an option
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Where; 0 for any that is free.")] = 8080,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to listen at. Beyond this machine a token is asked for.")
+    ] = "127.0.0.1",
+    token: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", envvar="RECRAWL_TOKEN", help="What others must show; made up if not given."),
+    ] = None,
+    *,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open a browser there.")] = False,
+    workspace: WorkspaceOption = HERE,
+    assignments: SetOption = None,
+) -> None:
+    """Show a workspace in a browser, live.
+
+    How the crawl goes, what is due and late, what the budget buys; hosts and pages, of each its visits, its versions
+    side by side and why it is visited when it is. Works while recrawl run is at work, also on another machine with the
+    same store. Every page is JSON as well, below /api/; /openapi.json describes that.
+
+    Only this machine can reach it. With --host it can be reached from elsewhere, and then everybody must show a token:
+    open the address that is printed once, or send Authorization: Bearer. Beyond a network that you trust, put a proxy
+    with TLS before it. Ctrl-C ends it.
+    """
+    from recrawl.errors import require
+
+    for module in ("jinja2", "starlette", "uvicorn"):
+        require(module, "show")
+    from recrawl.cli.serve_run import address_of, bound, serve_all
+    from recrawl.cli.serve_wiring import wired
+    from recrawl.crawl.clock import RealClock
+    from recrawl.show.dashboard.app import make_app
+    from recrawl.show.dashboard.security import Guard
+
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    place.open_store().close()  # so that a store that is missing, or older, is told of here
+    guard = Guard(_token(host, token))
+    dashboard = wired(place, guard, RealClock().now)
+    with bound(host, port) as listening:
+        address = address_of(listening, host)
+        shown = f"{address}/?token={guard.token}" if guard.token else f"{address}/"
+
+        def ready() -> None:
+            typer.echo(f"The dashboard of {place.folder.resolve().name} is at {shown}\nCtrl-C ends it.")
+            if open_browser:
+                typer.launch(shown)
+
+        try:
+            serve_all([(make_app(dashboard.site), listening)], ready)
+        finally:
+            dashboard.close()
+    typer.echo("The dashboard has ended.")
+
+
+def _token(host: str, given: str | None) -> str:
+    """The token that is asked for; none on this machine unless one is given."""
+    import secrets
+    from urllib.parse import quote
+
+    from recrawl.errors import InputError
+    from recrawl.show.dashboard.security import is_loopback
+
+    if given is None:
+        return "" if is_loopback(host) else secrets.token_urlsafe(24)
+    if len(given) < SHORTEST_TOKEN or quote(given, safe="") != given:
+        raise InputError(
+            f"A token has {SHORTEST_TOKEN} letters, digits or -_.~ at least.", "Leave out --token to have one made up."
+        )
+    return given

@@ -1,0 +1,177 @@
+"""The answers of a workspace to its dashboard, in the words of ``status``, ``plan``, ``rates`` and ``explain``."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recrawl.assess.activity import activity
+from recrawl.cli.explain import as_facts, compared, story_of
+from recrawl.cli.rates_words import in_words
+from recrawl.cli.serve_survey import survey_of
+from recrawl.cli.status_words import failure_words
+from recrawl.cli.status_work import work_facts
+from recrawl.detect.explanation import reasons
+from recrawl.detect.side_by_side import side_by_side
+from recrawl.estimate.estimator import Evidence
+from recrawl.estimate.grid_prior import GridPriors, fit_priors
+from recrawl.estimate.posterior import Posterior
+from recrawl.estimate.watched import as_watched
+from recrawl.model import ChangeKind, Histories, Verdict, Visits
+from recrawl.time import MINUTE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from recrawl.cli.workspace import Workspace
+    from recrawl.show.dashboard.answers import Survey
+    from recrawl.show.dashboard.kept import Found
+    from recrawl.show.dashboard.stores import Stores
+    from recrawl.store.base import Store
+
+RECENT = 100_000
+"""Latest visits of which it is told when they were made."""
+SAMPLE = 20_000
+"""Pages from which is learned what to expect of any."""
+MOMENTS = 60
+"""Looks after which it is told what was believed."""
+LARGEST_TEXT = 400_000
+"""Characters of two versions beyond which they are not set side by side."""
+
+
+class WorkspaceAnswers:
+    """Answers from the store and the archive files of one workspace."""
+
+    def __init__(self, place: Workspace, stores: Stores, clock: Callable[[], float]) -> None:
+        self._place = place
+        self._stores = stores
+        self._clock = clock
+        self.priors: Callable[[], Found[GridPriors]] | None = None
+        """What is expected of pages before their own looks; set by whoever keeps it."""
+
+    def counts(self) -> dict[str, Any]:
+        """How much there is, and when the latest visits were made. Behind the scenes: may take seconds."""
+        now = self._clock()
+        with self._place.open_store() as store:
+            counts, recent = store.counts(now), store.latest_visits(RECENT)
+        seen = activity(recent)
+        return {
+            **dataclasses.asdict(counts),
+            "last_visit": float(recent.time[0]) if len(recent) else math.nan,
+            "activity": {name: getattr(seen, name).tolist() for name in ("edges", "visits", "changed", "failed")},
+        }
+
+    def work(self) -> dict[str, Any]:
+        """Who is at work and how fast, what is due and late, what the budget leaves."""
+        now = self._clock()
+        with self._place.open_store() as store:
+            facts = dataclasses.asdict(work_facts(self._place, store, now))
+            backlog, next_due = store.backlog(now), store.next_due()
+            minute = store.latest_visits(1_000)
+        lately = int((minute.time > now - MINUTE).sum())
+        return {
+            **facts,
+            "due": backlog.due,
+            "due_paused": backlog.paused,
+            "next_due": next_due,
+            "visits_last_minute": lately,
+            "visits_last_minute_at_least": lately == len(minute) and lately > 0,
+            "workspace": str(self._place.folder),
+            "store": self._place.shown_store,
+        }
+
+    def survey(self) -> Survey:
+        """What is expected of all pages. Behind the scenes: may take minutes."""
+        with self._place.open_store() as store:
+            return survey_of(self._place, store, self._clock())
+
+    def learn_priors(self) -> GridPriors:
+        """What pages of each host are like, from a sample of all."""
+        with self._place.open_store() as store:
+            pages = store.pages()
+            chosen = pages.id[:: max(1, len(pages) // SAMPLE)]
+            histories = store.histories(pages=chosen)
+            return fit_priors(histories, (store.pages(histories.page).host,))
+
+    def belief(self, page: int) -> dict[str, list[float]]:
+        """What was believed of a page after each of its looks; of many, some. Nothing while priors are learned."""
+        found = None if self.priors is None else self.priors()
+        empty: dict[str, list[float]] = {"time": [], "every": [], "shortest": [], "longest": []}
+        if found is None or found.value is None:
+            return empty
+        with self._stores.one() as store:
+            visits = store.visits(pages=np.array([page]))
+            host = store.pages(np.array([page])).host
+        looks = visits.take(visits.answered())
+        if not len(looks):
+            return empty
+        grown = _as_it_grew(looks)
+        belief = Posterior(depth=1).learn(Evidence(grown, (np.full(len(grown), host[0]),)), found.value).belief
+        with np.errstate(divide="ignore"):
+            every, longest, shortest = (1.0 / belief.quantile(q) for q in (0.5, 0.05, 0.95))
+        columns = {"time": grown.last_visit, "every": every, "shortest": shortest, "longest": longest}
+        return {name: column.tolist() for name, column in columns.items()}
+
+    def explanation(self, page: int, at: float | None) -> dict[str, Any]:
+        """Why the last visit up to a time counted as a change or did not, with both versions side by side."""
+        from recrawl.crawl.sources import ArchivedBytes
+
+        with self._stores.one() as store:
+            story = story_of(
+                store,
+                ArchivedBytes(self._place.warc),
+                _page(store, page),
+                math.inf if at is None else at,
+                changed=False,
+            )
+        told = compared(story, self._place.configuration.settings.detect.standards())
+        facts: dict[str, Any] = {
+            name: value for name, value in as_facts(story, told, 0).items() if name not in {"diff", "page"}
+        }
+        facts["steps"] = [] if told is None else [list(step) for step in reasons(told)]
+        facts["side_by_side"] = None
+        if told is not None:
+            before, after = told.before.lines, told.after.lines
+            if sum(map(len, before)) + sum(map(len, after)) <= LARGEST_TEXT:
+                rows = side_by_side(before, after)
+                facts["side_by_side"] = rows and [
+                    {"side": row.side.value, "before": row.before, "after": row.after, "skipped": row.skipped}
+                    for row in rows
+                ]
+        times = story.visits.time
+        facts["earlier"] = float(times[story.row - 1]) if story.row > 0 else None
+        facts["later"] = float(times[story.row + 1]) if story.row + 1 < len(times) else None
+        return facts
+
+    @staticmethod
+    def in_words(every: float, shortest: float, longest: float) -> str:
+        """How often something changes, as people say it."""
+        return in_words(every, shortest, longest)
+
+    @staticmethod
+    def failure(status: int) -> str:
+        """What the status of a failed visit means."""
+        return failure_words(status)
+
+
+def _page(store: Store, page: int) -> Any:  # noqa: ANN401 - a Page
+    from recrawl.model import Page
+
+    ids = np.array([page])
+    [host], [url] = store.pages(ids).host.tolist(), store.urls(ids)
+    return Page(page, host, url, "")
+
+
+def _as_it_grew(looks: Visits) -> Histories:
+    """A history for each of some looks: what was known right after it. O(looks · ``MOMENTS``)."""
+    chosen = np.unique(np.linspace(0, len(looks) - 1, min(len(looks), MOMENTS)).astype(np.int64))
+    rows = np.concatenate([np.arange(last + 1) for last in chosen.tolist()])
+    number = np.repeat(np.arange(len(chosen)), chosen + 1)
+    grown = dataclasses.replace(looks.take(rows), page=number)
+    changed = looks.verdict == Verdict.CHANGED
+    exact = bool(changed.any()) and bool((looks.kinds[changed] & ChangeKind.EXACT).all())
+    histories = Histories.from_visits(grown)
+    return as_watched(histories, np.full(len(histories), exact))

@@ -1,0 +1,109 @@
+"""Run servers on sockets of their own until somebody interrupts."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from recrawl.errors import InputError
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+GRACE = 3
+"""Seconds that answers under way get when the server ends."""
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens at this address; port 0 takes any that is free.
+
+    Raises:
+        InputError: the address is in use, or is not this machine's.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise InputError(f"{host} is no address of this machine.", "Give another with --host.") from error
+    found = socket.socket(family, kind, protocol)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(128)
+    except OSError as error:
+        found.close()
+        raise InputError(
+            f"Nothing can be served at {host} port {port}: {error.strerror}.", "Give another with --port; 0 takes any."
+        ) from error
+    return found
+
+
+def address_of(listening: socket.socket, host: str) -> str:
+    """The address that a browser opens."""
+    port = listening.getsockname()[1]
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}"
+
+
+def serve_all(apps: Sequence[tuple[ASGIApp, socket.socket]], ready: Callable[[], None]) -> None:
+    """Serve each application on its socket until a signal comes; ``ready`` is called when all take requests."""
+    asyncio.run(_serve_all(apps, ready))
+
+
+async def _serve_all(apps: Sequence[tuple[ASGIApp, socket.socket]], ready: Callable[[], None]) -> None:
+    servers = [_server(app) for app, _ in apps]
+    with _ended_by_signals(servers):
+        tasks = [
+            asyncio.create_task(server.serve(sockets=[listening]))
+            for server, (_, listening) in zip(servers, apps, strict=True)
+        ]
+        # uvicorn tells nobody when it is ready.
+        while not all(server.started or task.done() for server, task in zip(servers, tasks, strict=True)):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        ready()
+        await asyncio.gather(*tasks)
+
+
+def _server(app: ASGIApp) -> uvicorn.Server:
+    import uvicorn
+
+    class Quiet(uvicorn.Server):
+        """Leaves signals to us: one interrupt ends all servers of the process."""
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    return Quiet(
+        uvicorn.Config(
+            app,
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            ws="none",
+            timeout_graceful_shutdown=GRACE,
+        )
+    )
+
+
+@contextmanager
+def _ended_by_signals(servers: Sequence[uvicorn.Server]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        for server in servers:
+            server.force_exit = server.should_exit
+            server.should_exit = True
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)

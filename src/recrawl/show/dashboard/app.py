@@ -1,0 +1,255 @@
+"""The server: every view as a page and as JSON, every action, the assets, and what else is mounted."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from recrawl import __version__
+from recrawl.errors import InputError, RecrawlError, StoreError
+from recrawl.show.dashboard.openapi import document
+from recrawl.show.dashboard.routes import Action, Asked, RefusedError, View, parse
+from recrawl.show.dashboard.security import FORM_TOKEN, HEADER_TOKEN, Gate, Guard, cookies_of, headers_of
+from recrawl.show.dashboard.words import from_now, moment, size
+from recrawl.show.html import plain
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+
+LARGEST_FORM = 64_000
+"""Bytes of what an action is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """All that the server shows."""
+
+    name: str
+    """Of the workspace, for people."""
+    views: Sequence[View]
+    actions: Sequence[Action] = ()
+    guard: Guard = field(default_factory=Guard)
+    more: Sequence[BaseRoute] = ()
+    """Routes of others, e.g. those of time travel. They come after our own."""
+    clock: Callable[[], float] = lambda: math.nan
+    """Now, seconds since the epoch."""
+    links: Mapping[str, str] = field(default_factory=dict)
+    """Places outside the dashboard that templates name: ``archive`` is the origin where archived pages are shown."""
+
+
+def make_app(site: Site) -> Starlette:
+    """The application, guarded. The document that describes it is at ``/openapi.json``."""
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
+    from starlette.routing import Route
+
+    from recrawl.show.html import LinkedAssets, environment
+
+    assets = LinkedAssets(prefix="/assets/")
+    pages = Pages(site, environment(assets))
+    described = json_of(document(site.views, site.actions, __version__, token=bool(site.guard.token)))
+
+    async def openapi(_request: Request) -> Response:
+        return _json_response(described)
+
+    def asset(request: Request) -> Response:
+        from starlette.responses import Response
+
+        found = assets.find(request.path_params["name"])
+        if found is None:
+            raise HTTPException(404)
+        content, media_type = found
+        return Response(content, media_type=media_type, headers={"cache-control": "max-age=31536000, immutable"})
+
+    routes: list[BaseRoute] = [Route("/openapi.json", openapi), Route("/assets/{name:path}", asset)]
+    for view in site.views:
+        routes.append(Route(view.api, pages.twin(view), name=f"{view.api} as JSON"))
+        if view.template:
+            routes.append(Route(view.path, pages.page(view), name=view.path))
+    routes += [Route(action.path, pages.done(action), methods=["POST"], name=action.path) for action in site.actions]
+    return Starlette(
+        routes=[*routes, *site.more],
+        middleware=[Middleware(Gate, guard=site.guard)],
+        exception_handlers={HTTPException: pages.failed},
+    )
+
+
+class Pages:
+    """Makes answers of Starlette's kind of what views and actions say."""
+
+    def __init__(self, site: Site, templates: Environment) -> None:
+        self._site = site
+        self._templates = templates
+        templates.filters.update(moment=moment, from_now=from_now, size=size)
+        self._menu = [view for view in site.views if view.menu]
+
+    def twin(self, view: View) -> Callable[[Request], Response]:
+        """The endpoint of a view for programs."""
+
+        def answer(request: Request) -> Response:
+            try:
+                return _json_response(json_of(view.answer(self._asked(view, request))))
+            except (RefusedError, RecrawlError) as error:
+                return _json_refusal(_refusal(error))
+
+        return answer
+
+    def page(self, view: View) -> Callable[[Request], Response]:
+        """The endpoint of a view for people."""
+
+        def answer(request: Request) -> Response:
+            try:
+                asked = self._asked(view, request)
+                return self._html(request, view.template, view, {"data": view.answer(asked), "asked": asked.values})
+            except (RefusedError, RecrawlError) as error:
+                return self._refuse(request, _refusal(error))
+
+        return answer
+
+    def done(self, action: Action) -> Callable[[Request], Any]:
+        """The endpoint of an action: JSON for programs, a way back for people."""
+
+        async def answer(request: Request) -> Response:
+            from starlette.concurrency import run_in_threadpool
+            from starlette.responses import RedirectResponse
+
+            plain = "text/html" not in request.headers.get("accept", "")
+            try:
+                given = await _form(request)
+                self._check(request, given.pop(FORM_TOKEN, ""))
+                asked = Asked(parse(action.parameters, given), self._site.clock())
+                done = await run_in_threadpool(action.do, asked)
+            except (RefusedError, RecrawlError) as error:
+                refusal = _refusal(error)
+                return _json_refusal(refusal) if plain else self._refuse(request, refusal)
+            if plain:
+                return _json_response(json_of({"said": done.said, "back": done.back, **done.facts}))
+            return RedirectResponse(done.back, status_code=303)
+
+        return answer
+
+    async def failed(self, request: Request, error: Exception) -> Response:
+        """What is said where there is nothing, or where a method means nothing."""
+        from starlette.exceptions import HTTPException
+
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+        words = {404: "There is nothing at this address.", 405: "This address takes no such request."}
+        refusal = RefusedError(
+            words.get(status, "This cannot be done."), "The start page names what there is.", status=status
+        )
+        plain = request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", "")
+        response = _json_refusal(refusal) if plain else self._refuse(request, refusal)
+        response.headers.update(headers)
+        return response
+
+    def _asked(self, view: View, request: Request) -> Asked:
+        given = {**dict(request.query_params), **{name: str(value) for name, value in request.path_params.items()}}
+        return Asked(parse(view.parameters, given), self._site.clock())
+
+    def _check(self, request: Request, shown: str) -> None:
+        headers = headers_of(request.scope)
+        why = self._site.guard.why_not_act(headers, cookies_of(headers), shown or headers.get(HEADER_TOKEN, ""))
+        if why:
+            raise RefusedError(why, "Open the page anew and try again.", status=403)
+
+    def _html(
+        self, request: Request, template: str, view: View | None, facts: Mapping[str, Any], status: int = 200
+    ) -> Response:
+        from starlette.responses import HTMLResponse
+
+        session = request.scope.get("state", {}).get("session", "")
+        frame = {
+            "workspace": self._site.name,
+            "menu": self._menu,
+            "view": view,
+            "now": self._site.clock(),
+            "csrf": self._site.guard.form_token(session),
+            "links": {"archive": "", **self._site.links},
+            "path": request.url.path,
+            "address": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+            "twin": _twin(request, view),
+        }
+        return HTMLResponse(self._templates.get_template(template).render(**frame, **facts), status_code=status)
+
+    def _refuse(self, request: Request, refusal: RefusedError) -> Response:
+        facts = {"why": refusal.why, "remedy": refusal.remedy, "status": refusal.status}
+        return self._html(request, "dashboard/refused.html", None, facts, refusal.status)
+
+
+def _twin(request: Request, view: View | None) -> str:
+    """Where this page is JSON."""
+    if view is None:
+        return ""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return view.api.format(**request.path_params) + query
+
+
+def json_of(value: object) -> bytes:
+    """Strict JSON of an answer: what is not finite is null, arrays are lists.
+
+    >>> json_of({"a": float("nan"), "b": (1, 2.5)})
+    b'{"a":null,"b":[1,2.5]}'
+    """
+    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace")
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a form, or of a JSON object of texts and numbers."""
+    length = request.headers.get("content-length", "0")
+    if not length.isdigit() or int(length) > LARGEST_FORM:
+        raise RefusedError("That is more than an order needs.", status=413)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json":
+        try:
+            told = json.loads(await request.body())
+        except ValueError as error:
+            raise RefusedError("The body is no JSON.", "Send an object.") from error
+        if not isinstance(told, dict) or not all(isinstance(one, str | int | float) for one in told.values()):
+            raise RefusedError("The body is no object of texts and numbers.", "Send one.")
+        return {str(name): _as_text(one) for name, one in told.items()}
+    if kind not in {"application/x-www-form-urlencoded", ""}:
+        raise RefusedError("The body is no form.", "Send application/x-www-form-urlencoded, or JSON.", status=415)
+    from urllib.parse import parse_qsl
+
+    body = (await request.body()).decode("utf-8", "replace")
+    try:
+        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=200))
+    except ValueError as error:
+        raise RefusedError("The form has too many fields.") from error
+
+
+def _as_text(value: str | float) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def _refusal(error: RefusedError | RecrawlError) -> RefusedError:
+    """Errors of others in our form: what a user got wrong, or a store that is away."""
+    if isinstance(error, RefusedError):
+        return error
+    if isinstance(error, StoreError):
+        return RefusedError(error.what, error.remedy, status=503)
+    status = 400 if isinstance(error, InputError) else 422
+    return RefusedError(error.what, error.remedy, status=status)
+
+
+def _json_response(text: bytes) -> Response:
+    from starlette.responses import Response
+
+    return Response(text, media_type="application/json")
+
+
+def _json_refusal(refusal: RefusedError) -> Response:
+    from starlette.responses import Response
+
+    said = json_of({"error": refusal.why, "remedy": refusal.remedy})
+    return Response(said, status_code=refusal.status, media_type="application/json")

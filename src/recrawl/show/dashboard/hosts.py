@@ -1,0 +1,139 @@
+"""Hosts: how many pages each has, what is due, how long it rests, whether it is paused or believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recrawl.model import AnyArray, IntArray
+from recrawl.show.dashboard.kept import Found
+from recrawl.show.dashboard.routes import Answer, Asked, Parameter, View
+from recrawl.store.browse import HostCounts
+from recrawl.store.values import Hosts
+
+MOST_ROWS = 200
+SORTS = ("pages", "name", "due", "failing", "next", "delay")
+_DESCENDING = frozenset({"pages", "due", "failing", "delay"})
+
+
+@dataclass(frozen=True, slots=True)
+class HostTable:
+    """All hosts and what is counted of each, row by row."""
+
+    hosts: Hosts
+    counts: HostCounts
+    """Of the same hosts, in the same order."""
+    believed: list[bool]
+    """Whether each is believed when it says that nothing has changed."""
+
+    def of(self, host: IntArray) -> IntArray:
+        """The row of each id."""
+        return np.searchsorted(self.hosts.id, host)
+
+
+def table_of(hosts: Hosts, counts: HostCounts, believed: Callable[[int, int], bool]) -> HostTable:
+    """The two joined; hosts that have no page yet have none of anything."""
+    place = np.searchsorted(hosts.id, counts.host)
+    place, known = place[place < len(hosts)], np.isin(counts.host, hosts.id)
+
+    def spread(column: IntArray) -> IntArray:
+        out = np.zeros(len(hosts), np.int64)
+        out[place] = column[known]
+        return out
+
+    columns = (counts.pages, counts.due, counts.never, counts.failing, counts.forbidden)
+    trust = [believed(*one) for one in zip(hosts.checks.tolist(), hosts.lies.tolist(), strict=True)]
+    return HostTable(hosts, HostCounts(hosts.id, *(spread(column) for column in columns)), trust)
+
+
+def views(table: Callable[[], Found[HostTable]]) -> list[View]:
+    """The list of hosts."""
+    return [
+        View(
+            "/hosts",
+            "/api/hosts",
+            "Hosts",
+            "Hosts with their pages, what is due and what fails, the rest between requests, and their state.",
+            lambda asked: answer(table(), asked),
+            "dashboard/hosts.html",
+            (
+                Parameter("search", "Only hosts with this text in their name.", default=""),
+                Parameter("sort", "What comes first.", default="pages", choices=SORTS),
+                Parameter("after", "Go on behind this host, by its id.", "integer", least=0),
+                Parameter("limit", "Rows.", "integer", default=50, least=1, most=MOST_ROWS),
+            ),
+            {
+                "at": "When hosts were counted.",
+                "running": "Whether they are being counted anew.",
+                "total": "Hosts that fit the search.",
+                "hosts": "The rows.",
+                "next": "What to give as after for the next ones; null at the end.",
+            },
+            menu="Hosts",
+        )
+    ]
+
+
+def answer(found: Found[HostTable], asked: Asked) -> Answer:
+    """One screen of hosts."""
+    table = found.value
+    if table is None:
+        return {"at": found.at, "running": found.running, "error": found.error, "total": 0, "hosts": [], "next": None}
+    rows = _order(table, asked["sort"])
+    if asked["search"]:
+        wanted = asked["search"].lower()
+        fits = np.array([wanted in name for name in table.hosts.name], np.bool_)
+        rows = rows[fits[rows]]
+    start = 0
+    if asked["after"] is not None:
+        behind = np.flatnonzero(table.hosts.id[rows] == asked["after"])
+        start = int(behind[0]) + 1 if len(behind) else 0
+    some = rows[start : start + asked["limit"]]
+    more = start + len(some) < len(rows)
+    return {
+        "at": found.at,
+        "running": found.running,
+        "error": found.error,
+        "total": len(rows),
+        "hosts": [row_of(table, row) for row in some.tolist()],
+        "next": int(table.hosts.id[some[-1]]) if more and len(some) else None,
+    }
+
+
+def row_of(table: HostTable, row: int) -> dict[str, Any]:
+    """One host, for people and programs."""
+    hosts, counts = table.hosts, table.counts
+    return {
+        "id": int(hosts.id[row]),
+        "name": hosts.name[row],
+        "pages": int(counts.pages[row]),
+        "due": int(counts.due[row]),
+        "never": int(counts.never[row]),
+        "failing": int(counts.failing[row]),
+        "forbidden": int(counts.forbidden[row]),
+        "next_due": float(hosts.next_due[row]),
+        "ready_at": float(hosts.ready_at[row]),
+        "delay": float(hosts.delay[row]),
+        "paused": bool(hosts.paused[row]),
+        "checks": int(hosts.checks[row]),
+        "lies": int(hosts.lies[row]),
+        "believed": table.believed[row],
+    }
+
+
+def _order(table: HostTable, sort: str) -> IntArray:
+    """All rows in an order, ties by id."""
+    if sort == "name":
+        return np.array(sorted(range(len(table.hosts)), key=table.hosts.name.__getitem__), np.int64)
+    columns: dict[str, AnyArray] = {
+        "pages": table.counts.pages,
+        "due": table.counts.due,
+        "failing": table.counts.failing,
+        "next": table.hosts.next_due,
+        "delay": table.hosts.delay,
+    }
+    values = columns[sort]
+    return np.lexsort((table.hosts.id, -values if sort in _DESCENDING else values))

@@ -1,0 +1,88 @@
+"""Answers that take long, kept and renewed behind the scenes: nobody who looks at a page waits for them.
+
+The first to ask starts the work, waits a moment, and gets nothing if it is not done by then. Later ones get what was
+found last, with its time, and start the work anew if that is too old: the dearer an answer was, the longer it is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, wait
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from recrawl.errors import RecrawlError
+
+T = TypeVar("T")
+
+PATIENCE = 0.15
+"""Seconds that somebody waits for a first answer."""
+SHARE = 10.0
+"""An answer is kept for at least so many times the seconds that it took: so work takes a tenth of the time at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[T]):
+    """An answer and when it was true; or why there is none."""
+
+    value: T | None
+    at: float
+    """Seconds since the epoch; NaN if there never was one."""
+    error: str = ""
+    """Why the last attempt failed, in a sentence."""
+    running: bool = False
+    """Whether a newer one is being worked out."""
+
+
+class Kept(Generic[T]):
+    """One answer that takes long. May be asked by many threads at once; the work is done once."""
+
+    def __init__(
+        self,
+        work: Callable[[], T],
+        *,
+        fresh: float,
+        clock: Callable[[], float],
+        hands: Executor,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._work = work
+        self._fresh = fresh
+        self._clock = clock
+        self._hands = hands
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._found: Found[T] = Found(None, float("nan"))
+        self._until = float("-inf")
+        self._task: Future[None] | None = None
+        self._bug: Exception | None = None
+
+    def get(self) -> Found[T]:
+        """The latest answer; waits a moment if there is none yet. A bug of the work is raised here."""
+        with self._lock:
+            if self._task is None and self._clock() >= self._until:
+                self._task = self._hands.submit(self._renew)
+            task = self._task
+        if self._found.value is None and not self._found.error and task is not None:
+            wait([task], timeout=self._patience)
+        with self._lock:
+            bug, self._bug = self._bug, None
+            found, running = self._found, self._task is not None
+        if bug is not None:
+            raise bug
+        return replace(found, running=running)
+
+    def _renew(self) -> None:
+        began = self._clock()
+        found, bug = self._found, None
+        try:
+            found = Found(self._work(), began)
+        except RecrawlError as error:
+            found = replace(self._found, error=str(error))
+        except Exception as error:  # noqa: BLE001 - kept for whoever asks next: in this thread nobody would see it
+            bug = error
+        took = max(self._clock() - began, 0.0)
+        with self._lock:
+            self._found, self._bug, self._task = found, bug, None
+            self._until = began + took + max(self._fresh, SHARE * took)

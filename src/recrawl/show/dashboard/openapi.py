@@ -1,0 +1,144 @@
+"""The OpenAPI document of the dashboard, made from the list of its routes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from recrawl.show.dashboard.routes import LARGEST, LONGEST_TEXT, Action, Parameter, View
+from recrawl.show.dashboard.security import FORM_TOKEN, HEADER_TOKEN
+
+Schema = dict[str, Any]
+_ERRORS = {
+    "400": "The question makes no sense.",
+    "404": "There is no such thing in this workspace.",
+    "503": "The store is away, or the question would take too long.",
+}
+
+
+def document(views: Sequence[View], actions: Sequence[Action], version: str, *, token: bool) -> Schema:
+    """The whole document (OpenAPI 3.1)."""
+    paths: dict[str, Schema] = {}
+    for view in views:
+        paths.setdefault(view.api, {})["get"] = _get(view)
+    for action in actions:
+        paths.setdefault(action.path, {})["post"] = _post(action)
+    said: Schema = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "recrawl dashboard",
+            "version": version,
+            "description": "Every page of the dashboard as JSON. Times are seconds since the epoch, UTC; durations are "
+            "seconds, rates per second unless the name says otherwise. What is unknown is null.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": {
+                "Error": {
+                    "type": "object",
+                    "required": ["error", "remedy"],
+                    "properties": {"error": {"type": "string"}, "remedy": {"type": "string"}},
+                }
+            }
+        },
+    }
+    if token:
+        said["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        said["security"] = [{"token": []}]
+    return said
+
+
+def _get(view: View) -> Schema:
+    return {
+        "operationId": _name(view.api),
+        "summary": view.summary,
+        "parameters": [_parameter(one) for one in view.parameters],
+        "responses": {"200": _answered(view), **_refused()},
+    }
+
+
+def _post(action: Action) -> Schema:
+    required = [one.name for one in action.parameters if one.required]
+    form: Schema = {"type": "object", "properties": {one.name: _schema(one) for one in action.parameters}}
+    if required:
+        form["required"] = required
+    return {
+        "operationId": "do" + _name(action.path),
+        "summary": action.summary,
+        "description": f"Needs the field {FORM_TOKEN} or the header {HEADER_TOKEN} of a page of this session, or the "
+        "bearer token.",
+        "parameters": [
+            {"name": HEADER_TOKEN, "in": "header", "required": False, "schema": {"type": "string"}},
+        ],
+        "requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": form}}},
+        "responses": {
+            "200": {
+                "description": "It is done.",
+                "content": {
+                    "application/json": {
+                        "schema": {
+                            "type": "object",
+                            "required": ["said", "back"],
+                            "properties": {"said": {"type": "string"}, "back": {"type": "string"}},
+                        }
+                    }
+                },
+            },
+            "303": {"description": "It is done; for browsers."},
+            "403": {"description": "Whoever asks may change nothing.", "content": _error()},
+            **_refused(),
+        },
+    }
+
+
+def _answered(view: View) -> Schema:
+    schema: Schema = {"type": "object"}
+    if view.keys:
+        schema |= {
+            "required": list(view.keys),
+            "properties": {key: {"description": words} for key, words in view.keys.items()},
+        }
+    return {"description": view.summary, "content": {"application/json": {"schema": schema}}}
+
+
+def _refused() -> Schema:
+    return {status: {"description": words, "content": _error()} for status, words in _ERRORS.items()}
+
+
+def _error() -> Schema:
+    return {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+
+
+def _parameter(one: Parameter) -> Schema:
+    return {
+        "name": one.name,
+        "in": one.place,
+        "required": one.required or one.place == "path",
+        "description": one.meaning,
+        "schema": _schema(one),
+    }
+
+
+def _schema(one: Parameter) -> Schema:
+    schema: Schema = {"type": one.kind}
+    if one.default is not None:
+        schema["default"] = one.default
+    if one.kind in {"integer", "number"}:
+        schema["minimum"] = one.least if one.least is not None else -LARGEST
+        schema["maximum"] = one.most if one.most is not None else LARGEST
+    if one.kind == "string":
+        if one.choices:
+            schema["enum"] = list(one.choices)
+        else:
+            schema |= {"maxLength": LONGEST_TEXT, "pattern": r"^[^\x00-\x1f]*$"}
+    return schema
+
+
+def _name(path: str) -> str:
+    """An identifier for an operation.
+
+    >>> _name("/api/pages/{page}")
+    'PagesPage'
+    """
+    words = path.removeprefix("/api/").replace("{", "").replace("}", "").replace("-", "/").replace(".", "/").split("/")
+    return "".join(word.capitalize() for word in words)

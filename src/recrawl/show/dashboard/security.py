@@ -1,0 +1,213 @@
+"""Who may look, and who may act.
+
+Rules of this file:
+ 1. Without a token the server takes requests on a loopback address only, and only under a loopback name: a web
+    page that points its own name here (DNS rebinding) is turned away by the Host header.
+ 2. With a token nobody gets an answer who does not show it: once in the address, from then on in a cookie, or as
+    ``Authorization: Bearer``. Secrets are compared in constant time.
+ 3. An action needs all of: a token of the form that belongs to the session cookie (which other sites cannot read, and
+    which browsers do not send for them: SameSite=Strict), and an Origin that is our own. A program that shows the
+    bearer token needs neither: no browser adds that by itself.
+ 4. Pages run no script but our own files: no inline script, no frames, nothing from elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+SESSION = "recrawl_session"
+"""The cookie with a random name for a browser."""
+FORM_TOKEN = "csrf"  # noqa: S105 - the name of a field
+HEADER_TOKEN = "x-csrf-token"  # noqa: S105 - the name of a header
+POLICY = (
+    "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+"""Charts and tooltips set styles by themselves; scripts come from files only."""
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address is this machine's own.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def name_of(authority: str) -> str:
+    """The name in a Host header, without its port.
+
+    >>> name_of("localhost:8080"), name_of("[::1]:8080"), name_of("Example.org")
+    ('localhost', '::1', 'example.org')
+    """
+    if authority.startswith("["):
+        return authority[1:].partition("]")[0].lower()
+    return authority.partition(":")[0].lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What is asked of a request."""
+
+    token: str = ""
+    """Empty if everybody on this machine may look."""
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    """Of this process: sessions of an earlier one are void."""
+
+    def form_token(self, session: str) -> str:
+        """What forms of a session carry."""
+        return hmac.new(self.key, f"form {session}".encode(), hashlib.sha256).hexdigest()
+
+    @property
+    def pass_name(self) -> str:
+        """The cookie of who showed the token. Cookies know no ports, so each server has a name of its own for it."""
+        return f"recrawl_pass_{hashlib.sha256(self.key).hexdigest()[:8]}"
+
+    @property
+    def proof(self) -> str:
+        """What the cookie of somebody holds who showed the token."""
+        return hmac.new(self.key, f"pass {self.token}".encode(), hashlib.sha256).hexdigest()
+
+    def knows(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> bool:
+        """Whether whoever asks has shown the token, now or before."""
+        return not self.token or self.shows_bearer(headers) or _same(cookies.get(self.pass_name, ""), self.proof)
+
+    def shows_bearer(self, headers: Mapping[str, str]) -> bool:
+        """Whether the request carries the token itself, as programs send it."""
+        kind, _, shown = headers.get("authorization", "").partition(" ")
+        return bool(self.token) and kind.lower() == "bearer" and _same(shown.strip(), self.token)
+
+    def refuses_host(self, headers: Mapping[str, str]) -> bool:
+        """Whether the request was sent to a name that is not ours. With a token, the token decides."""
+        return not self.token and not is_loopback(name_of(headers.get("host", "")))
+
+    def why_not_act(self, headers: Mapping[str, str], cookies: Mapping[str, str], shown: str) -> str:
+        """Why this request may change nothing; empty if it may. ``shown`` is the token of its form."""
+        if self.shows_bearer(headers):
+            return ""
+        origin = headers.get("origin", "")
+        if origin and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+            return "The request comes from another site."
+        if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+            return "The request comes from another site."
+        session = cookies.get(SESSION, "")
+        if not session or not _same(shown, self.form_token(session)):
+            return "The form is not of this session."
+        return ""
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
+
+
+class Gate:
+    """Stands before the whole server: turns strangers away, names sessions, and adds the headers of rule 4."""
+
+    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+        self._app = app
+        self._guard = guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it here."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers, cookies = headers_of(scope), cookies_of(headers_of(scope))
+        if self._guard.refuses_host(headers):
+            await _say(send, 421, "This server answers to the names of this machine only.")
+            return
+        shown = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"))).get("token")
+        if self._guard.token and shown is not None:
+            await self._admit(scope, send, shown)
+            return
+        if not self._guard.knows(headers, cookies):
+            await _say(send, 401, "Show the token: open the address that recrawl serve printed.")
+            return
+        session = cookies.get(SESSION, "")
+        new = "" if _is_session(session) else secrets.token_hex(16)
+        scope.setdefault("state", {})["session"] = new or session
+
+        async def sealed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _seal(message, new)
+            await send(message)
+
+        await self._app(scope, receive, sealed)
+
+    async def _admit(self, scope: Scope, send: Send, shown: str) -> None:
+        """Take the token out of the address bar, where others could read it, into a cookie."""
+        if not _same(shown, self._guard.token):
+            await _say(send, 401, "That is not the token. Open the address that recrawl serve printed.")
+            return
+        rest = [pair for pair in parse_qsl(scope["query_string"].decode("latin-1")) if pair[0] != "token"]
+        place = "/" + scope["path"].lstrip("/\\") + (f"?{urlencode(rest)}" if rest else "")
+        cookie = f"{self._guard.pass_name}={self._guard.proof}; Path=/; HttpOnly; SameSite=Strict"
+        await _say(send, 303, "", {"location": _in_ascii(place), "set-cookie": cookie})
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    """Headers by lower-case name; of several with one name the last."""
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def cookies_of(headers: Mapping[str, str]) -> dict[str, str]:
+    """Cookies by name; none if they make no sense."""
+    try:
+        return {name: morsel.value for name, morsel in SimpleCookie(headers.get("cookie", "")).items()}
+    except CookieError:
+        return {}
+
+
+def _is_session(text: str) -> bool:
+    return len(text) == 32 and all(letter in "0123456789abcdef" for letter in text)  # noqa: PLR2004 - as token_hex(16)
+
+
+def _in_ascii(place: str) -> str:
+    from urllib.parse import quote
+
+    return quote(place, safe="/?&=%:;,+@~!$'()*-._")
+
+
+def _seal(message: MutableMapping[str, Any], session: str) -> None:
+    """Add what every answer carries, where the answer does not say otherwise itself."""
+    there = {name.lower() for name, _ in message["headers"]}
+    added = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in there]
+    if b"cache-control" not in there:
+        added.append((b"cache-control", b"no-store"))
+    if session:
+        added.append((b"set-cookie", f"{SESSION}={session}; Path=/; HttpOnly; SameSite=Strict".encode()))
+    message["headers"] = [*message["headers"], *added]
+
+
+async def _say(send: Send, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
+    body = sentence.encode()
+    plain = {"content-type": "text/plain; charset=utf-8", "content-length": str(len(body)), "cache-control": "no-store"}
+    told = {**plain, **HEADERS, **(headers or {})}
+    encoded = [(name.encode(), value.encode("latin-1")) for name, value in told.items()]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+    await send({"type": "http.response.body", "body": body})

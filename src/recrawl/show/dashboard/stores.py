@@ -1,0 +1,42 @@
+"""Stores for many threads: each question gets one of its own for as long as it takes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recrawl.store.base import Store
+
+
+class Stores:
+    """Opens stores as they are needed and hands them out again. One store answers one question at a time."""
+
+    def __init__(self, open_one: Callable[[], Store], most: int = 8) -> None:
+        self._open = open_one
+        self._free: SimpleQueue[Store] = SimpleQueue()
+        self._room = threading.Semaphore(most)
+
+    @contextmanager
+    def one(self) -> Iterator[Store]:
+        """A store that nobody else uses meanwhile; waits while too many are in use."""
+        with self._room:
+            try:
+                store = self._free.get_nowait()
+            except Empty:
+                store = self._open()
+            try:
+                yield store
+            finally:
+                self._free.put(store)
+
+    def close(self) -> None:
+        """Close those that nobody uses."""
+        while True:
+            try:
+                self._free.get_nowait().close()
+            except Empty:
+                return
