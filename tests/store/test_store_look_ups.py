@@ -55,6 +55,7 @@ def test_captures_of_a_page_are_cut_from_either_end(store, pages):
 def test_the_ends_of_a_page(store, pages):
     assert store.capture_ends(pages["http://b.example/"]) == CaptureEnds(10.0, 30.0, 3)
     assert store.capture_ends(10_000) is None
+    assert store.last_page() == max(pages.values()) + 1
 
 
 def test_pages_come_in_the_order_of_the_bytes_of_their_keys(store, pages):

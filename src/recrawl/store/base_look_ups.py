@@ -35,6 +35,10 @@ class LookUps(Protocol):
         """How many captures there are in a range of keys and time. Looks at each of them."""
         ...
 
+    def last_page(self) -> int:
+        """The largest id of a page; 0 if there is none."""
+        ...
+
     def drop_captures(self, page: IntArray, time: FloatArray) -> int:
         """Forget captures that an archive told of, and take back their visits; return how many there were.
 

@@ -33,6 +33,10 @@ class SqlLookUps:
         """How many captures the pages in a range of keys have."""
         return self._database.read(lambda session: look_ups.count_by_key(session, keys))
 
+    def last_page(self) -> int:
+        """The largest id of a page."""
+        return self._database.read(lambda session: int(session.rows(session.statements.last_page)[0][0]))
+
     def drop_captures(self, page: IntArray, time: FloatArray) -> int:
         """Forget captures that an archive told of."""
         return self._database.write(lambda session: look_ups.drop_captures(session, page, time))

@@ -1,0 +1,148 @@
+"""From a workspace to its server of time travel: bytes, rates, lines that others send, and packages."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recrawl.crawl.importing import Cleaning, Importer
+from recrawl.crawl.sources import ArchivedBytes
+from recrawl.detect.body import decoded, media_type, text_of, unchunked
+from recrawl.detect.embeds import embeds_of
+from recrawl.errors import InputError
+from recrawl.estimate import gamma
+from recrawl.estimate.empirical_bayes import fit_prior
+from recrawl.formats.captures import Report
+from recrawl.model import Capture, FloatArray, GammaBelief, Histories, Visits
+from recrawl.show.timetravel.archive import Archive, Taken
+from recrawl.show.timetravel.ingesting import batches_of
+
+if TYPE_CHECKING:
+    from recrawl.cli.workspace import Workspace
+    from recrawl.store.base import Store
+    from recrawl.time import Clock
+
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_LARGEST_PAGE = 8 << 20
+"""Bytes of HTML that are shown as a page; more is shown raw."""
+_SAMPLE = 5_000
+"""Pages from which is learned what to expect of any."""
+
+
+def archive_of(place: Workspace, one_store: Callable[[], AbstractContextManager[Store]], clock: Clock) -> Archive:
+    """What time travel needs of a workspace. Stores are handed out by ``one_store``."""
+    return Archive(
+        name=place.folder.resolve().name or str(place.folder),
+        store=one_store,
+        bytes_=WorkspaceBytes(place.warc),
+        rates=RatesOfPages(place),
+        clock=clock.now,
+        ingest=Ingest(place, clock),
+        package=Package(place, clock),
+    )
+
+
+class WorkspaceBytes:
+    """The archive files of a workspace, read by several threads."""
+
+    def __init__(self, warc: Path) -> None:
+        self._archived = ArchivedBytes(warc)
+
+    def read(self, file: str, offset: int) -> Capture | None:
+        """The record at an offset of a file."""
+        return self._archived.read(file, offset)
+
+    def payload(self, capture: Capture) -> bytes:
+        """The body without transfer-encoding."""
+        return unchunked(capture)
+
+    def page(self, capture: Capture) -> str | None:
+        """The text of an HTML page."""
+        if media_type(capture) not in _HTML:
+            return None
+        try:
+            return text_of(decoded(capture, _LARGEST_PAGE), capture.header("content-type"))
+        except InputError:
+            return None
+
+    def embeds(self, html: str, url: str) -> list[str]:
+        """What a browser loads to show the page."""
+        return [found.url for found in embeds_of(html, url)]
+
+
+class RatesOfPages:
+    """How often pages change: what their own looks say over what a sample of the workspace makes likely."""
+
+    def __init__(self, place: Workspace) -> None:
+        self._place = place
+        self._lock = threading.Lock()
+        self._prior: GammaBelief | None = None
+
+    def __call__(self, visits: Visits) -> FloatArray:
+        """Changes per second of each page among the looks, by ascending id; NaN for one that was never answered."""
+        pages = np.unique(visits.page[visits.answered() | (visits.verdict != 0)])
+        histories = Histories.from_visits(visits)
+        if not len(histories):
+            return np.full(len(pages), np.nan)
+        histories = histories.align(pages)
+        prior = self._learned()
+        return gamma.fit(histories, prior.take(np.zeros(len(histories), np.int64))).mean()
+
+    def _learned(self) -> GammaBelief:
+        with self._lock:
+            if self._prior is None:
+                with self._place.open_store() as store:
+                    chosen = np.unique(np.linspace(1, max(store.last_page(), 1), _SAMPLE).astype(np.int64))
+                    self._prior = fit_prior(store.histories(pages=chosen))
+            return self._prior
+
+
+class Ingest:
+    """Takes lines of an index over, as an import does: captures first, then what follows from their digests."""
+
+    def __init__(self, place: Workspace, clock: Clock) -> None:
+        self._place = place
+        self._clock = clock
+        self._lock = threading.Lock()
+
+    def __call__(self, data: bytes, skip: bool) -> Taken:
+        """All lines or none; with ``skip`` all that make sense."""
+        import hashlib
+
+        report = Report(strict=not skip)
+        batches = batches_of(data, report)
+        source = f"sent:{hashlib.blake2b(data, digest_size=16).hexdigest()}"
+        with self._lock, self._place.open_store() as store:
+            importer = Importer(store, self._clock, Cleaning(), again=True)
+            taken = importer.take(source, source, batches, report)
+            importer.judge()
+        return Taken(taken.accepted, report.bad)
+
+
+class Package:
+    """The workspace as one WACZ file among its reports, made anew when archive files have changed since."""
+
+    def __init__(self, place: Workspace, clock: Clock) -> None:
+        self._place = place
+        self._clock = clock
+        self._lock = threading.Lock()
+
+    def __call__(self) -> Path:
+        """The file. Waits while another request makes it."""
+        from recrawl.crawl.exporting_wacz import pack
+        from recrawl.formats.wacz_write import WaczInfo
+
+        name = self._place.folder.resolve().name or "archive"
+        target = self._place.reports / f"{name}.wacz"
+        with self._lock:
+            newest = max((file.stat().st_mtime for file in self._place.warc.glob("*.warc.gz")), default=0.0)
+            if not target.is_file() or target.stat().st_mtime < newest:
+                self._place.reports.mkdir(exist_ok=True)
+                with self._place.open_store() as store:
+                    pack(store, self._place.warc, target, WaczInfo(self._clock.now(), title=name))
+        return target

@@ -1,0 +1,221 @@
+"""The server of time travel: Memento, CDX, replay and packages, on an origin of its own.
+
+It must not share its origin (host and port) with the dashboard: what it serves was written by others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from recrawl.errors import InputError, MissingExtraError, RecrawlError, StoreError
+from recrawl.formats.timemap_write import ArchiveUris
+from recrawl.show.dashboard.security import Guard
+from recrawl.show.timetravel import cdx_output, cdx_rows, ingesting
+from recrawl.show.timetravel.addresses import GateAsked, MapAsked, MementoAsked, asked_for, uris_at
+from recrawl.show.timetravel.archive import Archive
+from recrawl.show.timetravel.cdx_query import query_of
+from recrawl.show.timetravel.door import Door, why_not_write
+from recrawl.show.timetravel.mementos import Mementos
+from recrawl.show.timetravel.refusal import RefusalError
+from recrawl.show.timetravel.timemaps import MapAnswer, MapQuery, time_map
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+COLLECTION = "archive"
+LARGEST_INGEST = 64 << 20
+"""Bytes of lines that may be sent at once."""
+_PACKAGE_ORIGIN = "https://replayweb.page"
+"""The one other site that may read packages from a browser: it replays them."""
+PLAIN = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Content-Security-Policy": "sandbox"}
+
+
+def time_travel_app(
+    archive: Archive, guard: Guard | None = None, *, collection: str = COLLECTION, replay: str = ""
+) -> Starlette:
+    """The application. ``replay`` is where pywb replays the same collection, if it does."""
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.routing import Route
+
+    guard = guard or Guard()
+    travel = TimeTravel(archive, guard, collection, replay)
+    both = ["GET", "HEAD"]
+    routes = [
+        Route("/", _told(travel.start), methods=both),
+        Route("/api/memento", _told(travel.memento_facts), methods=["GET"]),
+        Route("/cdx/search/cdx", _told(travel.cdx), methods=both),
+        Route(f"/{collection}/cdx", _told(travel.cdx), methods=both),
+        Route(f"/{collection}.wacz", _told(travel.package), methods=[*both, "OPTIONS"]),
+        Route(f"/{collection}", travel.ingest, methods=["POST"]),
+        Route(f"/{collection}/delete", travel.delete, methods=["POST"]),
+        Route("/timegate/{rest:path}", _told(travel.travel), methods=both),
+        Route(f"/{collection}/{{rest:path}}", _told(travel.travel), methods=both),
+    ]
+    return Starlette(routes=routes, middleware=[Middleware(Door, guard=guard)])
+
+
+class TimeTravel:
+    """One answer for each kind of question."""
+
+    def __init__(self, archive: Archive, guard: Guard, collection: str, replay: str) -> None:
+        self._archive = archive
+        self._guard = guard
+        self._collection = collection
+        self._mementos = Mementos(archive, replay)
+
+    def start(self, request: Request) -> Response:
+        """What there is, for whoever opens the bare address."""
+        from starlette.responses import JSONResponse
+
+        base = self._uris(request).base
+        origin = base.removesuffix(f"{self._collection}/")
+        places = {
+            "workspace": self._archive.name,
+            "timegate": f"{base}{{url}}",
+            "memento": f"{base}{{timestamp}}/{{url}}",
+            "raw_memento": f"{base}{{timestamp}}id_/{{url}}",
+            "timemap": f"{base}timemap/{{link|json|cdxj}}/{{url}}",
+            "cdx": f"{base}cdx?url={{url}}",
+            "sharpness": f"{origin}api/memento?url={{url}}&at={{time}}",
+        }
+        if self._archive.package is not None:
+            places["wacz"] = f"{base.removesuffix('/')}.wacz"
+        return JSONResponse(places, headers=PLAIN)
+
+    def travel(self, request: Request) -> Response:
+        """A TimeGate, a TimeMap or a memento: what the path says."""
+        asked = asked_for(_rest(request, self._collection))
+        uris, accept = self._uris(request), request.headers.get("accept-datetime", "")
+        with self._archive.store() as store:
+            match asked:
+                case MapAsked():
+                    return _map_response(time_map(store, uris, MapQuery(asked.url, asked.form, asked.number)))
+                case GateAsked():
+                    return self._mementos.gate(store, uris, asked.url, accept)
+                case MementoAsked():
+                    return self._mementos.memento(store, uris, asked, accept)
+
+    def memento_facts(self, request: Request) -> Response:
+        """How sharp the answer for a moment would be, as JSON."""
+        from starlette.responses import JSONResponse
+
+        words = request.query_params
+        with self._archive.store() as store:
+            facts = self._mementos.facts(store, self._uris(request), words.get("url", ""), words.get("at", ""))
+        return JSONResponse(facts, headers=PLAIN)
+
+    def cdx(self, request: Request) -> Response:
+        """Lines of the index."""
+        from starlette.responses import Response
+
+        query = query_of(request.query_params.multi_items())
+        with self._archive.store() as store:
+            if query.show_pages:
+                pages = cdx_rows.pages_of(store, query)
+                facts = {"pages": pages, "pageSize": query.page_size, "blocks": pages * query.page_size}
+                told = json.dumps(facts) if query.output in ("json", "ndjson") else str(pages)
+                return Response(
+                    f"{told}\n", media_type="application/json" if "{" in told else "text/plain", headers=PLAIN
+                )
+            found = cdx_rows.answer(store, query)
+        written = cdx_output.written(found, query, self._uris(request))
+        more = {"X-Recrawl-Resume-Key": found.resume} if found.resume else {}
+        return Response(written.text, media_type=written.media_type, headers=PLAIN | more)
+
+    def package(self, request: Request) -> Response:
+        """The whole archive as one file (conventions Z2)."""
+        from starlette.responses import FileResponse, Response
+
+        headers = PLAIN | {
+            "Access-Control-Allow-Origin": _PACKAGE_ORIGIN,
+            "Access-Control-Allow-Headers": "Range",
+            "Access-Control-Expose-Headers": "Accept-Ranges, Content-Length, Content-Range, ETag",
+            "Vary": "Origin",
+        }
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=headers)
+        if self._archive.package is None:
+            raise RefusalError("There is no package of this archive.", 404)
+        path = self._archive.package()
+        return FileResponse(path, media_type="application/wacz", filename=path.name, headers=headers)
+
+    async def ingest(self, request: Request) -> Response:
+        """Take lines of an index over (conventions A5)."""
+        return await self._written(request, ingesting.add)
+
+    async def delete(self, request: Request) -> Response:
+        """Forget captures that lines of an index name (conventions A5)."""
+        return await self._written(request, ingesting.delete)
+
+    async def _written(self, request: Request, work: Callable[[Archive, bytes, bool], str]) -> Response:
+        from starlette.concurrency import run_in_threadpool
+        from starlette.responses import PlainTextResponse
+
+        def answer(data: bytes, skip: bool) -> Response:
+            return PlainTextResponse(work(self._archive, data, skip), headers=PLAIN)
+
+        why = why_not_write(self._guard, request.scope)
+        if why:
+            return _refused(RefusalError(why, 403))
+        try:
+            skip = request.query_params.get("badLines", "") == "skip"
+            return await run_in_threadpool(answer, await _body(request), skip)
+        except (RefusalError, RecrawlError) as error:
+            return _refused(error)
+
+    def _uris(self, request: Request) -> ArchiveUris:
+        return uris_at(request.url.scheme, request.headers.get("host", ""), self._collection)
+
+
+def _told(endpoint: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    """The endpoint, with refusals as sentences. Runs in a thread, since it asks the store and reads files."""
+
+    def answer(request: Request) -> Response:
+        try:
+            return endpoint(request)
+        except (RefusalError, RecrawlError) as error:
+            return _refused(error)
+
+    return answer
+
+
+def _refused(error: RefusalError | RecrawlError) -> Response:
+    from starlette.responses import PlainTextResponse
+
+    if isinstance(error, RefusalError):
+        sentence, status = error.sentence, error.status
+    else:
+        sentence = str(error)
+        kinds = ((InputError, 400), (StoreError, 503), (MissingExtraError, 501))
+        status = next((code for kind, code in kinds if isinstance(error, kind)), 422)
+    return PlainTextResponse(f"{sentence}\n", status_code=status, headers=PLAIN)
+
+
+def _rest(request: Request, collection: str) -> str:
+    """What stands behind the collection's name, as it was sent: a URL in a path is no path."""
+    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    path = raw.partition(b"?")[0].decode("latin-1").lstrip("/")
+    rest = path.removeprefix(f"{collection}/")
+    query = request.scope.get("query_string", b"").decode("latin-1")
+    return f"{rest}?{query}" if query else rest
+
+
+async def _body(request: Request) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > LARGEST_INGEST:
+            raise RefusalError(f"More than {LARGEST_INGEST >> 20} MiB at once; send the lines in several parts.", 413)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _map_response(found: MapAnswer) -> Response:
+    from starlette.responses import Response
+
+    return Response(found.text, media_type=found.media_type, headers=PLAIN | {"X-Memento-Count": str(found.count)})

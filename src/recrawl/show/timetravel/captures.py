@@ -1,0 +1,131 @@
+"""Finding captures: the nearest one to a moment, its neighbours, and the bytes behind a record that repeats another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from recrawl.model import Page
+from recrawl.show.timetravel.refusal import RefusalError
+from recrawl.store.base import Store
+from recrawl.store.values import REVISIT, Captures
+from recrawl.time import to_timestamp14
+from recrawl.urls import address
+
+_AT_ONCE = 32
+_SEARCHED = 20_000
+"""Captures that are looked at for the one that a record repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One capture."""
+
+    page: int
+    url: str
+    time: float
+    status: int
+    mime: str
+    digest: bytes
+    file: str
+    offset: int
+
+    @property
+    def timestamp(self) -> str:
+        """The 14 digits that name it."""
+        return to_timestamp14(self.time)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether its bytes lie in an earlier record."""
+        return self.mime == REVISIT
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The capture that answers for a moment, and where it stands among the others. Times in seconds since the epoch."""
+
+    kept: Kept
+    first: float
+    last: float
+    before: float | None
+    """The one before it, if there is one."""
+    after: float | None
+
+
+def page_of(store: Store, url: str) -> Page:
+    """The page of a URL that somebody asks for."""
+    if address(url) is None:
+        raise RefusalError(f"{url[:200]!r} is not the address of a web page; write for example http://example.org/.")
+    page = store.find(url)
+    if page is None:
+        raise RefusalError(f"{url[:200]} was never archived here.", 404)
+    return page
+
+
+def nearest(store: Store, url: str, at: float) -> Found:
+    """The capture nearest to a moment, of two the earlier; infinity asks for the last one. O(log n)."""
+    page = page_of(store, url)
+    before = next(_walk(store, page, at, backwards=True), None)
+    after = next(_walk(store, page, math.nextafter(at, math.inf), backwards=False), None) if math.isfinite(at) else None
+    sides = [side for side in (before, after) if side is not None]
+    if not sides:
+        raise RefusalError(f"{page.url} was never archived here.", 404)
+    return _placed(
+        store, page, min(sides, key=lambda side: (abs(at - side.time) if math.isfinite(at) else 0, side.time))
+    )
+
+
+def named(store: Store, url: str, second: float) -> Found | None:
+    """The capture that began in a second: the one that 14 digits name; ``None`` if there is none."""
+    page = page_of(store, url)
+    kept = next(_walk(store, page, second, backwards=False), None)
+    return _placed(store, page, kept) if kept is not None and kept.time < second + 1.0 else None
+
+
+def original(store: Store, kept: Kept) -> Kept | None:
+    """The capture whose bytes a record repeats: the last before it with the same digest, else the first after it."""
+    page = Page(kept.page, 0, kept.url, "", 0.0, 0.0)
+    for backwards in (True, False):
+        for number, other in enumerate(_walk(store, page, kept.time, backwards=backwards)):
+            if other.digest == kept.digest and not other.repeats and other.file and other.offset >= 0:
+                return other
+            if number > _SEARCHED:
+                break
+    return None
+
+
+def _placed(store: Store, page: Page, kept: Kept) -> Found:
+    first, last = (next(_walk(store, page, end, backwards=end > 0)) for end in (-math.inf, math.inf))
+    before = next(_walk(store, page, math.nextafter(kept.time, -math.inf), backwards=True), None)
+    after = next(_walk(store, page, math.nextafter(kept.time, math.inf), backwards=False), None)
+    return Found(kept, first.time, last.time, before.time if before else None, after.time if after else None)
+
+
+def _walk(store: Store, page: Page, start: float, *, backwards: bool) -> Iterator[Kept]:
+    """The captures of a page from a time on, in one direction; failed fetches are none. The first costs one look-up."""
+    size = 1
+    while True:
+        since, until = (-math.inf, start) if backwards else (start, math.inf)
+        some = store.captures_between(page.id, since, until, size, backwards=backwards)
+        for row in range(len(some)):
+            if some.status[row] >= 0:
+                yield _kept(some, row, page.url)
+        if len(some) < size:
+            return
+        start = math.nextafter(float(some.time[-1]), -math.inf if backwards else math.inf)
+        size = min(size * _AT_ONCE, _AT_ONCE**2)
+
+
+def _kept(captures: Captures, row: int, url: str) -> Kept:
+    return Kept(
+        int(captures.page[row]),
+        url,
+        float(captures.time[row]),
+        int(captures.status[row]),
+        captures.mime[row],
+        captures.digest[row],
+        captures.warc_file[row],
+        int(captures.warc_offset[row]),
+    )

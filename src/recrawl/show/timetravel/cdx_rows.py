@@ -1,0 +1,240 @@
+"""Lines of an index out of the store: found in pieces, sifted, collapsed, cut (conventions A1 to A3).
+
+Rules of this file:
+ 1. What is asked for is applied in this order: span, filters, collapse, offset, limit; as other servers do it.
+ 2. An answer has at most ``MOST_LINES`` lines, and at most ``MOST_LOOKED_AT`` captures are looked at for it. Where
+    either cuts it, it says where to go on.
+ 3. Patterns are matched by RE2, in linear time: no query can keep the server busy with one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Any
+
+from recrawl.errors import require
+from recrawl.formats.warc_records import base32
+from recrawl.show.timetravel.captures import Kept, original
+from recrawl.show.timetravel.cdx_query import (
+    BLOCK_LINES,
+    ORIGINS,
+    CdxQuery,
+    Collapse,
+    Filter,
+    resume_key,
+)
+from recrawl.show.timetravel.refusal import RefusalError
+from recrawl.store.base import Store
+from recrawl.store.values import REVISIT, Captures, KeyedCaptures
+from recrawl.time import to_timestamp14
+
+MOST_LOOKED_AT = 1_000_000
+_PIECE = 5_000
+_FIRST_PIECE = 200
+"""Captures that are read at once; few at first, since most answers are short."""
+_SHA1 = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of an index."""
+
+    fields: dict[str, str]
+    key: str
+    time: float
+    page: int
+    raw_digest: bytes
+    file: str
+
+    def value(self, name: str) -> str:
+        """A field as text; ``-`` if nothing is known."""
+        return self.fields.get(name, "-")
+
+
+@dataclass(frozen=True, slots=True)
+class CdxAnswer:
+    """Lines, and where to go on if there are more."""
+
+    lines: list[Line]
+    resume: str = ""
+
+
+def answer(store: Store, query: CdxQuery) -> CdxAnswer:
+    """The lines that a query asks for."""
+    if query.closest is not None:
+        lines = list(_closest(store, query, query.closest))
+        return CdxAnswer(_resolved(store, lines) if query.resolve else lines)
+    if query.page is not None:
+        size = query.page_size * BLOCK_LINES
+        piece = store.captures_by_key(query.keys, size, query.page * size)
+        lines = _collapsed(_sifted(_lines(piece), query.filters), query.collapses)
+        return CdxAnswer(_resolved(store, lines) if query.resolve else lines)
+    if query.last is not None:
+        turned = replace(query, keys=replace(query.keys, backwards=not query.keys.backwards), last=None)
+        found = answer(store, replace(turned, limit=query.last, collapses=_turned(query.collapses)))
+        return CdxAnswer(found.lines[::-1])
+    lines, place = _walked(store, query)
+    return CdxAnswer(_resolved(store, lines) if query.resolve else lines, resume_key(*place) if place else "")
+
+
+def pages_of(store: Store, query: CdxQuery) -> int:
+    """How many pages the whole answer has."""
+    return math.ceil(store.count_by_key(query.keys) / (query.page_size * BLOCK_LINES))
+
+
+def _walked(store: Store, query: CdxQuery) -> tuple[list[Line], tuple[str, float] | None]:
+    """Lines up to the limit, and behind which key and time more may follow."""
+    plain = not query.filters and not query.collapses
+    wanted = query.limit + 1 if plain else math.inf
+    kept: list[Line] = []
+    skip, looked_at, keys = query.offset if plain else 0, 0, query.keys
+    size = int(min(_FIRST_PIECE, wanted))
+    while looked_at < MOST_LOOKED_AT:
+        piece = store.captures_by_key(keys, size, skip)
+        skip, looked_at = 0, looked_at + len(piece)
+        kept += _sifted(_lines(piece), query.filters)
+        collapsed = _collapsed(kept, query.collapses)
+        begin = 0 if plain else query.offset
+        # The last line may still grow together with what follows, so one more has to be there.
+        if len(collapsed) > begin + query.limit:
+            shown = collapsed[begin : begin + query.limit]
+            return shown, (shown[-1].key, shown[-1].time)
+        if len(piece) < size:
+            return collapsed[begin:], None
+        keys = replace(keys, beyond=(piece.key[-1], float(piece.captures.time[-1])))
+        kept, size = collapsed, _PIECE
+    return kept[0 if plain else query.offset :], keys.beyond
+
+
+def _closest(store: Store, query: CdxQuery, at: float) -> Iterator[Line]:
+    """Captures of one page by their distance from a moment, of two the earlier."""
+    page = store.find(query.exact)
+    if page is None:
+        return
+    keys = query.keys
+    count = min(query.limit + query.offset, _PIECE) if not query.filters else _PIECE
+    sides = (
+        store.captures_between(page.id, max(keys.since, -math.inf), min(at, keys.until), count, backwards=True),
+        store.captures_between(page.id, max(keys.since, math.nextafter(at, math.inf)), keys.until, count),
+    )
+    lines = [line for side in sides for line in _lines(_keyed(side, page.key, page.url))]
+    lines.sort(key=lambda line: (abs(line.time - at), line.time))
+    lines = _collapsed(_sifted(lines, query.filters), query.collapses)
+    yield from lines[query.offset : query.offset + query.limit]
+
+
+def _keyed(captures: Captures, key: str, url: str) -> KeyedCaptures:
+    return KeyedCaptures([key] * len(captures), [url] * len(captures), captures)
+
+
+def _lines(piece: KeyedCaptures) -> list[Line]:
+    """Captures as lines; failed fetches have no record and are left out."""
+    found = piece.captures
+    columns = zip(
+        piece.key,
+        piece.url,
+        found.page.tolist(),
+        found.time.tolist(),
+        found.status.tolist(),
+        found.mime,
+        found.digest,
+        found.warc_file,
+        found.warc_offset.tolist(),
+        found.warc_length.tolist(),
+        strict=True,
+    )
+    return [_line(*row) for row in columns if row[4] >= 0]
+
+
+def _line(  # noqa: PLR0913, PLR0917 - the columns of a capture
+    key: str,
+    url: str,
+    page: int,
+    time: float,
+    status: int,
+    mime: str,
+    digest: bytes,
+    file: str,
+    offset: int,
+    length: int,
+) -> Line:
+    fields = {"urlkey": key, "timestamp": to_timestamp14(time), "original": _unspaced(url)}
+    if mime:
+        fields["mimetype"] = _unspaced(mime.partition(";")[0].strip()) or "-"
+    if status:
+        fields["statuscode"] = str(status)
+    if digest:
+        fields["digest"] = base32(digest) if len(digest) == _SHA1 else _unspaced(digest.decode("ascii", "replace"))
+    for name, number in (("length", length), ("offset", offset)):
+        if number >= 0:
+            fields[name] = str(number)
+    if file:
+        fields["filename"] = _unspaced(PurePath(file).name)
+    return Line(fields, key, time, page, digest, file)
+
+
+def _unspaced(text: str) -> str:
+    """White space would end a field."""
+    if text.isprintable() and " " not in text:
+        return text
+    return "".join(sign if sign.isprintable() and sign != " " else f"%{ord(sign):02X}" for sign in text)
+
+
+def _sifted(lines: list[Line], filters: tuple[Filter, ...]) -> list[Line]:
+    """The lines that fulfil all conditions."""
+    for one in filters:
+        values = [line.value(one.field) for line in lines]
+        if one.how == "equal":
+            fits = [value == one.pattern for value in values]
+        else:
+            fits = _matched(values, f"^(?:{one.pattern})$" if one.how == "regex" else f"^(?:{one.pattern})")
+        lines = [line for line, fit in zip(lines, fits, strict=True) if fit != one.negated]
+    return lines
+
+
+def _matched(values: list[str], pattern: str) -> list[bool]:
+    pa: Any = require("pyarrow", "columns")
+    compute: Any = require("pyarrow.compute", "columns")
+    try:
+        found: list[bool] = compute.match_substring_regex(pa.array(values, pa.string()), pattern).to_pylist()
+    except pa.ArrowInvalid as error:
+        raise RefusalError(f"The filter is no regular expression: {str(error)[:200]}") from error
+    return found
+
+
+def _turned(collapses: tuple[Collapse, ...]) -> tuple[Collapse, ...]:
+    """The same from the other end."""
+    return tuple(one._replace(last=not one.last) for one in collapses)
+
+
+def _collapsed(lines: list[Line], collapses: tuple[Collapse, ...]) -> list[Line]:
+    """Of neighbours that agree in a field, the first or the last."""
+    for one in collapses:
+        kept: list[Line] = []
+        before = None
+        for line in lines:
+            mark = line.value(one.field)[: one.length]
+            if mark != before:
+                kept.append(line)
+            elif one.last:
+                kept[-1] = line
+            before = mark
+        lines = kept
+    return lines
+
+
+def _resolved(store: Store, lines: list[Line]) -> list[Line]:
+    """With each revisit where the bytes lie that it repeats."""
+    found = []
+    for line in lines:
+        origins = dict.fromkeys(ORIGINS, "-")
+        if line.value("mimetype") == REVISIT:
+            kept = original(store, Kept(line.page, "", line.time, 0, REVISIT, line.raw_digest, "", -1))
+            if kept is not None:
+                [there] = _lines(_keyed(store.captures_between(kept.page, kept.time, kept.time, 1), line.key, ""))
+                origins = {name: there.value(name.removeprefix("orig.")) for name in ORIGINS}
+        found.append(replace(line, fields={**line.fields, **origins}))
+    return found

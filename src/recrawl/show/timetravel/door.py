@@ -1,0 +1,78 @@
+"""Who may look, and who may send lines of an index: the rules of the dashboard, where addresses hold other addresses.
+
+The token is taken from the address of the start page only: an archived URL may have an argument of that name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+from recrawl.show.dashboard.security import Guard, cookies_of, headers_of
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class Door:
+    """Stands before the server of archived content. It sets no cookie but that of who shows the token."""
+
+    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+        self._app = app
+        self._guard = guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it here."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = headers_of(scope)
+        if self._guard.refuses_host(headers):
+            await _say(send, 421, "This server answers to the names of this machine only.")
+            return
+        shown = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"))).get("token", "")
+        if self._guard.token and scope["path"] == "/" and shown:
+            if self._guard.shows_bearer({"authorization": f"Bearer {shown}"}):
+                cookie = f"{self._guard.pass_name}={self._guard.proof}; Path=/; HttpOnly; SameSite=Strict"
+                await _say(send, 303, "", location="/", set_cookie=cookie)
+            else:
+                await _say(send, 401, "That is not the token. Open the address that recrawl serve printed.")
+            return
+        if not self._guard.knows(headers, cookies_of(headers)):
+            await _say(send, 401, "Show the token: open the address that recrawl serve printed.")
+            return
+        await self._app(scope, receive, send)
+
+
+def why_not_write(guard: Guard, scope: Scope) -> str:
+    """Why this request may change nothing; empty if it may.
+
+    Programs show the token, or work on this machine where none is needed. What a browser sends for another site names
+    its origin, and is refused; and so are forms, which need no permission of ours to be sent.
+    """
+    headers = headers_of(scope)
+    if guard.shows_bearer(headers):
+        return ""
+    if guard.token:
+        return "Only programs that show the token may send captures: Authorization: Bearer TOKEN."
+    origin = headers.get("origin", "")
+    if origin and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+        return "The request comes from another site."
+    if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+        return "The request comes from another site."
+    if "sandbox" in headers.get("sec-fetch-dest", "") or origin == "null":
+        return "The request comes from an archived page."
+    return ""
+
+
+async def _say(send: Send, status: int, sentence: str, **headers: str) -> None:
+    body = sentence.encode()
+    told: list[Any] = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
+    told += [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": told})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,49 @@
+"""Lines of an index that others send: added, or named to be forgotten (conventions A5)."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+
+from recrawl.formats.captures import Report
+from recrawl.formats.cdx import read_cdx
+from recrawl.formats.cdxj import read_cdxj
+from recrawl.show.timetravel.archive import Archive
+from recrawl.show.timetravel.refusal import RefusalError
+
+
+def add(archive: Archive, data: bytes, skip: bool) -> str:
+    """Take lines over, all or none, unless bad ones are to be passed over; what became of them, in words."""
+    if archive.ingest is None:
+        raise RefusalError("This archive takes no captures.", 405)
+    if not data.strip():
+        raise RefusalError("There are no lines; send CDX or CDXJ.")
+    taken = archive.ingest(data, skip)
+    return f"Added {taken.added} records\n" + (f"Passed over {taken.bad} bad lines\n" if taken.bad else "")
+
+
+def delete(archive: Archive, data: bytes, skip: bool) -> str:
+    """Forget the captures that lines name. What a visit of our own brought stays."""
+    if archive.ingest is None:
+        raise RefusalError("This archive takes no captures.", 405)
+    dropped = 0
+    batches = batches_of(data, Report(strict=not skip))
+    with archive.store() as store:
+        for batch in batches:
+            seconds = np.floor(batch.column("time").to_numpy())
+            for url, second in zip(batch.column("url").to_pylist(), seconds.tolist(), strict=True):
+                page = store.find(url)
+                if page is None:
+                    continue
+                there = store.captures_between(page.id, second, second + 0.999_999, 100)
+                dropped += store.drop_captures(there.page, there.time)
+    return f"Deleted {dropped} records\n"
+
+
+def batches_of(data: bytes, report: Report) -> list[Any]:
+    """Lines of CDX or CDXJ as captures, all of them: so a bad one shows before anything is done."""
+    first = data.lstrip().partition(b"\n")[0]
+    read = read_cdxj if b"{" in first else read_cdx
+    return list(read(io.BytesIO(data), "the lines", report))

@@ -1,0 +1,164 @@
+"""TimeGate and mementos: which capture answers, its bytes, and how sharp the answer is (conventions M1 and M2)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from recrawl.formats.timemap_write import ArchiveUris
+from recrawl.show.timetravel.addresses import MementoAsked, web_url
+from recrawl.show.timetravel.archive import Archive
+from recrawl.show.timetravel.captures import Found, named, nearest
+from recrawl.show.timetravel.links import link_header
+from recrawl.show.timetravel.moments import accepted, moment_of
+from recrawl.show.timetravel.refusal import RefusalError
+from recrawl.show.timetravel.replay import SAFETY, Archived, archived, original_headers, raw
+from recrawl.show.timetravel.sharp import Parts, as_json, headers_of, parts_of, sharpness_of
+from recrawl.show.timetravel.static_page import banner_of, with_addresses, with_banner
+from recrawl.store.base import Store
+from recrawl.time import format_duration, to_http_date, to_iso, to_timestamp14
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+_DIGITS = 14
+_BARE = ("id_", "if_")
+"""Without a banner: the bytes themselves, and what stands in frames."""
+_UNSPREAD = ("js_", "cs_", "im_")
+
+
+class Mementos:
+    """Answers for one archive."""
+
+    def __init__(self, archive: Archive, replay: str = "") -> None:
+        self._archive = archive
+        self._replay = replay
+
+    def gate(self, store: Store, uris: ArchiveUris, url: str, accept: str) -> Response:
+        """Redirect to the memento nearest to the moment asked for; without one, to the last."""
+        at = accepted(accept) if accept else math.inf
+        found = nearest(store, url, at)
+        asked = at if math.isfinite(at) else self._archive.clock()
+        headers = {"Vary": "accept-datetime", "Link": link_header(uris, found)}
+        headers |= headers_of(sharpness_of(self._archive, store, [found.kept], asked))
+        return _redirect(uris.memento(found.kept.url, found.kept.timestamp), headers)
+
+    def memento(self, store: Store, uris: ArchiveUris, asked: MementoAsked, accept: str) -> Response:
+        """The capture that the address names, or the way to the nearest one."""
+        found = named(store, asked.url, asked.second) if len(asked.digits) == _DIGITS else None
+        if found is None:
+            near = nearest(store, asked.url, asked.second)
+            sharp = sharpness_of(self._archive, store, [near.kept], asked.second)
+            place = uris.memento(near.kept.url, near.kept.timestamp + asked.modifier)
+            return _redirect(place, {"Link": link_header(uris, near)} | headers_of(sharp))
+        at = accepted(accept) if accept else asked.second
+        if at == asked.second:
+            at = found.kept.time
+        there = archived(self._archive, store, found.kept)
+        page = self._archive.bytes_.page(there.capture) if asked.modifier not in _UNSPREAD else None
+        if page is None:
+            parts, sharp = None, sharpness_of(self._archive, store, [found.kept], at)
+        else:
+            parts = parts_of(self._archive, store, found.kept, page, at)
+            sharp = parts.sharp
+        headers = [
+            ("Memento-Datetime", to_http_date(found.kept.time)),
+            ("Link", link_header(uris, found)),
+            *original_headers(there, uris, asked.modifier),
+            *headers_of(sharp, parts).items(),
+            *SAFETY.items(),
+        ]
+        if page is None or asked.modifier == "id_":
+            return _response(raw(self._archive, there), there.status, headers)
+        shown = with_addresses(page, found.kept.url, uris, found.kept.timestamp)
+        if asked.modifier not in _BARE:
+            shown = with_banner(shown, self._banner(uris, found, there, parts))
+        headers = [(name, value) for name, value in headers if name.lower() not in ("content-type", "content-encoding")]
+        return _response(
+            shown.encode("utf-8", "replace"), there.status, [*headers, ("Content-Type", "text/html; charset=utf-8")]
+        )
+
+    def facts(self, store: Store, uris: ArchiveUris, url: str, at: str) -> dict[str, Any]:
+        """How sharp the answer for a moment would be, and that of each part of the page."""
+        if not url:
+            raise RefusalError("Give a url and, if you like, a time: /api/memento?url=http://example.org/&at=20240131.")
+        asked = moment_of(at) if at else self._archive.clock()
+        found = nearest(store, web_url(url), asked)
+        kept = found.kept
+        told: dict[str, Any] = {"url": kept.url, "uri": uris.memento(kept.url, kept.timestamp), "status": kept.status}
+        try:
+            there = archived(self._archive, store, kept)
+            page = self._archive.bytes_.page(there.capture)
+        except RefusalError:
+            page = None
+        if page is None:
+            return told | as_json(sharpness_of(self._archive, store, [kept], asked)) | {"parts": None}
+        parts = parts_of(self._archive, store, kept, page, asked)
+        return told | as_json(parts.sharp) | {"parts": _parts_json(parts, uris)}
+
+    def _banner(self, uris: ArchiveUris, found: Found, there: Archived, parts: Parts | None) -> str:
+        kept = found.kept
+        facts = {"": f"Archived {to_iso(kept.time)}"}
+        if parts is not None:
+            facts |= _in_words(parts)
+        if there.capture.truncated:
+            facts["Cut short"] = there.capture.truncated
+        facts["Address"] = kept.url
+        links = {}
+        for name, time in (("earlier", found.before), ("later", found.after)):
+            if time is not None:
+                links[name] = uris.memento(kept.url, to_timestamp14(time))
+        links["raw"] = uris.memento(kept.url, f"{kept.timestamp}id_")
+        if self._replay:
+            links["with scripts"] = f"{self._replay}{kept.timestamp}/{kept.url}"
+        return banner_of(facts, links)
+
+
+def _in_words(parts: Parts) -> dict[str, str]:
+    """The sharpness of a page, for its banner."""
+    first, last = (to_iso(float(side[0])) for side in (parts.sharp.first, parts.sharp.last))
+    told = {"Known to be valid": first if first == last else f"{first} to {last}"}
+    if parts.asked:
+        spread = format_duration(parts.spread.seconds)
+        told["Parts"] = f"{len(parts.kept)} of {parts.asked} archived, {spread} between the earliest and the latest"
+        together = parts.spread.together and not parts.missing
+        told["Valid together"] = "yes, provably" if together else "not proved"
+    return told
+
+
+def _parts_json(parts: Parts, uris: ArchiveUris) -> dict[str, Any]:
+    listed = [
+        {"url": kept.url, "uri": uris.memento(kept.url, kept.timestamp), **as_json(parts.sharp, row)}
+        for row, kept in enumerate(parts.kept, start=1)
+    ]
+    return {
+        "count": parts.asked,
+        "archived": len(parts.kept),
+        "missing": list(parts.missing),
+        "earliest": to_iso(parts.spread.earliest),
+        "latest": to_iso(parts.spread.latest),
+        "spread_seconds": parts.spread.seconds,
+        "provably_together": parts.spread.together and not parts.missing,
+        "list": listed,
+    }
+
+
+def _redirect(place: str, headers: dict[str, str]) -> Response:
+    from starlette.responses import Response
+
+    return Response(status_code=302, headers=headers | {"Location": place, "Cache-Control": "no-store"} | _SAFE)
+
+
+_SAFE = {"X-Content-Type-Options": "nosniff"}
+
+
+def _response(body: bytes, status: int, headers: list[tuple[str, str]]) -> Response:
+    """An answer with headers of which some come several times."""
+    from starlette.responses import Response
+
+    made = Response(body, status_code=status)
+    made.raw_headers = [(b"content-length", str(len(body)).encode())]
+    made.raw_headers += [
+        (name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers
+    ]
+    return made

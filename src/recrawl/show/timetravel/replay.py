@@ -1,0 +1,127 @@
+"""Archived bytes as answers: raw as they came, or as a page that is safe to look at.
+
+Rules of this file:
+ 1. Archived content never acts on anything. Every answer with archived bytes has a policy that sandboxes it: it has an
+    origin of its own, runs no script, sends no form, and loads nothing but from this archive.
+ 2. Raw bytes (``id_``) are the body as the server sent it, without transfer-encoding. Nothing is added.
+ 3. Headers of the original never become ours, except those without which the body makes no sense; all of them are there
+    under ``X-Archive-Orig-``.
+ 4. A browser is never asked to guess what something is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from recrawl.formats.timemap_write import ArchiveUris
+from recrawl.model import Capture
+from recrawl.show.timetravel.archive import Archive
+from recrawl.show.timetravel.captures import Kept, original
+from recrawl.show.timetravel.refusal import RefusalError
+from recrawl.store.base import Store
+from recrawl.urls import address
+
+POLICY = (
+    "sandbox allow-popups allow-top-navigation-by-user-activation; default-src 'none'; img-src 'self' data:; "
+    "media-src 'self' data:; font-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-src 'self'; "
+    "object-src 'none'; script-src 'none'; form-action 'none'; base-uri 'none'"
+)
+"""Rule 1."""
+SAFETY = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "SAMEORIGIN",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+"""Of every answer with archived bytes. To a page in a sandbox its parts come from elsewhere, hence ``cross-origin``."""
+_KEPT = ("content-type", "content-encoding", "content-language", "content-disposition")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_UNWRITABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_MOST_HEADERS = 200
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_BODILESS = frozenset({204, 205, 304})
+_FRAMES = frozenset({b"transfer-encoding", b"content-encoding", b"content-length"})
+
+
+class Header(NamedTuple):
+    """A header as it came."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """The bytes behind a capture: the head of its own record where it has one, the body of the record it repeats."""
+
+    kept: Kept
+    capture: Capture
+
+    @property
+    def status(self) -> int:
+        """The status of the original; 200 where there is none that could be sent."""
+        return self.capture.status if 200 <= self.capture.status <= 599 else 200  # noqa: PLR2004 - HTTP
+
+    def headers(self) -> list[Header]:
+        """All headers that can be sent on, in order."""
+        found = []
+        for line in self.capture.raw_head.split(b"\n")[1:]:
+            name, colon, value = line.decode("latin-1").partition(":")
+            if colon and _TOKEN.fullmatch(name.strip()):
+                found.append(Header(name.strip(), _UNWRITABLE.sub(" ", value).strip()))
+        return found[:_MOST_HEADERS]
+
+
+def archived(archive: Archive, store: Store, kept: Kept) -> Archived:
+    """The bytes of a capture, or a refusal that says why there are none."""
+    source = original(store, kept) if kept.repeats else kept
+    body = archive.bytes_.read(source.file, source.offset) if source and source.file and source.offset >= 0 else None
+    if source is None or body is None:
+        raise RefusalError(
+            f"{kept.url} was captured at {kept.timestamp}, but the file with its bytes is not in this workspace.", 404
+        )
+    if not kept.repeats:
+        return Archived(kept, body)
+    own = archive.bytes_.read(kept.file, kept.offset) if kept.file and kept.offset >= 0 else None
+    # A 304 has no head of its own (conventions W7); an identical revisit has (W6).
+    if own is not None and own.raw_head and own.status in range(200, 300):
+        body = replace(body, raw_head=_head_over(own, body), status=own.status)
+    return Archived(kept, body)
+
+
+def _head_over(own: Capture, body: Capture) -> bytes:
+    """The head of a record that repeats another, over the body of that one, which is framed as its own head says."""
+    first, *lines = own.raw_head.split(b"\n")
+    kept = [line for line in lines if line.partition(b":")[0].strip().lower() not in _FRAMES and line.strip()]
+    framed = [f"{name.decode()}: {body.header(name.decode())}\r".encode("latin-1") for name in sorted(_FRAMES)]
+    return b"\n".join([first, *kept, *(line for line in framed if not line.endswith(b": \r")), b"\r", b""])
+
+
+def raw(archive: Archive, found: Archived) -> bytes:
+    """The body as it came, without transfer-encoding (rule 2)."""
+    return b"" if found.status in _BODILESS else archive.bytes_.payload(found.capture)
+
+
+def original_headers(found: Archived, uris: ArchiveUris, modifier: str) -> list[tuple[str, str]]:
+    """What an answer says of the original (rule 3). Where it redirects, the way leads into the archive."""
+    told = [(f"X-Archive-Orig-{name}", value) for name, value in found.headers()]
+    seen: set[str] = set()
+    for name, value in found.headers():
+        low = name.lower()
+        if low in _KEPT and low not in seen and value:
+            seen.add(low)
+            told.append((name, value))
+        if low == "location" and found.status in _REDIRECTS and low not in seen:
+            target = address(value, base=found.kept.url)
+            if target is not None:
+                seen.add(low)
+                told.append(("Location", uris.memento(target.url, f"{found.kept.timestamp}{modifier}")))
+    if "content-type" not in seen:
+        told.append(("Content-Type", "application/octet-stream"))
+    if found.capture.truncated:
+        told.append(("X-Recrawl-Truncated", found.capture.truncated))
+    return told

@@ -1,0 +1,93 @@
+"""What an answer says of its own sharpness, as headers and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recrawl.assess.looks import Looks
+from recrawl.assess.sharpness import Sharpness, Spread, sharpness, spread
+from recrawl.show.timetravel.archive import Archive
+from recrawl.show.timetravel.captures import Kept, nearest
+from recrawl.show.timetravel.refusal import RefusalError
+from recrawl.store.base import Store
+from recrawl.time import to_http_date, to_iso
+
+MOST_PARTS = 300
+"""Embedded parts of one page that are looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a page embeds, and the copies that would be shown of it."""
+
+    asked: int
+    """Addresses in the page."""
+    kept: tuple[Kept, ...]
+    """Those that are archived: the copy of each nearest to that of the page."""
+    missing: tuple[str, ...]
+    sharp: Sharpness
+    spread: Spread
+    """Of the page and its parts."""
+
+
+def sharpness_of(archive: Archive, store: Store, kept: Sequence[Kept], at: float) -> Sharpness:
+    """What is known of these copies for a moment. O(visits of their pages)."""
+    page, time = np.array([one.page for one in kept], np.int64), np.array([one.time for one in kept])
+    visits = store.looks(np.unique(page))
+    looks = Looks.from_visits(visits)
+    return sharpness(looks, archive.rates(visits), page, time, at)
+
+
+def parts_of(archive: Archive, store: Store, kept: Kept, html: str, at: float) -> Parts:
+    """The parts of an HTML page: for each the copy nearest to that of the page, and how far all lie apart."""
+    found, missing = [], []
+    urls = archive.bytes_.embeds(html, kept.url)
+    for url in urls[:MOST_PARTS]:
+        try:
+            found.append(nearest(store, url, kept.time).kept)
+        except RefusalError:
+            missing.append(url)
+    sharp = sharpness_of(archive, store, [kept, *found], at)
+    return Parts(len(urls), tuple(found), tuple(missing), sharp, spread(sharp))
+
+
+def headers_of(sharp: Sharpness, parts: Parts | None = None) -> dict[str, str]:
+    """The answer's sharpness in headers; the first copy is the answer itself.
+
+    >>> given = Sharpness(*(np.array([value]) for value in (10.0, 4.0, 2.0, 9.0, 0.5)))
+    >>> headers_of(given)["X-Recrawl-Distance"], headers_of(given)["X-Recrawl-Expected-Changes"]
+    ('-6', '0.5')
+    """
+    told = {
+        "X-Recrawl-Asked": to_http_date(float(sharp.at[0])),
+        "X-Recrawl-Distance": f"{math.trunc(sharp.away()[0])}",
+        "X-Recrawl-Provably-Valid": "yes" if sharp.proved()[0] else "no",
+        "X-Recrawl-Valid-From": to_http_date(float(sharp.first[0])),
+        "X-Recrawl-Valid-Until": to_http_date(float(sharp.last[0])),
+    }
+    if math.isfinite(sharp.expected[0]):
+        told["X-Recrawl-Expected-Changes"] = f"{sharp.expected[0]:.3g}"
+    if parts is not None:
+        told["X-Recrawl-Parts"] = f"{len(parts.kept)}/{parts.asked}"
+        told["X-Recrawl-Parts-Spread"] = f"{math.trunc(parts.spread.seconds)}"
+        told["X-Recrawl-Parts-Together"] = "yes" if parts.spread.together and not parts.missing else "no"
+    return told
+
+
+def as_json(sharp: Sharpness, row: int = 0) -> dict[str, Any]:
+    """The same of one copy, for programs; what nobody knows is null."""
+    expected = float(sharp.expected[row])
+    return {
+        "asked": to_iso(float(sharp.at[row])),
+        "datetime": to_iso(float(sharp.time[row])),
+        "distance_seconds": float(sharp.away()[row]),
+        "expected_changes": expected if math.isfinite(expected) else None,
+        "provably_valid": bool(sharp.proved()[row]),
+        "valid_from": to_iso(float(sharp.first[row])),
+        "valid_until": to_iso(float(sharp.last[row])),
+    }
