@@ -57,6 +57,8 @@ VERBS = (
         "Repeat a result on real or synthetic data: tables as CSV and Markdown, and a picture.",
     ),
     Verb("assess", "assess:assess", "Say how sharp and how coherent an archive is, whoever made it."),
+    Verb("report", "report:report", "Write all that is known of an archive into one HTML file."),
+    Verb("serve", "serve:serve", "Show a workspace in a browser, live."),
     Verb("export", "export:export", "Write what the workspace holds in a form that other tools read."),
     Verb("config", "config:app", "Show the settings and where each comes from."),
     Verb("demo", "demo:demo", "Watch the whole job on a small web that really changes."),

@@ -28,7 +28,7 @@ def from_now(seconds: float | None, now: float) -> str:
     """How far a time lies ahead or behind.
 
     >>> from_now(160.0, 100.0), from_now(0.0, 7200.0), from_now(math.inf, 0.0), from_now(100.2, 100.0)
-    ('in 60 s', '2 h ago', 'never', 'now')
+    ('in 1 min', '2 h ago', 'never', 'now')
     """
     if seconds is None or not math.isfinite(seconds):
         return moment(seconds)
