@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from zlib import crc32
 
 from recrawl.detect.fingerprint import Fingerprint
@@ -143,6 +144,7 @@ def compared_links(before: Iterable[str], after: Iterable[str], watched: frozens
     return Compared(frozenset(differing), frozenset(stayed - differing), gap, told)
 
 
+@lru_cache(maxsize=1 << 16)  # links repeat from page to page and from version to version
 def link_kind(key: str) -> int:
     """The number of all links that differ only in digits, in tokens and in the values of their arguments.
 

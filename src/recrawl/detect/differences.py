@@ -42,12 +42,18 @@ class Differences:
     """False if the versions were read under different rules."""
 
 
-def differences(
-    capture: Capture, version: Version, known: Known, standards: Standards, now: Fingerprint | None
+def differences(  # noqa: PLR0913, PLR0917 - all that is compared
+    capture: Capture,
+    version: Version,
+    known: Known,
+    standards: Standards,
+    now: Fingerprint | None,
+    links: frozenset[str],
 ) -> Differences:
     """Compare a version with the one known. O(length).
 
-    ``now`` is its fingerprint; ``None`` if it has none, or if its text is that of the last visit.
+    ``now`` is its fingerprint; ``None`` if it has none, or if its text is that of the last visit. ``links`` are the
+    keys of its links.
     """
     before = Fingerprint.unpack(known.fingerprint)
     rules = standards.rules.of(capture.url).number
@@ -55,7 +61,6 @@ def differences(
         return Differences(ChangeKind.NONE, ChangeKind.NONE, UNMEASURED, frozenset(), None, comparable=False)
     quiet, has_quiet = _quiet_links(version, before, standards.mask)
     kinds, text = _kinds_of_content(version, known, before, now, standards.mask)
-    links = frozenset(link.key for link in version.links or ())
     quiet |= _of_masked_kind(links - known.links_last, standards.mask)
     if version.links is not None and _links_differ(links, known.links_last, quiet, standards.mask, has_quiet=has_quiet):
         kinds |= ChangeKind.LINKS
@@ -64,7 +69,7 @@ def differences(
         magnitude = 1.0
     elif kinds & ChangeKind.LINKS and text == 0:
         magnitude = len(links ^ known.links_last) / len(links | known.links_last)
-    compared = _compared(capture, version, known, before, now, standards.watched)
+    compared = _compared(capture, version, known, before, now, standards.watched, links)
     return Differences(kinds, _telling(version, known, text, standards), magnitude, quiet, compared)
 
 
@@ -75,6 +80,7 @@ def _compared(  # noqa: PLR0913, PLR0917 - all that is compared
     before: Fingerprint | None,
     now: Fingerprint | None,
     watched: frozenset[int],
+    links: frozenset[str],
 ) -> Compared | None:
     """What the comparison teaches about noise; ``None`` if there was none, or it teaches nothing."""
     if before is None or version.content is None:
@@ -84,7 +90,6 @@ def _compared(  # noqa: PLR0913, PLR0917 - all that is compared
     if version.kind == ChangeKind.DATA:
         told = replace(told, passing=told.differed | told.same)
     if version.links is not None:
-        links = frozenset(link.key for link in version.links)
         told = told.plus(compared_links(known.links_last, links, watched, gap))
     return told if told.differed or told.same or told.doubtful else None
 

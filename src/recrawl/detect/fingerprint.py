@@ -44,19 +44,19 @@ class Fingerprint:
 
     def pack(self) -> bytes:
         """The bytes to store."""
-        paths = list(dict.fromkeys(self.parts.path))
-        number = {path: place for place, path in enumerate(paths)}
+        paths = dict.fromkeys(self.parts.path)
+        number = dict(zip(paths, range(len(paths)), strict=True))
         templated = [row for row, template in enumerate(self.parts.template) if template]
         sizes = len(self.sample), len(self.parts.path), len(paths), len(templated), len(self.folded)
         return b"".join(
             [
                 _HEAD.pack(_FORMAT, self.time, self.rules, *sizes),
                 self.sample.astype("<u4").tobytes(),
-                np.array(paths, "<u4").tobytes(),
-                bytes([number[path] for path in self.parts.path]),
-                np.array(self.parts.content, "<u4").tobytes(),
+                struct.pack(f"<{len(paths)}I", *paths),
+                bytes(map(number.__getitem__, self.parts.path)),
+                struct.pack(f"<{len(self.parts.content)}I", *self.parts.content),
                 bytes(templated),
-                np.array([self.parts.template[row] for row in templated], "<u4").tobytes(),
+                struct.pack(f"<{len(templated)}I", *filter(None, self.parts.template)),
                 bytes(sorted(number[path] for path in self.folded)),
             ]
         )

@@ -176,7 +176,9 @@ def _document(named: _Named, url: str, base: str, text: Told, runs: Pieces, *, p
     directory = own.url[: own.url.partition("?")[0].rfind("/") + 1] if own and base == url else ""
     # Pages name the same place many times, and taking a URL apart is the dearest step here: each spelling once.
     spelled = list(dict.fromkeys(named.links))
-    found = list(map(_neighbours(directory).__getitem__, spelled)) if directory else [_OTHER] * len(spelled)
+    found: list[Address | None] = [_OTHER] * len(spelled)
+    if directory:
+        found = list(map(_neighbours(directory).__getitem__, spelled))
     canonical, shunned = _look_closer(spelled, found, base) if _OTHER in found else ("", frozenset[str]())
     links = _by_key(found)
     if named.nothing_followed:

@@ -101,9 +101,21 @@ def _is_formatted_to_harm(html: str, tags: int) -> bool:
 
 def _has_many_attributes(html: str) -> bool:
     """Whether some tag has more attributes than can be read: its words, those in quotes left out."""
+    if not _has_long_tag(html):
+        return False
     for piece in html.split(">"):
         if len(piece) > _LONG_TAG:
             _, begins, tag = piece.rpartition("<")
             if begins and tag[:1].isalpha() and len(_QUOTED.sub(" ", tag).split()) > MOST_ATTRIBUTES:
                 return True
+    return False
+
+
+def _has_long_tag(html: str) -> bool:
+    """Whether two ends of tags lie far apart, or the last one and the end of the page. O(length), mostly much less."""
+    end = 0
+    while end + _LONG_TAG < len(html):
+        end = html.rfind(">", end, end + _LONG_TAG + 1) + 1
+        if not end:
+            return True
     return False

@@ -14,14 +14,16 @@ from recrawl.model.compiled import machine_code
 
 Bytes = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.int64]
+Short = npt.NDArray[np.uint32]
 
 UNKNOWN = -1
 """Stands for a template that has to be made in another way: the part has characters beyond ASCII."""
 _LANES = 8
 _ALL = 0xFFFFFFFF
+_WIDE = np.int64
 
 
-def _tables() -> npt.NDArray[np.uint32]:
+def _tables() -> Short:
     """CRC-32 of each byte with up to seven zero bytes behind it: eight bytes are taken in one step."""
     tables = np.empty((_LANES, 256), np.uint32)
     tables[0] = [crc32(bytes([byte]), _ALL) ^ _ALL for byte in range(256)]
@@ -34,17 +36,17 @@ CRC = _tables()
 
 
 @machine_code
-def crc_of(text: Bytes, begin: int, end: int, tables: npt.NDArray[np.uint32]) -> int:
+def crc_of(text: Bytes, begin: int, end: int, tables: Short) -> int:
     """CRC-32 of the bytes from ``begin`` to ``end``."""
-    crc, place = np.int64(_ALL), begin
+    crc, place = _WIDE(0xFFFFFFFF), begin
     while place + 8 <= end:
         low = crc ^ (
-            np.int64(text[place])
-            | np.int64(text[place + 1]) << 8
-            | np.int64(text[place + 2]) << 16
-            | np.int64(text[place + 3]) << 24
+            _WIDE(text[place])
+            | _WIDE(text[place + 1]) << 8
+            | _WIDE(text[place + 2]) << 16
+            | _WIDE(text[place + 3]) << 24
         )
-        crc = np.int64(
+        crc = _WIDE(
             tables[7, low & 255]
             ^ tables[6, (low >> 8) & 255]
             ^ tables[5, (low >> 16) & 255]
@@ -56,9 +58,9 @@ def crc_of(text: Bytes, begin: int, end: int, tables: npt.NDArray[np.uint32]) ->
         )
         place += 8
     while place < end:
-        crc = np.int64(tables[0, (crc ^ text[place]) & 255]) ^ (crc >> 8)
+        crc = _WIDE(tables[0, (crc ^ text[place]) & 255]) ^ (crc >> 8)
         place += 1
-    return crc ^ 0xFFFFFFFF
+    return int(crc ^ 0xFFFFFFFF)
 
 
 @machine_code
@@ -80,14 +82,16 @@ def is_of_word(code: int) -> bool:
 
 
 @machine_code
-def template_at(text: Bytes, begin: int, end: int, path: int, tables: npt.NDArray[np.uint32]) -> int:
+def template_at(  # noqa: PLR0913, PLR0917 - all that is read
+    text: Bytes, begin: int, end: int, path: int, longest: int, tables: Short
+) -> int:
     """The template of the part from ``begin`` to ``end``, as ``parts.template_of`` makes it, or ``UNKNOWN``."""
     has_number = False
     for place in range(begin, end):
         if text[place] >= 128:  # noqa: PLR2004 - beyond ASCII are other digits and letters
             return UNKNOWN
         has_number = has_number or is_number(text[place])
-    if not has_number:
+    if not has_number or end - begin > longest:
         return 0
     crc, place, letters, has_word = path ^ 0xFFFFFFFF, begin, 0, False
     while place < end:
@@ -101,29 +105,29 @@ def template_at(text: Bytes, begin: int, end: int, path: int, tables: npt.NDArra
                 place += 1
             code, letters = 35, 0
         else:
-            code = np.int64(text[place])
+            code = text[place]
             letters = letters + 1 if is_letter(code) else 0
             has_word = has_word or letters > 1
             place += 1
-        crc = np.int64(tables[0, (crc ^ code) & 255]) ^ (crc >> 8)
+        crc = int(tables[0, (crc ^ code) & 255]) ^ (crc >> 8)
     return max(crc ^ 0xFFFFFFFF, 1) if has_word else 0
 
 
 @machine_code
 def number_parts(  # noqa: PLR0913, PLR0917 - all that is read and written
-    text: Bytes, parts: Numbers, longest: int, tables: npt.NDArray[np.uint32], template: Numbers, content: Numbers
+    text: Bytes, parts: Numbers, longest: int, most: int, tables: Short, template: Numbers, content: Numbers
 ) -> int:
     """Write the template and the content of each part; how many templates are ``UNKNOWN``. O(length).
 
-    ``parts`` are as ``page_scan.py`` notes them; what is longer than ``longest`` characters has no template.
+    ``parts`` are as ``page_scan.py`` notes them; what is longer than ``longest`` characters, which take at most
+    ``most`` bytes each, has no template.
     """
     unknown = 0
     for row in range(len(parts)):
         begin, end = parts[row, 1], parts[row, 2]
         content[row] = crc_of(text, begin, end, tables)
         template[row] = 0
-        if parts[row, 3] and end - begin <= 4 * longest:  # bytes of a character, at most
-            found = template_at(text, begin, end, parts[row, 0], tables)
-            template[row] = found if found == UNKNOWN or end - begin <= longest else 0
-            unknown += found == UNKNOWN
+        if parts[row, 3] and end - begin <= most * longest:
+            template[row] = template_at(text, begin, end, parts[row, 0], longest, tables)
+            unknown += template[row] == UNKNOWN
     return unknown

@@ -21,6 +21,8 @@ from recrawl.detect.shingles import SAMPLE, Shingles, shingles_of
 from recrawl.detect.tag_scan import HAS_BASE, LESS, NOISY, WHOLE, Numbers, read_tags
 from recrawl.detect.tag_tables import TABLES
 
+_MOST_BYTES = 4
+"""Of a character in UTF-8."""
 _ATTRIBUTE = re.compile(r' ([^=> ]+)="([^"]*)"')
 _ENTITIES = (("&nbsp;", "\xa0"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&"))
 
@@ -78,7 +80,9 @@ class ScannedText:
         """The numbers of the parts. O(length)."""
         written, rows = self._written, self._parts
         template, content = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-        unknown = number_parts(np.frombuffer(written, np.uint8), rows, LONGEST_TEMPLATE, CRC, template, content)
+        most = 1 if written.isascii() else _MOST_BYTES
+        text = np.frombuffer(written, np.uint8)
+        unknown = number_parts(text, rows, LONGEST_TEMPLATE, most, CRC, template, content)
         for row in np.flatnonzero(template == UNKNOWN).tolist() if unknown else ():
             path, begin, end = rows[row, :3].tolist()
             template[row] = _template_of(path, written[begin:end])

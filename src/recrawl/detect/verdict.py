@@ -18,6 +18,8 @@ Rules of this file:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import NamedTuple
 
 from recrawl.detect.body import media_type
 from recrawl.detect.comparison import Compared, compared_links, nothing_differed
@@ -35,6 +37,8 @@ _NOT_MODIFIED = 304
 _BY_STATUS = {_NOT_MODIFIED: Outcome.NOT_MODIFIED, 404: Outcome.GONE, 410: Outcome.GONE, 429: Outcome.SERVER_ERROR}
 _BY_CLASS = {2: Outcome.FETCHED, 3: Outcome.REDIRECTED, 4: Outcome.REJECTED}
 _ANY = Standards()
+_URL, _KEY = itemgetter(0), itemgetter(2)
+"""Of a link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,8 @@ def judge(capture: Capture, known: Known | None, standards: Standards = _ANY) ->
     named = digest(body)
     if known is not None and _same_bytes(capture, named, known):
         old = known.validators
-        validators = replace(_said(capture), digest=old.digest, text_digest=old.text_digest)
-        same = Judgement(outcome, validators=validators, mime=known.mime, size=size)
+        said = capture.header("etag"), capture.header("last-modified")
+        same = Judgement(outcome, validators=Validators(*said, old.digest, old.text_digest), mime=known.mime, size=size)
         return _stayed(unchanged(same), capture, known, standards)
     version = page_version(capture, body, named, whole=whole, standards=standards)
     return _compare(capture, outcome, version, known, standards)
@@ -192,38 +196,48 @@ def _compare(
     capture: Capture, outcome: Outcome, version: Version, known: Known | None, standards: Standards
 ) -> Judgement:
     links = version.links or ()
-    now = Judgement(
-        outcome,
-        validators=replace(_said(capture), digest=version.digest, text_digest=version.text_digest),
-        mime=version.mime,
-        links=tuple(link.url for link in links),
-        link_keys=frozenset(link.key for link in links),
-        links_read=version.links is not None,
-        redirect_to=version.redirect_to,
-        size=len(capture.raw_body),
-        shunned=tuple(link.url for link in version.shunned),
-        feeds=version.feeds,
-    )
+    keys = frozenset(map(_KEY, links))
+    found, verdict, kinds, magnitude, counts = None, Verdict.UNKNOWN, ChangeKind.NONE, UNMEASURED, _UNCOUNTED
     if known is None or not (known.gone or known.validators.digest):
-        return replace(now, fingerprint=_packed(capture, version, standards))
-    if known.gone:
-        now = _with_counts(now, capture, version, known, frozenset())
-        kept = _packed(capture, version, standards)
-        return replace(now, verdict=Verdict.CHANGED, kinds=ChangeKind.EXISTENCE, magnitude=1.0, fingerprint=kept)
-    differs = version.text_digest != known.validators.text_digest
-    latest = version.fingerprint(capture, standards) if differs else None
-    found = differences(capture, version, known, standards, latest)
-    now = replace(_with_counts(now, capture, version, known, found.quiet), compared=found.compared)
-    kinds = found.kinds
-    if now.new_internal > 0 or now.new_external > 0:
-        kinds |= ChangeKind.NEW_LINKS
-    changed = bool(kinds & found.telling)
-    if changed or not found.comparable or not known.fingerprint:
-        now = replace(now, fingerprint=latest.pack() if latest else _packed(capture, version, standards))
-    if not found.comparable:
-        return now
-    verdict = Verdict.CHANGED if changed else Verdict.UNCHANGED
-    return replace(now, verdict=verdict, kinds=kinds, magnitude=found.magnitude)
+        fingerprint = _packed(capture, version, standards)
+    elif known.gone:
+        counts = _counts(capture, version, known, frozenset())
+        verdict, kinds, magnitude = Verdict.CHANGED, ChangeKind.EXISTENCE, 1.0
+        fingerprint = _packed(capture, version, standards)
+    else:
+        differs = version.text_digest != known.validators.text_digest
+        latest = version.fingerprint(capture, standards) if differs else None
+        found = differences(capture, version, known, standards, latest, keys)
+        counts = _counts(capture, version, known, found.quiet)
+        kinds = found.kinds
+        if counts.new_internal > 0 or counts.new_external > 0:
+            kinds |= ChangeKind.NEW_LINKS
+        changed = bool(kinds & found.telling)
+        fingerprint = b""
+        if changed or not found.comparable or not known.fingerprint:
+            fingerprint = latest.pack() if latest else _packed(capture, version, standards)
+        if found.comparable:
+            verdict, magnitude = Verdict.CHANGED if changed else Verdict.UNCHANGED, found.magnitude
+        else:
+            kinds = ChangeKind.NONE
+    return Judgement(
+        outcome,
+        verdict,
+        kinds,
+        Validators(capture.header("etag"), capture.header("last-modified"), version.digest, version.text_digest),
+        version.mime,
+        tuple(map(_URL, links)),
+        keys,
+        version.links is not None,
+        version.redirect_to,
+        *counts,
+        len(capture.raw_body),
+        magnitude,
+        fingerprint,
+        found.compared if found else None,
+        tuple(map(_URL, version.shunned)),
+        version.feeds,
+    )
 
 
 def _packed(capture: Capture, version: Version, standards: Standards) -> bytes:
@@ -232,22 +246,27 @@ def _packed(capture: Capture, version: Version, standards: Standards) -> bytes:
     return kept.pack() if kept else b""
 
 
-def _with_counts(now: Judgement, capture: Capture, version: Version, known: Known, quiet: frozenset[str]) -> Judgement:
-    """The judgement with the links that came since the last version, those that are noise or not looked at left out."""
+class _Counts(NamedTuple):
+    """Links that came, as a judgement tells them."""
+
+    new_internal: int = UNCOUNTED
+    new_external: int = UNCOUNTED
+    added_internal: int = UNCOUNTED
+    added_external: int = UNCOUNTED
+
+
+_UNCOUNTED = _Counts()
+
+
+def _counts(capture: Capture, version: Version, known: Known, quiet: frozenset[str]) -> _Counts:
+    """How many links came since the last version, those that are noise or not looked at left out."""
     if version.links is None:
-        return now
+        return _UNCOUNTED
     host = host_of(capture.url)
+    last = known.links_last
     added = [
-        link
-        for link in version.links
-        if link.key not in known.links_last and link.key not in quiet and not is_noisy_key(link.key)
+        link for link in version.links if link.key not in last and link.key not in quiet and not is_noisy_key(link.key)
     ]
     new = [link for link in added if link.key not in known.links_ever]
     added_internal, new_internal = (sum(link.host == host for link in some) for some in (added, new))
-    return replace(
-        now,
-        new_internal=new_internal,
-        new_external=len(new) - new_internal,
-        added_internal=added_internal,
-        added_external=len(added) - added_internal,
-    )
+    return _Counts(new_internal, len(new) - new_internal, added_internal, len(added) - added_internal)
