@@ -60,32 +60,32 @@ def sections(found: Answer) -> Columns:
     return _ordered(columns, order)
 
 
-def pages(found: Answer) -> Columns:
-    """Every page, the one that blurs the archive most first: by its ``blur`` times its weight."""
+def pages(found: Answer, most: int | None = None) -> Columns:
+    """Every page, or ``most`` of them, the one that blurs the archive most first: by its ``blur`` times its weight."""
     quality, seen = found.quality, found.shown
     looks = quality.looks
-    order = worst_first(quality.achieved * quality.weight, quality.distance * quality.weight)
-    columns: dict[str, Sequence[Any]] = {
-        "url": found.urls,
-        "looks": np.diff(looks.offsets).tolist(),
-        "first_look": _times(looks.time[looks.offsets[:-1]]),
-        "last_look": _times(looks.time[looks.offsets[1:] - 1]),
-        **_counted(tally(quality, quality.consecutive, quality.consecutive.row, len(looks))),
-        "changes_per_day": (quality.rate * DAY).tolist(),
-        "distance": quality.distance.tolist(),
-        "blur_predicted": quality.predicted.tolist(),
-        "blur": quality.achieved.tolist(),
-        "blur_total": (quality.achieved * quality.weight).tolist(),
-        "shown": _times(seen.time),
-        "shown_away": seen.away().tolist(),
-        "valid_from": _times(seen.first),
-        "valid_until": _times(seen.last),
-        "proved": seen.proved().tolist(),
-        "expected_changes": seen.expected.tolist(),
-        "chance_unchanged": found.chance.tolist(),
-        "valid_with_most": found.together.inside.tolist(),
+    rows = worst_first(quality.achieved * quality.weight, quality.distance * quality.weight)[:most]
+    counted = _counted(tally(quality, quality.consecutive, quality.consecutive.row, len(looks)))
+    return {
+        "url": [found.urls[row] for row in rows.tolist()],
+        "looks": np.diff(looks.offsets)[rows].tolist(),
+        "first_look": _times(looks.time[looks.offsets[:-1]][rows]),
+        "last_look": _times(looks.time[looks.offsets[1:] - 1][rows]),
+        **_ordered(counted, rows),
+        "changes_per_day": (quality.rate * DAY)[rows].tolist(),
+        "distance": quality.distance[rows].tolist(),
+        "blur_predicted": quality.predicted[rows].tolist(),
+        "blur": quality.achieved[rows].tolist(),
+        "blur_total": (quality.achieved * quality.weight)[rows].tolist(),
+        "shown": _times(seen.time[rows]),
+        "shown_away": seen.away()[rows].tolist(),
+        "valid_from": _times(seen.first[rows]),
+        "valid_until": _times(seen.last[rows]),
+        "proved": seen.proved()[rows].tolist(),
+        "expected_changes": seen.expected[rows].tolist(),
+        "chance_unchanged": found.chance[rows].tolist(),
+        "valid_with_most": found.together.inside[rows].tolist(),
     }
-    return _ordered(columns, order)
 
 
 def subsites(found: Answer) -> Columns:

@@ -21,7 +21,7 @@ from recrawl.model import IntArray, Verdict
 from recrawl.show.report.behaviour import Behaviour, behaviour_sections
 from recrawl.show.report.holdings import Holdings, holdings_section
 from recrawl.show.report.section import Section
-from recrawl.show.report.sharpness import Quality, quality_sections
+from recrawl.show.report.sharpness import MOST_ROWS, Quality, quality_sections
 from recrawl.show.report.site_pages import media_types
 from recrawl.store.base import Store
 from recrawl.time import DAY
@@ -29,8 +29,8 @@ from recrawl.time import DAY
 if TYPE_CHECKING:
     from recrawl.cli.assess_sources import Archive
 
-_MOST_BINS = 30
-_AHEAD = (0.0, *(DAY * np.geomspace(0.1, 1_000.0, 25)).tolist())
+_MOST_BINS = 24
+_AHEAD = (0.0, *(DAY * np.geomspace(0.1, 1_000.0, 16)).tolist())
 """Seconds after the moment asked about, at which freshness is foretold."""
 
 
@@ -113,7 +113,7 @@ def _quality(found: Answer, learned: Rows, now: float, archive: Archive | None) 
         staying,
         crawls(found),
         sections(found),
-        pages(found),
+        pages(found, MOST_ROWS),
         found.shown,
         found.at,
         found.together,

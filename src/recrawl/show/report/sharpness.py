@@ -41,7 +41,7 @@ class Quality:
     crawls: Columns
     sections: Columns
     pages: Columns
-    """The tables of ``recrawl assess``, worst first."""
+    """The tables of ``recrawl assess``, worst first; of pages at least as many as a report holds."""
     shown: Shown
     at: float
     """The moment for which ``shown`` is what is shown."""
@@ -203,15 +203,15 @@ def _worst(sections: Columns) -> list[Figure]:
 
 def _tables(found: Quality) -> list[Table]:
     tables = [
-        _table("crawls", "Crawls, worst first", found.crawls, _CRAWLS),
-        _table("sections", "Sections, worst first", found.sections, _SECTIONS),
-        _table("pages", "Pages, worst first", found.pages, _PAGES),
+        _table("crawls", "Crawls, worst first", found.crawls, _CRAWLS, len(found.crawls["site"])),
+        _table("sections", "Sections, worst first", found.sections, _SECTIONS, len(found.sections["section"])),
+        _table("pages", "Pages, worst first", found.pages, _PAGES, len(found.urls)),
     ]
     return [table for table in tables if len(table)]
 
 
-def _table(name: str, title: str, columns: Columns, kinds: Mapping[str, tuple[str, ColumnKind]]) -> Table:
-    rows = len(next(iter(columns.values())))
+def _table(name: str, title: str, columns: Columns, kinds: Mapping[str, tuple[str, ColumnKind]], rows: int) -> Table:
+    """The columns that people look at, of as many rows as a report holds; ``rows`` is how many there are in all."""
     words = "" if rows <= MOST_ROWS else f"The first {MOST_ROWS:,} of {rows:,}; recrawl assess --output writes all."
     made = [
         Column(
