@@ -32,7 +32,7 @@ _KNOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class BoostedTrees:
-    """Regression trees whose answers add up to the logarithm of a mean. Nodes of all trees lie in one table."""
+    """Regression trees whose answers add up. Nodes of all trees lie in one table."""
 
     root: npt.NDArray[np.int32]
     """The first node of each tree."""
@@ -57,6 +57,10 @@ class BoostedTrees:
     """The sum begins with it."""
 
     def log_mean(self, values: FeatureArray) -> FloatArray:
+        """What trees grown by :func:`grow` add up to: the logarithm of the mean."""
+        return self.total(values)
+
+    def total(self, values: FeatureArray) -> FloatArray:
         """The sum over all trees, for each row. O(rows · trees · depth)."""
         if values.shape[1] != len(self.known):
             msg = f"the trees read {len(self.known)} features, not {values.shape[1]}"
@@ -174,15 +178,27 @@ def grow(  # noqa: PLR0913 - what to learn from, and how
     threads = 1 if len(table) < _FEW else None
     with require("threadpoolctl", "predict").threadpool_limits(threads):
         learner.fit(values, rate, sample_weight=weight)
-        trees = _taken_out(learner, values, named)
-        some = values[:: max(len(table) // _CHECKED, 1)]
-        if not np.allclose(trees.log_mean(some), np.log(learner.predict(some)), atol=1e-9):
-            msg = "this version of scikit-learn lays its trees out in another way"
-            raise AssertionError(msg)
+        return taken_out(learner, values, named)
+
+
+def taken_out(learner: Any, values: FeatureArray, named: BoolArray) -> BoostedTrees:  # noqa: ANN401 - scikit-learn's
+    """The trees of a fitted learner of one output, checked to say what it says of the pages it was fitted to.
+
+    ``learner`` is one of scikit-learn's for histogram-based boosting; ``named`` marks its columns of names.
+
+    Raises:
+        ValueError: there are names other than whole numbers below :data:`NAMES`.
+    """
+    trees = _nodes(learner, values, named)
+    some = values[:: max(len(values) // _CHECKED, 1)]
+    said = learner._raw_predict(some).ravel()  # noqa: SLF001 - classes, means and rates alike: before any link function
+    if not np.allclose(trees.total(some), said, atol=1e-9):
+        msg = "this version of scikit-learn lays its trees out in another way"
+        raise AssertionError(msg)
     return trees
 
 
-def _taken_out(learner: Any, values: FeatureArray, named: BoolArray) -> BoostedTrees:  # noqa: ANN401 - scikit-learn's
+def _nodes(learner: Any, values: FeatureArray, named: BoolArray) -> BoostedTrees:  # noqa: ANN401 - scikit-learn's
     """The nodes of a learner. It puts columns of names first, and numbers the names it saw anew."""
     predictors = [tree for (tree,) in learner._predictors]  # noqa: SLF001 - there is no public way to them
     sizes = np.array([len(tree.nodes) for tree in predictors])

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from scipy import special
 
 from recrawl.errors import require
 from recrawl.model import BoolArray, FloatArray
+from recrawl.predict.boosted_trees import taken_out
 from recrawl.predict.feature_sets import Target
 from recrawl.predict.feature_table import Feature, FeatureArray, FeatureTable
 from recrawl.predict.link_shrinkage import learn_shrinkage
@@ -155,16 +157,12 @@ def _histogram_boosting(lesson: _Lesson, seed: int, how: Settings) -> Score:
     # Left alone it takes every core, and crawls where others use them too.
     with counted(how.jobs):
         if lesson.target is Target.NL:
-            classes = ensemble.HistGradientBoostingClassifier(class_weight="balanced", **common)
-            said = _chance(classes.fit(lesson.values, lesson.wanted > 0))
+            learner = ensemble.HistGradientBoostingClassifier(class_weight="balanced", **common)
+            learner.fit(lesson.values, lesson.wanted > 0)
         else:
-            said = ensemble.HistGradientBoostingRegressor(**common).fit(lesson.values, lesson.wanted).predict
-
-    def score(rows: FeatureArray) -> FloatArray:
-        with counted(how.jobs):
-            return said(rows)
-
-    return score
+            learner = ensemble.HistGradientBoostingRegressor(**common).fit(lesson.values, lesson.wanted)
+        trees = taken_out(learner, lesson.values, lesson.named)
+    return (lambda rows: special.expit(trees.total(rows))) if lesson.target is Target.NL else trees.total
 
 
 def _light_boosting(lesson: _Lesson, seed: int, how: Settings) -> Score:
