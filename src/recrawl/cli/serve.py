@@ -13,6 +13,7 @@ from recrawl.cli.workspace import open_workspace
 EXAMPLES = """
 recrawl serve -w my-archive                    at http://127.0.0.1:8080, for this machine only
 recrawl serve --open --port 0                  any free port, and open a browser
+recrawl serve --replay                         archived pages as they looked, scripts and all
 recrawl serve --host 0.0.0.0                   for others too: prints a token that they need
 recrawl serve --host 0.0.0.0 --token "$TOKEN"  with a token of your own
 """
@@ -29,6 +30,9 @@ def serve(  # noqa: PLR0913 - one argument an option
         typer.Option(metavar="TEXT", envvar="RECRAWL_TOKEN", help="What others must show; made up if not given."),
     ] = None,
     *,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Replay archived pages with pywb too, scripts and all, on the port behind.")
+    ] = False,
     open_browser: Annotated[bool, typer.Option("--open", help="Open a browser there.")] = False,
     workspace: WorkspaceOption = HERE,
     assignments: SetOption = None,
@@ -39,6 +43,9 @@ def serve(  # noqa: PLR0913 - one argument an option
     side by side and why it is visited when it is. Works while recrawl run is at work, also on another machine with the
     same store. Every page is JSON as well, below /api/; /openapi.json describes that.
 
+    Archived pages are at the port behind it, an origin of their own, so that nothing in them can act on the dashboard:
+    Memento, CDX, raw bytes and pages without scripts. --replay adds pywb, which replays them with scripts.
+
     Only this machine can reach it. With --host it can be reached from elsewhere, and then everybody must show a token:
     open the address that is printed once, or send Authorization: Bearer. Beyond a network that you trust, put a proxy
     with TLS before it. Ctrl-C ends it.
@@ -48,6 +55,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     for module in ("jinja2", "starlette", "uvicorn"):
         require(module, "show")
     from recrawl.cli.serve_run import address_of, bound, serve_all
+    from recrawl.cli.serve_travel import time_travel
     from recrawl.cli.serve_wiring import wired
     from recrawl.crawl.clock import RealClock
     from recrawl.show.dashboard.app import make_app
@@ -56,18 +64,26 @@ def serve(  # noqa: PLR0913 - one argument an option
     place = open_workspace(workspace, parse_assignments(assignments or []))
     place.open_store().close()  # so that a store that is missing, or older, is told of here
     guard = Guard(_token(host, token))
-    dashboard = wired(place, guard, RealClock().now)
-    with bound(host, port) as listening:
+    with (
+        bound(host, port) as listening,
+        time_travel(place, guard, host, port and port + 1, replay=replay) as travel,
+    ):
+        dashboard = wired(place, guard, RealClock().now, {"replay": travel.replay or travel.archive})
         address = address_of(listening, host)
         shown = f"{address}/?token={guard.token}" if guard.token else f"{address}/"
 
         def ready() -> None:
-            typer.echo(f"The dashboard of {place.folder.resolve().name} is at {shown}\nCtrl-C ends it.")
+            dashboard.begin()
+            typer.echo(f"The dashboard of {place.folder.resolve().name} is at {shown}")
+            typer.echo(f"Archived pages are at {travel.archive}")
+            if travel.replay:
+                typer.echo(f"pywb replays them at {travel.replay}")
+            typer.echo("Ctrl-C ends it.")
             if open_browser:
                 typer.launch(shown)
 
         try:
-            serve_all([(make_app(dashboard.site), listening)], ready)
+            serve_all([(make_app(dashboard.site), listening), *travel.apps], ready)
         finally:
             dashboard.close()
     typer.echo("The dashboard has ended.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from recrawl.errors import InputError, MissingExtraError, RecrawlError, StoreError
 from recrawl.formats.timemap_write import ArchiveUris
@@ -67,6 +68,17 @@ class TimeTravel:
         self._guard = guard
         self._collection = collection
         self._mementos = Mementos(archive, replay)
+        place = urlsplit(replay)
+        self._for_replay = (
+            {
+                "Access-Control-Allow-Origin": f"{place.scheme}://{place.netloc}",
+                "Access-Control-Allow-Credentials": "true",
+                "Vary": "Origin",
+            }
+            if replay
+            else {}
+        )
+        """The banner of the replay asks from its own origin."""
 
     def start(self, request: Request) -> Response:
         """What there is, for whoever opens the bare address."""
@@ -107,7 +119,7 @@ class TimeTravel:
         words = request.query_params
         with self._archive.store() as store:
             facts = self._mementos.facts(store, self._uris(request), words.get("url", ""), words.get("at", ""))
-        return JSONResponse(facts, headers=PLAIN)
+        return JSONResponse(facts, headers=PLAIN | self._for_replay)
 
     def cdx(self, request: Request) -> Response:
         """Lines of the index."""

@@ -38,7 +38,7 @@ class Mementos:
         """Redirect to the memento nearest to the moment asked for; without one, to the last."""
         at = accepted(accept) if accept else math.inf
         found = nearest(store, url, at)
-        asked = at if math.isfinite(at) else self._archive.clock()
+        asked = _within(at, found.kept.time) if math.isfinite(at) else self._archive.clock()
         headers = {"Vary": "accept-datetime", "Link": link_header(uris, found)}
         headers |= headers_of(sharpness_of(self._archive, store, [found.kept], asked))
         return _redirect(uris.memento(found.kept.url, found.kept.timestamp), headers)
@@ -48,12 +48,10 @@ class Mementos:
         found = named(store, asked.url, asked.second) if len(asked.digits) == _DIGITS else None
         if found is None:
             near = nearest(store, asked.url, asked.second)
-            sharp = sharpness_of(self._archive, store, [near.kept], asked.second)
+            sharp = sharpness_of(self._archive, store, [near.kept], _within(asked.second, near.kept.time))
             place = uris.memento(near.kept.url, near.kept.timestamp + asked.modifier)
             return _redirect(place, {"Link": link_header(uris, near)} | headers_of(sharp))
-        at = accepted(accept) if accept else asked.second
-        if at == asked.second:
-            at = found.kept.time
+        at = _within(accepted(accept) if accept else asked.second, found.kept.time)
         there = archived(self._archive, store, found.kept)
         page = self._archive.bytes_.page(there.capture) if asked.modifier not in _UNSPREAD else None
         if page is None:
@@ -85,6 +83,7 @@ class Mementos:
         asked = moment_of(at) if at else self._archive.clock()
         found = nearest(store, web_url(url), asked)
         kept = found.kept
+        asked = _within(asked, kept.time)
         told: dict[str, Any] = {"url": kept.url, "uri": uris.memento(kept.url, kept.timestamp), "status": kept.status}
         try:
             there = archived(self._archive, store, kept)
@@ -112,6 +111,11 @@ class Mementos:
         if self._replay:
             links["with scripts"] = f"{self._replay}{kept.timestamp}/{kept.url}"
         return banner_of(facts, links)
+
+
+def _within(asked: float, time: float) -> float:
+    """The time of a copy, if what is asked for is the second that it was made in; else what is asked for."""
+    return time if asked <= time < asked + 1.0 else asked
 
 
 def _in_words(parts: Parts) -> dict[str, str]:

@@ -1,0 +1,72 @@
+"""The servers of time travel beside a dashboard: archived pages on an origin of their own, and pywb on another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from recrawl.cli.serve_archive import archive_of
+from recrawl.cli.serve_replay import PywbReplay
+from recrawl.cli.serve_run import address_of, bound
+from recrawl.crawl.clock import RealClock
+from recrawl.show.dashboard.security import Guard
+from recrawl.show.dashboard.stores import Stores
+from recrawl.show.timetravel.app import COLLECTION, time_travel_app
+from recrawl.store.open import open_store
+
+if TYPE_CHECKING:
+    import socket
+
+    from starlette.types import ASGIApp
+
+    from recrawl.cli.workspace import Workspace
+    from recrawl.store.base import Store
+
+PATIENCE = 30.0
+"""Seconds after which a question to the store is given up: whoever counts a whole index waits longer than a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Travel:
+    """Servers that are ready to be run."""
+
+    apps: tuple[tuple[ASGIApp, socket.socket], ...]
+    archive: str
+    """Where archived pages are: put 14 digits, a slash and a URL behind it."""
+    replay: str
+    """The same with pywb; empty without it."""
+
+
+@contextmanager
+def time_travel(place: Workspace, guard: Guard, host: str, port: int, *, replay: bool) -> Iterator[Travel]:
+    """The servers of time travel of a workspace; pywb begins at once and ends with the block.
+
+    ``port`` is where archived pages are served, and pywb at the one behind it; 0 takes any that are free.
+    """
+    clock = RealClock()
+
+    def open_one() -> Store:
+        return open_store(place.store, patience=PATIENCE)
+
+    with ExitStack() as stack:
+        stores = stack.enter_context(closing(Stores(open_one)))
+        listening = stack.enter_context(bound(host, port))
+        archive = archive_of(place, stores.one, clock)
+        address = address_of(listening, host)
+        apps: list[tuple[ASGIApp, socket.socket]] = []
+        replayed = ""
+        if replay:
+            inside = stack.enter_context(bound("127.0.0.1", 0))
+            apps.append((time_travel_app(archive), inside))
+            child = PywbReplay(
+                f"{address_of(inside, '127.0.0.1')}/",
+                f"{address}/api/memento",
+                host=host,
+                port=port and port + 1,
+                guard=guard,
+            )
+            replayed = stack.enter_context(child).address
+        apps.append((time_travel_app(archive, guard, replay=replayed), listening))
+        yield Travel(tuple(apps), f"{address}/{COLLECTION}/", replayed)
