@@ -6,8 +6,8 @@ Rules of this file, which follow the thesis (its Listing B.1) and say more where
  2. A page is *deleted* in the crawl that finds it gone, or in the first whole crawl that no longer has it, if none ever
     has it again. A crawl is whole if it has at least half as many pages as the one before it.
  3. A page that a crawl does not have, but a later one does, was *left out*: it counts for nothing else.
- 4. A link is there from the first crawl that saw it to the last. It is new, unchanged or deleted, and cannot change.
-    Links of a page that is deleted or left out are so too.
+ 4. A link is there from the first look that saw it to the last, and on to the last that found its page unchanged. It
+    is new, unchanged or deleted, and cannot change. Links of a page that is deleted or left out are so too.
  5. The first crawl of a site has nothing before it, and is not counted.
 """
 
@@ -116,7 +116,7 @@ class _Found:
         look = look[starts_of_runs(row[look], step[look])]
         # A page may be looked at for other reasons between the crawls on record: what those looks say counts too.
         changed, unknown = (np.append(0, np.cumsum(looks.says == says)) for says in (Verdict.CHANGED, Verdict.UNKNOWN))
-        before = np.append(0, look[:-1])
+        before = np.append(0, look[:-1])[: len(look)]
         any_changed = changed[look + 1] > changed[before + 1]
         any_unknown = unknown[look + 1] > unknown[before + 1]
         verdict = np.where(any_changed, Verdict.CHANGED, np.where(any_unknown, Verdict.UNKNOWN, Verdict.UNCHANGED))
@@ -166,7 +166,8 @@ def _links_alive(looks: Looks, found: _Found, links: SeenLinks) -> tuple[IntArra
     rows = offsets_of(found.row, len(looks))
     time = looks.time[found.look]
     some = (links.row >= 0) & (rows[links.row + 1] > rows[links.row])
-    row, first, last = links.row[some], links.first[some], links.last[some]
+    row, first = links.row[some], links.first[some]
+    last = _while_unchanged(looks, row, links.last[some])
     born = ragged_search(rows, time, row, first, after_equal=False)
     died = ragged_search(rows, time, row, last, after_equal=True)
     seen = died > born
@@ -177,3 +178,11 @@ def _links_alive(looks: Looks, found: _Found, links: SeenLinks) -> tuple[IntArra
     steps = np.bincount(born, minlength=size + 1) - np.bincount(died, minlength=size + 1)
     there = np.cumsum(steps)[:size].astype(np.int64)
     return there - new, new, deleted, np.where(found.gone, 0, there)
+
+
+def _while_unchanged(looks: Looks, row: IntArray, last: FloatArray) -> FloatArray:
+    """Up to when the version was there in which a link was last seen: links of a page found unchanged are not read."""
+    _, version_ends = looks.versions()
+    place = ragged_search(looks.offsets, looks.time, row, last, after_equal=True) - 1
+    known = place >= looks.offsets[row]
+    return np.where(known, np.maximum(last, looks.time[version_ends[np.maximum(place, 0)]]), last)
