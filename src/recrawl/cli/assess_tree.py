@@ -14,17 +14,16 @@ from recrawl.errors import require
 from recrawl.formats.disk import complete_file
 from recrawl.formats.graphml import write_graphml
 from recrawl.model import AnyArray, IntArray
+from recrawl.show.report.site_pages import links_among
 from recrawl.store.base import Store
 from recrawl.urls import surt
-
-_PAGES_AT_ONCE = 10_000
 
 
 def write_trees(store: Store, found: Answer, *, folded: Path | None, whole: Path | None) -> list[Path]:
     """Write the spanning tree with its unchanged parts folded, and as it is; return the files."""
     looks = found.quality.looks
     keys = [surt(url) or url for url in found.urls]
-    parent = spanning_tree(keys, looks.time[looks.offsets[:-1]], *_links(store, looks.page), found.recorded.via)
+    parent = spanning_tree(keys, looks.time[looks.offsets[:-1]], *links_among(store, looks.page), found.recorded.via)
     change = last_change_classes(found.quality)
     if folded is not None:
         _write(found, parent, change, collapse(parent, change), folded)
@@ -60,14 +59,3 @@ def _write(found: Answer, parent: IntArray, change: AnyArray, tree: CollapsedTre
     )
     with complete_file(file) as stream:
         write_graphml(stream, [nodes], [edges])
-
-
-def _links(store: Store, page: IntArray) -> tuple[IntArray, IntArray]:
-    """Links among these pages, as positions."""
-    sources, targets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for start in range(0, len(page), _PAGES_AT_ONCE):
-        links = store.outlinks(page[start : start + _PAGES_AT_ONCE])
-        inside = np.isin(links.target, page)
-        sources.append(np.searchsorted(page, links.source[inside]))
-        targets.append(np.searchsorted(page, links.target[inside]))
-    return np.concatenate(sources), np.concatenate(targets)

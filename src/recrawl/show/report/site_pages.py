@@ -64,10 +64,13 @@ class SitePages:
         )
 
 
-def pages_of_archive(store: Store, quality: ArchiveQuality, urls: list[str], via: IntArray) -> SitePages:
+def pages_of_archive(
+    store: Store, quality: ArchiveQuality, urls: list[str], via: IntArray, mime: list[str] | None = None
+) -> SitePages:
     """All pages of an archive, with what became of each at last.
 
-    ``urls`` and ``via`` (the page each was found on, or ``ROOT``) are in the order of ``quality.looks``.
+    ``urls``, ``via`` (the page each was found on, or ``ROOT``) and ``mime`` (else it is looked up) are in the order of
+    ``quality.looks``.
     """
     looks = quality.looks
     first = looks.time[looks.offsets[:-1]]
@@ -80,7 +83,7 @@ def pages_of_archive(store: Store, quality: ArchiveQuality, urls: list[str], via
         last_change(looks),
         last_there(looks),
         times_there(looks),
-        media_types(store, looks.page),
+        media_types(store, looks.page) if mime is None else mime,
         spanning_tree(keys, first, *links_among(store, looks.page), via),
     ).by_url()
 
