@@ -52,11 +52,19 @@ def test_it_leaves_a_workspace_with_a_picture_and_archive_files(made):
     assert [path for path in (folder / "warc").iterdir() if path.name.endswith(".warc.gz")]
 
 
+def test_it_ends_with_a_report_and_names_it(made):
+    place, out = made
+    named = out.partition("Report: ")[2].splitlines()[0]
+    text = (place / named).read_text("utf-8")
+    assert "What there is" in text
+    assert "living.test" in text
+
+
 def test_the_commands_it_names_work(made):
     place, out = made
     named = [line.partition("recrawl ")[2].split() for line in out.splitlines() if " -w recrawl-demo" in line]
-    assert [arguments[0] for arguments in named] == ["status", "list", "rates", "plan", "compare"]
-    for arguments in named:
+    assert [arguments[0] for arguments in named] == ["status", "list", "rates", "plan", "compare", "serve"]
+    for arguments in named[:-1]:  # the last one serves until somebody ends it
         quicker = ("--repeats", "1", "--jobs", "1", "--policy", "nutch") if arguments[0] == "compare" else ()
         run = recrawl(*arguments, *quicker, cwd=place)
         assert run.returncode == 0, run.stderr

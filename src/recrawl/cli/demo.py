@@ -48,6 +48,7 @@ LOOK_FURTHER = {
     "what comes next, and why": "plan --at {end}",
     "what to expect of new pages": "predict score",
     "would another policy do better?": "compare",
+    "all of it in the browser, live": "serve",
 }
 EXAMPLES = """
 recrawl demo                               four virtual weeks in under a minute
@@ -97,7 +98,7 @@ def demo(  # noqa: PLR0913 - one argument an option
     archived, change rates are estimated, and each page is visited again when that is worth a visit. After a week
     recrawl learns from its visits what pages look like that change often (if scikit-learn is installed). Then the same
     web is crawled once more with every page visited equally often. In the end the server tells the truth, and you
-    see what recrawl believed and did beside it.
+    see what recrawl believed and did beside it. A report on the workspace is written, to open in a browser.
 
     With --serve nothing is crawled: a site of so many pages, which change every minute or so, is served on this
     machine, and you are told how to crawl it in another terminal.
@@ -120,11 +121,22 @@ def demo(  # noqa: PLR0913 - one argument an option
     draw(_picture(result), picture, title)
     _print_table(result, console)
     _print_rates(result, console)
-    typer.echo(f"\nPicture: {picture}\nWorkspace: {folder}\n\nLook further:")
+    report = _write_report(workspace, result.ours.end)
+    typer.echo(f"\nReport: {report}\nPicture: {picture}\nWorkspace: {folder}\n\nLook further:")
     for question, command in LOOK_FURTHER.items():
         if command.startswith("predict") and not (folder / "models").is_dir():
             continue
         typer.echo(f"  {question:<32} {command_name()} {command.format(end=to_iso(result.ours.end))} -w {folder}")
+
+
+def _write_report(workspace: Workspace, end: float) -> Path:
+    """All that is known of the workspace, as of the end of the crawl, in one file to open."""
+    from recrawl.cli.report import FILE_NAME, report_of_workspace, write_report
+
+    file = workspace.reports / FILE_NAME
+    with workspace.open_store() as store:
+        write_report(report_of_workspace(workspace, store, now=end), file)
+    return file
 
 
 def _new_workspace(folder: Path, visits_per_day: float) -> Workspace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recrawl.show.report import graph
 from recrawl.show.report.page import Extras
 
-EXTRAS = Extras({})
+EXTRAS = Extras(graph.SCRIPTS, graph.STYLES)

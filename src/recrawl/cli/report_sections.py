@@ -18,11 +18,13 @@ from recrawl.cli.rates_question import By, Question
 from recrawl.cli.rates_rows import Rows, rows_for
 from recrawl.cli.report_behaviour import Chosen, behaviour_of
 from recrawl.model import IntArray, Verdict
+from recrawl.show.report.areas import areas_section
 from recrawl.show.report.behaviour import Behaviour, behaviour_sections
+from recrawl.show.report.graph import graph_section
 from recrawl.show.report.holdings import Holdings, holdings_section
 from recrawl.show.report.section import Section
 from recrawl.show.report.sharpness import MOST_ROWS, Quality, quality_sections
-from recrawl.show.report.site_pages import media_types
+from recrawl.show.report.site_pages import media_types, pages_of_archive
 from recrawl.store.base import Store
 from recrawl.time import DAY
 
@@ -55,10 +57,13 @@ def sections_of(store: Store, wanted: Wanted, archive: Archive | None = None) ->
     question = replace(wanted.question, by=By.PAGE, now=max(wanted.question.now, found.quality.end))
     learned = rows_for(store, question)
     mime = media_types(store, found.quality.looks.page)
+    drawn = pages_of_archive(store, found.quality, found.urls, found.recorded.via)
     return [
         holdings_section(_holdings(store, found, wanted, archive, mime)),
         *quality_sections(_quality(found, learned, question.now, archive)),
         *behaviour_sections(_behaviour(store, found, learned, question)),
+        areas_section(store, found.quality, found.sites, mime),
+        graph_section(drawn, wanted.versions),
     ]
 
 

@@ -50,6 +50,7 @@
       this.filter.placeholder = "Filter rows, e.g. /news/ or >10";
       this.filter.setAttribute("aria-label", "Filter rows");
       this.filter.addEventListener("input", () => this.sift());
+      this.filter.hidden = this.size < 6;
       this.told = document.createElement("span");
       this.told.className = "muted small push";
       this.told.setAttribute("aria-live", "polite");

@@ -13,7 +13,7 @@ from recrawl.assess.timeline import Told, bins, counts_over_time, told
 from recrawl.model import ByteArray, FloatArray, IntArray, Outcome
 from recrawl.show.report.chart import axis, chart, series
 from recrawl.show.report.section import Column, ColumnKind, Figure, Section, Table, Tile
-from recrawl.show.words import counted, period
+from recrawl.show.words import counted
 from recrawl.time import DAY, HOUR, WEEK, format_duration, to_iso
 
 _FEW = 2
@@ -68,7 +68,7 @@ def holdings_section(found: Holdings) -> Section:
         "holdings",
         words=[*_words(found, kinds), *_missed_words(found)],
         tiles=_tiles(found, kinds),
-        figures=[*_over_time(found, says), *_types(found.mime)],
+        figures=[*_over_time(found, says), *_types(found.mime), *_by_host(found, says)],
         tables=[_hosts(found, says), *_failures(found.failed_outcome), *_files(found.files)],
         notes=[
             "A visit is wasted if it found the page unchanged: in hindsight nobody need have come.",
@@ -92,7 +92,7 @@ def _words(found: Holdings, kinds: IntArray) -> list[str]:
     lines = [
         (
             f"{counted(len(quality.looks), 'page')} on {counted(len(found.sites), 'host')} were looked at "
-            f"{counted(looks, 'time')}, {period(quality.start, quality.end)} "
+            f"{counted(looks, 'time')} from {to_iso(quality.start)[:10]} to {to_iso(quality.end)[:10]} "
             f"({format_duration(quality.end - quality.start)})."
         )
     ]
@@ -192,6 +192,26 @@ def _types(mime: Sequence[str]) -> list[Figure]:
         axis("pages", "count"), axis("", "names", names=list(names)), [series("pages", "bars", list(values), [])]
     )
     return [Figure("media-types", "Media types", "chart", data, height=80 + 24 * len(names))]
+
+
+def _by_host(found: Holdings, says: ByteArray) -> list[Figure]:
+    """What looks at the hosts with most of them told."""
+    if len(found.sites) < _FEW:
+        return []
+    looks = found.quality.looks
+    of_look = found.quality.site[looks.row_of_look()]
+    count = np.bincount(of_look, minlength=len(found.sites))
+    most = np.argsort(-count, kind="stable")[:_MOST_BARS]
+    table = np.bincount(of_look * len(Told) + says, minlength=len(found.sites) * len(Told)).reshape(-1, len(Told))
+    parts = [
+        series(word, "bars", table[most, kind], [], stack="looks", colour=colour)
+        for kind, (word, colour) in _NAMES.items()
+        if table[most, kind].any()
+    ]
+    names = [found.sites[site] for site in most.tolist()]
+    data = chart(axis("looks", "count"), axis("", "names", names=names), parts)
+    words = "" if len(most) == len(found.sites) else f"The {len(most)} hosts with most looks, of {len(found.sites):,}."
+    return [Figure("looks-by-host", "What looks found, by host", "chart", data, words, height=110 + 24 * len(names))]
 
 
 def _hosts(found: Holdings, says: ByteArray) -> Table:
