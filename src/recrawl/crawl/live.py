@@ -15,6 +15,7 @@ from recrawl.crawl.archive import WarcArchive
 from recrawl.crawl.budget import SharedBudget
 from recrawl.crawl.controls import Controls, Orders
 from recrawl.crawl.driver import Driver, Pace
+from recrawl.crawl.garbage import seldom_collected
 from recrawl.crawl.heritrix_log import HeritrixLog
 from recrawl.crawl.judging import Judging, JudgingRules
 from recrawl.crawl.log import JsonLinesLog, Level
@@ -210,7 +211,8 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
             if steered is not None:
                 log, archive = at_hand.events, at_hand.archive
                 watch(PulseTaker(driver.load, clock, store, agenda, politeness, steered, log, archive))
-            yield driver
+            with seldom_collected():
+                yield driver
 
 
 def _aside(settings: CrawlSettings) -> AbstractContextManager[Executor | None]:

@@ -18,7 +18,7 @@ from recrawl.detect.page_scan import A_COMMENT, PARTS, PIECES, RUNS, SIZE, STATE
 from recrawl.detect.part_scan import CRC, UNKNOWN, number_parts
 from recrawl.detect.parts import BETWEEN, LONGEST_TEMPLATE, Parts, Text, Told, hidden_rows, parted, template_of
 from recrawl.detect.shingles import SAMPLE, Shingles, shingles_of
-from recrawl.detect.tag_scan import HAS_BASE, LESS, NOISY, WHOLE, Numbers, read_tags
+from recrawl.detect.tag_scan import HAS_BASE, HAS_ESCAPED, HAS_WHOLE, LESS, NOISY, WHOLE, Numbers, read_tags
 from recrawl.detect.tag_tables import TABLES
 
 _MOST_BYTES = 4
@@ -148,8 +148,8 @@ def scan_page(html: str) -> Scanned | None:
     return Scanned(
         ScannedRuns(written, runs[: state[RUNS]], pieces[: state[PIECES]]),
         ScannedText(out[: state[SIZE]].tobytes(), parts[: state[PARTS]]),
-        _references(html, written, links[:linked]),
-        WHOLE not in links[:linked, 0],
+        _references(html, written, links[:linked], plain=not flags & (HAS_ESCAPED | HAS_WHOLE)),
+        not flags & HAS_WHOLE,
         bool(flags & NOISY),
         bool(flags & HAS_BASE),
     )
@@ -163,13 +163,13 @@ def warm_up() -> None:
         text.sample(text.parts(), frozenset(), in_machine_code=True)
 
 
-def _references(html: str, written: bytes, links: Numbers) -> list[str | tuple[str, dict[str, str]]]:
+def _references(html: str, written: bytes, links: Numbers, *, plain: bool) -> list[str | tuple[str, dict[str, str]]]:
     found: list[str | tuple[str, dict[str, str]]]
     if len(html) == len(written):
         found = [html[begin:end] for begin, end in links[:, 1:].tolist()]
     else:
         found = [written[begin:end].decode() for begin, end in links[:, 1:].tolist()]
-    for row in np.flatnonzero(links[:, 0]).tolist():
+    for row in () if plain else np.flatnonzero(links[:, 0]).tolist():
         one = str(found[row])
         found[row] = _element(one) if links[row, 0] == WHOLE else _unescaped(one)
     return found

@@ -27,8 +27,8 @@ BORDER, GAP, COMMENT, INLINE, A_BEGINS, A_ENDS = range(6)
 """What a tag is to the text: the end of a run; nothing, with all up to its end; a space, and which one."""
 PLAIN, ESCAPED, WHOLE = range(3)
 """How a reference is told: by its value alone, by a value that has entities in it, or by its whole tag."""
-NOISY, HAS_BASE = 1, 2
-"""What may be said of a page: some element may be noise; links may have another base."""
+NOISY, HAS_BASE, HAS_ESCAPED, HAS_WHOLE = 1, 2, 4, 8
+"""What may be said of a page: some element may be noise; links may have another base; not all of them are plain."""
 CLASS, ID, HREF, REL, SRC, ROLE, AD_SLOT, HTTP_EQUIV, NAME, XLINK = range(10)
 """Rows of the table of attributes."""
 NOFOLLOW, CANONICAL, ALTERNATE, ROBOTS = range(4)
@@ -366,6 +366,8 @@ def read_tags(  # noqa: C901, PLR0912, PLR0915 - one pass over all tags
                     flags |= NOISY
                 if kind >= ANCHOR and not templates:
                     found = note_reference(data, place, end, kind, tag, tables.words, links[linked])
+                    if found > 0 and links[linked, 0] != PLAIN:
+                        flags |= HAS_ESCAPED if links[linked, 0] == ESCAPED else HAS_WHOLE
                     end, linked = end if found >= 0 else -1, linked + found
         if end < 0 or kind == VERBATIM:
             return -1, 0, 0
