@@ -28,14 +28,19 @@ def print_report(store: Store, report: CaptureReport, json_output: bool) -> None
     if json_output:
         print_json(json.loads(report.capture.statement))
         return
+    for line in report_lines(store, report):
+        typer.echo(line)
+
+
+def report_lines(store: Store, report: CaptureReport) -> list[str]:
+    """The statement in words, a line each."""
     capture = report.capture
     order = CaptureOrder.from_json(capture.terms)
-    typer.echo(f"Capture {capture.id} of {capture.site} by {order.strategy}: {counted(report.found, 'page')} found.")
-    for line in statement_words(report.quality, store.urls, _NAMED):
-        typer.echo(line)
+    lines = [f"Capture {capture.id} of {capture.site} by {order.strategy}: {counted(report.found, 'page')} found."]
+    lines += statement_words(report.quality, store.urls, _NAMED)
     if report.proven is not None:
         plan = report.proven
-        typer.echo(
+        lines.append(
             f"Plan of {counted(plan.pages, 'page')}: expected coherence {plan.expected_coherence:.6g} by weight, "
             f"proven bound {plan.bound:.6g}, gap {plan.gap:.3%}."
         )
@@ -45,7 +50,8 @@ def print_report(store: Store, report: CaptureReport, json_output: bool) -> None
         (report.gone, "Not there"),
     ):
         if len(pages):
-            typer.echo(f"{what}: {listed(pages, store.urls, _NAMED)}.")
+            lines.append(f"{what}: {listed(pages, store.urls, _NAMED)}.")
+    return lines
 
 
 def print_stated(store: Store, number: int, json_output: bool) -> None:

@@ -252,6 +252,8 @@ class Comparison:
     def facts(self) -> dict[str, object]:
         """Everything at the budget that was asked about, for JSON."""
         return {
+            "headline": self.headline(),
+            "note": self.note(),
             "in_use": self.in_use,
             "best": self.usable()[0],
             "visits_a_day": self.budget * self.there,

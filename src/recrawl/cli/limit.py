@@ -13,7 +13,9 @@ from recrawl.cli.workspace import Workspace, open_workspace
 from recrawl.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from recrawl.store.base import Store
 
 EXAMPLES = """
 recrawl limit                                      what holds now
@@ -47,19 +49,29 @@ def limit(
     live = {setting.key: setting for setting in declared() if setting.live}
     wanted = _wanted(changes or [], live, reset=reset)
     with place.open_store() as store:
-        now, told = RealClock().now(), controls.limits(store.controls())
         if reset and not wanted:
-            wanted = dict.fromkeys(told)
-        held = {key: text for key, text in (told | wanted).items() if text is not None}
-        _check(place, held)
-        for key, text in wanted.items():
-            controls.set_limit(store, key, text, now)
+            wanted = dict.fromkeys(controls.limits(store.controls()))
+        held = change_limits(place, store, wanted, RealClock().now())
     _tell(place, live, held, json_output=json_output)
+
+
+def change_limits(place: Workspace, store: Store, wanted: Mapping[str, str | None], now: float) -> dict[str, str]:
+    """Set limits by key, or take them back where that is ``None``; returns those that hold then.
+
+    They must make sense together and with the settings; else nothing is changed.
+    """
+    from recrawl.crawl import controls
+
+    told = controls.limits(store.controls())
+    held = {key: text for key, text in {**told, **wanted}.items() if text is not None}
+    place.limited(held)
+    for key, text in wanted.items():
+        controls.set_limit(store, key, text, now)
+    return held
 
 
 def _wanted(changes: list[str], live: Mapping[str, Setting], *, reset: bool) -> dict[str, str | None]:
     """What to set, by key; ``None`` for what to take back."""
-    known = {setting.key for setting in declared()}
     wanted: dict[str, str | None] = {}
     for change in changes:
         key, equals, text = (part.strip() for part in change.partition("="))
@@ -67,18 +79,19 @@ def _wanted(changes: list[str], live: Mapping[str, Setting], *, reset: bool) -> 
             example = f"recrawl limit --reset {key}" if reset else f"recrawl limit {key}=VALUE"
             raise InputError(f"{change!r} {'has a value' if reset else 'has no value'}.", f"Write: {example}")
         if key not in live:
-            why = "it is read when a run starts" if key in known else "there is no such setting"
-            raise ConfigError(
-                f"{key} cannot be changed while a crawl runs: {why}.",
-                f"Set it in recrawl.yaml and start anew. Limits may be: {', '.join(live)}.",
-            )
+            raise not_live(key, live)
         wanted[key] = None if reset else text
     return wanted
 
 
-def _check(place: Workspace, held: Mapping[str, str]) -> None:
-    """The limits must make sense together and with the settings; else nothing is changed."""
-    place.limited(held)
+def not_live(key: str, live: Iterable[str]) -> ConfigError:
+    """Why there is no limit of that name."""
+    known = {setting.key for setting in declared()}
+    why = "it is read when a run starts" if key in known else "there is no such setting"
+    return ConfigError(
+        f"{key} cannot be changed while a crawl runs: {why}.",
+        f"Set it in recrawl.yaml and start anew. Limits may be: {', '.join(live)}.",
+    )
 
 
 def _tell(place: Workspace, live: Mapping[str, Setting], held: Mapping[str, str], *, json_output: bool) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from recrawl.cli.serve_answers import WorkspaceAnswers
+from recrawl.cli.serve_captures import CaptureProcesses
+from recrawl.cli.serve_limits import WorkspaceControls
+from recrawl.cli.serve_policies import CompareProcess
 from recrawl.detect.conduct import is_believed
-from recrawl.show.dashboard import hosts, overview, page, pages
+from recrawl.show.dashboard import captures, hosts, overview, page, pages, policies, settings
 from recrawl.show.dashboard.app import Site
-from recrawl.show.dashboard.kept import Kept
+from recrawl.show.dashboard.kept import Hands, Kept
 from recrawl.show.dashboard.stores import Stores
 from recrawl.store.open import open_store
 
@@ -35,14 +37,18 @@ class Wired:
 
     site: Site
     stores: Stores
-    hands: ThreadPoolExecutor = field(repr=False)
+    kept: tuple[Kept[Any], ...] = ()
     endings: tuple[Callable[[], None], ...] = ()
 
+    def begin(self) -> None:
+        """Work out what takes long before anybody asks."""
+        for one in self.kept:
+            one.begin()
+
     def close(self) -> None:
-        """Let go of threads, children and stores."""
+        """Let go of children and stores."""
         for end in self.endings:
             end()
-        self.hands.shutdown(wait=False, cancel_futures=True)
         self.stores.close()
 
 
@@ -53,11 +59,12 @@ def wired(place: Workspace, guard: Guard, clock: Callable[[], float], links: Map
         return open_store(place.store, patience=PATIENCE)
 
     stores = Stores(open_one)
-    hands = ThreadPoolExecutor(BEHIND_THE_SCENES, thread_name_prefix="recrawl-behind")
+    hands, keeping = Hands(BEHIND_THE_SCENES), []
     answers = WorkspaceAnswers(place, stores, clock)
 
     def kept(name: str, work: Callable[[], Any]) -> Kept[Any]:
-        return Kept(work, fresh=FRESH[name], clock=clock, hands=hands)
+        keeping.append(Kept(work, fresh=FRESH[name], clock=clock, hands=hands))
+        return keeping[-1]
 
     def count_hosts() -> hosts.HostTable:
         with place.open_store() as store:
@@ -72,7 +79,19 @@ def wired(place: Workspace, guard: Guard, clock: Callable[[], float], links: Map
         *pages.views(stores, answers, survey),
         *page.views(stores, answers, survey),
     ]
-    actions: list[Action] = []
+    captured = CaptureProcesses(place, clock)
+    compared = CompareProcess(place, clock)
+    told = WorkspaceControls(place, stores, clock)
+    views += [
+        *captures.captures_views(stores, captured),
+        *policies.policies_views(compared),
+        *settings.settings_views(told),
+    ]
+    actions: list[Action] = [
+        *captures.captures_actions(stores, captured),
+        *policies.policies_actions(compared),
+        *settings.settings_actions(told),
+    ]
     name = place.folder.resolve().name or str(place.folder)
     site = Site(name=name, views=views, actions=actions, guard=guard, clock=clock, links=links or {})
-    return Wired(site, stores, hands)
+    return Wired(site, stores, tuple(keeping), (captured.close, compared.close))

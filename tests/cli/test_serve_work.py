@@ -1,0 +1,211 @@
+"""What the dashboard lets others do: captures and comparisons in other processes, and orders to crawls that run."""
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recrawl.cli.serve_captures import CaptureProcesses
+from recrawl.cli.serve_limits import WorkspaceControls
+from recrawl.cli.serve_policies import CompareProcess
+from recrawl.cli.workspace import open_workspace
+from recrawl.crawl import controls
+from recrawl.crawl.clock import RealClock
+from recrawl.errors import ConfigError, InputError
+from recrawl.living.quirks import Quirks
+from recrawl.living.web import LivingWeb
+from recrawl.model import Verdict, Visits
+from recrawl.show.dashboard.captures import Order, course
+from recrawl.show.dashboard.policies import panels
+from recrawl.show.dashboard.stores import Stores
+from recrawl.simulate.sites import tree_site
+from recrawl.store.values import FoundPages, SiteLog, SiteStep
+from recrawl.time import DAY, HOUR
+
+FLAGS = {"fetch.contact": "me@example.org", "fetch.allow_networks": "127.0.0.0/8 ::1", "politeness.factor": "0"}
+PATIENCE = 120.0
+
+
+def wait_until(is_so):
+    """Look again and again: how long it takes is up to the machine."""
+    pause, waited = threading.Event(), 0.0
+    while not is_so():
+        assert waited < PATIENCE
+        pause.wait(0.05)
+        waited += 0.05
+
+
+@pytest.fixture(scope="module")
+def home():
+    now, rng = RealClock().now(), np.random.default_rng(2)
+    web = tree_site("site", np.full(12, 1e-9), start=now - HOUR, end=now + HOUR, rng=rng, outdegree=4)
+    with LivingWeb(replace(web, hosts=("site.localhost",)), RealClock(), quirks=Quirks.none()) as living:
+        yield living.seeds()[0]
+
+
+@pytest.fixture
+def place(workspace):
+    return open_workspace(workspace, FLAGS)
+
+
+@pytest.fixture
+def captures(place):
+    made = CaptureProcesses(place, RealClock().now)
+    yield made
+    made.close()
+
+
+def state(captures):
+    return captures.works()[0].state
+
+
+def test_a_capture_is_begun_and_stopped(place, captures, home):
+    with place.open_store() as store:
+        site = captures.begin(Order(home, "bfs-lifo", "1h"))
+        wait_until(store.site_captures)
+        with pytest.raises(ConfigError, match="runs already"):
+            captures.begin(Order(home, "bfs", "5ms"))
+        assert captures.stop(site)
+        wait_until(lambda: state(captures) != "running" and state(captures) != "stopping")
+        assert state(captures) == "stopped"
+        assert "recrawl capture --resume" in captures.works()[0].said
+        assert not captures.stop(site)
+        [capture] = store.site_captures()
+        assert not capture.is_finished
+
+
+def test_a_capture_that_ends_by_itself_says_how_good_it_is(place, captures, home):
+    captures.begin(Order(home, "bfs-lifo", "0.005"))
+    wait_until(lambda: state(captures) != "running")
+    assert state(captures) == "done", captures.works()[0].said
+    with place.open_store() as store:
+        [capture] = store.site_captures()
+        words = captures.stated(store, capture)
+        counts = store.site_counts(capture.id)
+    assert "12 pages found" in words[0]
+    assert (counts.pages, counts.visited, counts.seen_again) == (12, 12, 12)
+
+
+def test_a_capture_that_cannot_be_says_why(captures):
+    captures.begin(Order("http://127.0.0.1:9/", "sharc-offline", ""))
+    wait_until(lambda: state(captures) != "running")
+    assert state(captures) == "failed"
+    assert captures.works()[0].said
+
+
+@pytest.mark.parametrize(
+    ("site", "strategy", "delay", "error"),
+    [
+        ("--list", "bfs", "", InputError),
+        ("file:///etc/passwd", "bfs", "", InputError),
+        ("http://a.example/", "bfs", "nan", ConfigError),
+        ("http://a.example/", "bfs", "-1", ConfigError),
+        ("http://a.example/", "bfs", "soon", ConfigError),
+        ("http://a.example/", "--anew", "", ConfigError),
+    ],
+)
+def test_orders_that_make_no_sense_begin_nothing(captures, site, strategy, delay, error):
+    with pytest.raises(error):
+        captures.begin(Order(site, strategy, delay))
+    assert captures.works() == []
+
+
+def test_the_dashboard_takes_its_captures_with_it(place, captures, home):
+    captures.begin(Order(home, "bfs", "1h"))
+    with place.open_store() as store:
+        wait_until(store.site_captures)
+    child = captures._children[home]
+    captures.close()
+    assert child.code is not None
+    assert captures.works() == []
+
+
+def test_policies_are_compared_and_kept(place):
+    with place.open_store() as store:
+        ids = store.discover([f"http://a.example/{number}" for number in range(12)], 0.0)
+        times = np.arange(1, 31) * DAY
+        for number, page in enumerate(ids.tolist()):
+            changed = np.arange(30) % (2 + number % 5) == 0
+            verdict = np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED)
+            store.record(Visits.of(np.full(30, page), times, verdict=verdict))
+    comparing = CompareProcess(place, lambda: 50.0, ["--repeats=1", "--policy=uniform", "--tick=1d"])
+    assert comparing.standing().found is None
+    assert not comparing.stop()
+    comparing.begin(6.0)
+    with pytest.raises(ConfigError, match="runs already"):
+        comparing.begin(None)
+    assert comparing.standing().running_since == 50.0
+    wait_until(lambda: comparing.standing().running_since is None)
+    standing = comparing.standing()
+    assert standing.error == ""
+    found = standing.found
+    assert found["visits_a_day"] == pytest.approx(6.0)
+    assert found["made"] == 50.0
+    assert found["in_use"] in found["headline"]
+    again = CompareProcess(place, lambda: 99.0)
+    assert again.standing().found == found
+    caught, current = panels(found["budgets"])
+    assert {series["name"] for series in caught["data"]["series"]} == {row["policy"] for row in found["policies"]}
+    assert all(len(series["x"]) == 5 for series in current["data"]["series"])
+
+
+def test_a_comparison_without_a_past_says_so(place):
+    comparing = CompareProcess(place, lambda: 50.0)
+    comparing.begin(None)
+    wait_until(lambda: comparing.standing().running_since is None)
+    standing = comparing.standing()
+    assert standing.found is None
+    assert "seen twice" in standing.error
+
+
+def test_limits_and_pauses_reach_the_store(place):
+    stores = Stores(place.open_store)
+    told = WorkspaceControls(place, stores, lambda: 7.0)
+    with stores.one() as store:
+        store.discover(["http://a.example/"], 1.0)
+    told.limit("schedule.budget", "500/h")
+    held = {one.key: one for one in told.held()}
+    assert held["schedule.budget"].limited
+    assert held["schedule.budget"].live
+    assert held["schedule.budget"].origin.startswith("limit")
+    assert not held["store.location"].live
+    with stores.one() as store:
+        assert controls.limits(store.controls()) == {"schedule.budget": "500/h"}
+    with pytest.raises(ConfigError, match="there is no such setting"):
+        told.limit("a.b", "1")
+    with pytest.raises(ConfigError, match="read when a run starts"):
+        told.reset("store.location")
+    with pytest.raises(ConfigError):
+        told.limit("schedule.budget", "many")
+    told.reset("schedule.budget")
+    told.pause("", paused=True)
+    told.pause("a.example", paused=True)
+    assert (told.pauses().paused, told.pauses().hosts) == (True, ["a.example"])
+    told.pause("", paused=False)
+    told.pause("a.example", paused=False)
+    assert (told.pauses().paused, told.pauses().hosts) == (False, [])
+    with pytest.raises(InputError):
+        told.pause("nobody.example", paused=True)
+    with stores.one() as store:
+        assert controls.limits(store.controls()) == {}
+    stores.close()
+
+
+def test_passwords_of_the_store_are_not_shown(workspace):
+    place = open_workspace(workspace, FLAGS)
+    stores = Stores(place.open_store)
+    secret = replace(place, flags={**FLAGS, "store.location": "postgresql://me:secret@db.example/x"})
+    shown = WorkspaceControls(secret, stores, lambda: 7.0).held()
+    assert not any("secret" in one.value for one in shown)
+    assert any("db.example" in one.value for one in shown)
+    stores.close()
+
+
+def test_a_long_course_is_thinned_out():
+    found = FoundPages(np.arange(5), np.full(5, -1), np.ones(5), np.ones(5))
+    steps = [SiteStep(step, step % 5, step >= 5_000, 10.0 + step, 0, 1) for step in range(10_000)]
+    drawn = course(SiteLog(found, np.zeros(5, np.int64), steps), 10.0)
+    points = sum(len(series["x"]) for series in drawn["data"]["series"])
+    assert points == 10_000 // 3 + 1
+    assert "of 3 steps" in drawn["words"]
