@@ -115,8 +115,8 @@ class WorkspaceAnswers:
         columns = {"time": grown.last_visit, "every": every, "shortest": shortest, "longest": longest}
         return {name: column.tolist() for name, column in columns.items()}
 
-    def explanation(self, page: int, at: float | None) -> dict[str, Any]:
-        """Why the last visit up to a time counted as a change or did not, with both versions side by side."""
+    def explanation(self, page: int, at: float | None, *, changed: bool) -> dict[str, Any]:
+        """Why the last visit up to a time (that found a change) counted as it did, with both versions side by side."""
         from recrawl.crawl.sources import ArchivedBytes
 
         with self._stores.one() as store:
@@ -125,7 +125,7 @@ class WorkspaceAnswers:
                 ArchivedBytes(self._place.warc),
                 _page(store, page),
                 math.inf if at is None else at,
-                changed=False,
+                changed=changed,
             )
         told = compared(story, self._place.configuration.settings.detect.standards())
         facts: dict[str, Any] = {

@@ -1,6 +1,12 @@
-// The dashboard beside htmx: keys that jump between pages, and parts that come later.
+// The dashboard beside htmx: keys that jump between pages, and figures and tables in parts that come later.
 (() => {
   "use strict";
+  document.addEventListener("htmx:after:swap", () => {
+    const { recrawl } = window;
+    if (recrawl.charts) recrawl.charts.scan(document);
+    if (recrawl.tables) recrawl.tables.scan(document);
+  });
+
   // "/" goes to the search of a page, "g" and a letter to another page, as the navigation begins with it.
   let waiting = 0;
   const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]") !== null;

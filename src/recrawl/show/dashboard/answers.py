@@ -60,8 +60,8 @@ class Answers(Protocol):
         """What was believed of a page after each look: columns ``time``, ``every``, ``shortest``, ``longest``."""
         ...
 
-    def explanation(self, page: int, at: float | None) -> dict[str, Any]:
-        """Why the last visit up to a time counted as a change or did not, with both versions side by side."""
+    def explanation(self, page: int, at: float | None, *, changed: bool) -> dict[str, Any]:
+        """Why the last visit up to a time (that found a change) counted as it did, with both versions side by side."""
         ...
 
     def in_words(self, every: float, shortest: float, longest: float) -> str:

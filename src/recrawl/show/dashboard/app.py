@@ -13,7 +13,7 @@ from recrawl.errors import InputError, RecrawlError, StoreError
 from recrawl.show.dashboard.openapi import document
 from recrawl.show.dashboard.routes import Action, Asked, RefusedError, View, parse
 from recrawl.show.dashboard.security import FORM_TOKEN, HEADER_TOKEN, Gate, Guard, cookies_of, headers_of
-from recrawl.show.dashboard.words import from_now, moment, size
+from recrawl.show.dashboard.words import due_in, from_now, moment, size
 from recrawl.show.html import plain
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Site:
     clock: Callable[[], float] = lambda: math.nan
     """Now, seconds since the epoch."""
     links: Mapping[str, str] = field(default_factory=dict)
-    """Places outside the dashboard that templates name: ``archive`` is the origin where archived pages are shown."""
+    """Places outside the dashboard that templates name: ``replay`` is where archived pages are shown, by 14 digits and URL."""
 
 
 def make_app(site: Site) -> Starlette:
@@ -88,7 +88,7 @@ class Pages:
     def __init__(self, site: Site, templates: Environment) -> None:
         self._site = site
         self._templates = templates
-        templates.filters.update(moment=moment, from_now=from_now, size=size)
+        templates.filters.update(moment=moment, from_now=from_now, due_in=due_in, size=size)
         self._menu = [view for view in site.views if view.menu]
 
     def twin(self, view: View) -> Callable[[Request], Response]:
@@ -173,7 +173,7 @@ class Pages:
             "view": view,
             "now": self._site.clock(),
             "csrf": self._site.guard.form_token(session),
-            "links": {"archive": "", **self._site.links},
+            "links": {"replay": "", **self._site.links},
             "path": request.url.path,
             "address": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
             "twin": _twin(request, view),

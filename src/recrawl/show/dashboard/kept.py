@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -35,6 +35,25 @@ class Found(Generic[T]):
     """Whether a newer one is being worked out."""
 
 
+class Hands:
+    """Threads behind the scenes, so many at once. They do not keep the process alive: nobody misses what they find."""
+
+    def __init__(self, most: int = 3) -> None:
+        self._room = threading.Semaphore(most)
+
+    def begin(self, work: Callable[[], None]) -> Future[None]:
+        """Do something as soon as a hand is free."""
+        done: Future[None] = Future()
+
+        def run() -> None:
+            with self._room:
+                work()
+            done.set_result(None)
+
+        threading.Thread(target=run, daemon=True, name="recrawl-behind").start()
+        return done
+
+
 class Kept(Generic[T]):
     """One answer that takes long. May be asked by many threads at once; the work is done once."""
 
@@ -44,7 +63,7 @@ class Kept(Generic[T]):
         *,
         fresh: float,
         clock: Callable[[], float],
-        hands: Executor,
+        hands: Hands,
         patience: float = PATIENCE,
     ) -> None:
         self._work = work
@@ -58,12 +77,16 @@ class Kept(Generic[T]):
         self._task: Future[None] | None = None
         self._bug: Exception | None = None
 
-    def get(self) -> Found[T]:
-        """The latest answer; waits a moment if there is none yet. A bug of the work is raised here."""
+    def begin(self) -> Future[None] | None:
+        """See to it that an answer is worked out if there is none, or only an old one; the work, if it is under way."""
         with self._lock:
             if self._task is None and self._clock() >= self._until:
-                self._task = self._hands.submit(self._renew)
-            task = self._task
+                self._task = self._hands.begin(self._renew)
+            return self._task
+
+    def get(self) -> Found[T]:
+        """The latest answer; waits a moment if there is none yet. A bug of the work is raised here."""
+        task = self.begin()
         if self._found.value is None and not self._found.error and task is not None:
             wait([task], timeout=self._patience)
         with self._lock:

@@ -49,6 +49,7 @@ def views(stores: Stores, answers: Answers, survey: Callable[[], Found[Survey]])
             (
                 _PAGE,
                 Parameter("at", "The last visit up to this time, seconds since the epoch; else the latest.", "number"),
+                Parameter("changed", "Only consider visits that found a change.", "boolean", default=False),
             ),
             {
                 "url": "Of the page.",
@@ -102,7 +103,7 @@ def explanation(stores: Stores, answers: Answers, asked: Asked) -> Answer:
     with stores.one() as store:
         if not len(store.pages(np.array([number], np.int64))):
             raise _missing(number)
-    return {"page": number, **answers.explanation(number, asked["at"])}
+    return {"page": number, **answers.explanation(number, asked["at"], changed=asked["changed"])}
 
 
 def visit_rows(visits: Visits, answers: Answers, most: int) -> list[dict[str, Any]]:

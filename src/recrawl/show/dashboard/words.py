@@ -37,6 +37,17 @@ def from_now(seconds: float | None, now: float) -> str:
     return f"in {format_duration(seconds - now)}" if seconds > now else f"{format_duration(now - seconds)} ago"
 
 
+def due_in(seconds: float | None, now: float) -> str:
+    """When something is due, or for how long it has been.
+
+    >>> due_in(160.0, 100.0), due_in(0.0, 7200.0), due_in(math.inf, 0.0)
+    ('in 1 min', '2 h late', 'never')
+    """
+    if seconds is None or not math.isfinite(seconds) or seconds > now - 1.0:
+        return from_now(seconds, now)
+    return f"{format_duration(now - seconds)} late"
+
+
 def size(count: float) -> str:
     """Bytes as people write them.
 

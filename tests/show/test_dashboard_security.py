@@ -1,0 +1,305 @@
+"""Who may look and who may act: the gate before a real server, asked over real sockets."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from contextlib import contextmanager
+from urllib.parse import urlencode
+
+import pytest
+import uvicorn
+
+from recrawl.errors import InputError, StoreError
+from recrawl.show.dashboard.app import Site, make_app
+from recrawl.show.dashboard.routes import Action, Done, Parameter, View
+from recrawl.show.dashboard.security import Guard, is_loopback, name_of
+
+TOKEN = "a-token-for-tests-only"
+
+
+@contextmanager
+def served(app):
+    """The port at which an application is served meanwhile."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="error", access_log=False))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(60)
+
+
+def ask(port, path, method="GET", body=None, **headers):
+    """The answer, its headers by lower-case name, and its text."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    if body is not None:
+        named.setdefault("content-type", "application/x-www-form-urlencoded")
+    connection.request(method, path, body=None if body is None else urlencode(body), headers=named)
+    response = connection.getresponse()
+    text = response.read().decode()
+    found = {name.lower(): value for name, value in response.getheaders()}
+    connection.close()
+    return response.status, found, text
+
+
+def _site(guard):
+    done = []
+    refusals = {
+        "input": InputError("That makes no sense.", "Say it otherwise."),
+        "store": StoreError("The store is away.", "Bring it back."),
+    }
+
+    def answer(asked):
+        if asked["fail"]:
+            raise refusals[asked["fail"]]
+        return {"number": asked["number"], "text": asked["text"]}
+
+    def do(asked):
+        done.append(asked["what"])
+        return Done("It is done.", "/api/thing")
+
+    parameters = (
+        Parameter("number", "A number.", "integer", default=1, least=0, most=10),
+        Parameter("text", "A text.", default=""),
+        Parameter("fail", "How to fail.", default="", choices=("", "input", "store")),
+    )
+    view = View(
+        "/thing", "/api/thing", "Thing", "A thing.", answer, parameters=parameters, keys={"number": "As asked."}
+    )
+    action = Action("/actions/do", "Do it.", do, (Parameter("what", "What.", required=True, place="form"),))
+    return Site("test", [view], [action], guard, clock=lambda: 1_000.0), done
+
+
+@pytest.fixture(scope="module")
+def local():
+    site, done = _site(Guard())
+    with served(make_app(site)) as port:
+        yield port, site.guard, done
+
+
+@pytest.fixture(scope="module")
+def remote():
+    site, done = _site(Guard(TOKEN))
+    with served(make_app(site)) as port:
+        yield port, site.guard, done
+
+
+def session(port, **headers):
+    """A session cookie, as a browser gets it with the first page."""
+    _, found, _ = ask(port, "/api/thing", **headers)
+    return found["set-cookie"].partition(";")[0]
+
+
+def test_every_answer_forbids_what_no_page_needs(local):
+    port, _, _ = local
+    for path in ("/api/thing", "/openapi.json", "/nothing"):
+        _, headers, _ = ask(port, path)
+        policy = dict(part.strip().partition(" ")[::2] for part in headers["content-security-policy"].split(";"))
+        assert policy["default-src"] == policy["script-src"] == "'self'"
+        assert policy["frame-ancestors"] == policy["object-src"] == "'none'"
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "10.0.0.1", "localhost.evil.example", ""])
+def test_a_name_that_is_not_ours_is_turned_away(local, host):
+    port, _, _ = local
+    status, _, text = ask(port, "/api/thing", host=host)
+    assert (status, "names of this machine" in text) == (421, True)
+
+
+@pytest.mark.parametrize("host", ["localhost:1", "127.0.0.1", "[::1]:8080", "LOCALHOST"])
+def test_names_of_this_machine_are_ours(local, host):
+    assert ask(local[0], "/api/thing", host=host)[0] == 200
+
+
+def test_names_are_read_as_browsers_write_them():
+    assert [name_of(one) for one in ("[::1]", "a.example:80", "")] == ["::1", "a.example", ""]
+    assert not is_loopback("192.168.0.1")
+    assert not is_loopback("127.0.0.1.evil.example")
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "says"),
+    [
+        ("/api/thing?number=11", 400, "must be 0 to 10"),
+        ("/api/thing?number=1.5", 400, "number"),
+        ("/api/thing?number=nan", 400, "number"),
+        ("/api/thing?number=" + "9" * 400, 400, "number"),
+        ("/api/thing?numbr=1", 400, "no parameter 'numbr'"),
+        ("/api/thing?fail=other", 400, "fail is 'other'"),
+        ("/api/thing?text=a%00b", 400, "control characters"),
+        ("/api/thing?text=" + "a" * 3000, 400, "longer than"),
+        ("/api/thing?fail=input", 400, "That makes no sense."),
+        ("/api/thing?fail=store", 503, "The store is away."),
+        ("/api/nothing", 404, "nothing at this address"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_sentence(local, path, status, says):
+    found, headers, text = ask(local[0], path)
+    assert found == status
+    assert headers["content-type"] == "application/json"
+    assert says in json.loads(text)["error"]
+
+
+def test_texts_come_back_as_they_are(local):
+    _, _, text = ask(local[0], "/api/thing?text=%3Cscript%3E%F0%9F%98%80%ff")
+    assert json.loads(text)["text"] == "<script>😀\ufffd"
+
+
+def test_other_methods_are_refused(local):
+    status, headers, _ = ask(local[0], "/api/thing", "POST", {})
+    assert (status, set(headers["allow"].split(", "))) == (405, {"GET", "HEAD"})
+    assert ask(local[0], "/actions/do")[0] == 405
+
+
+def test_the_document_describes_every_question_and_order(local):
+    said = json.loads(ask(local[0], "/openapi.json")[2])
+    assert said["openapi"].startswith("3.1")
+    get = said["paths"]["/api/thing"]["get"]
+    number = next(one for one in get["parameters"] if one["name"] == "number")
+    assert number["schema"] == {"type": "integer", "default": 1, "minimum": 0, "maximum": 10}
+    assert get["responses"]["200"]["content"]["application/json"]["schema"]["required"] == ["number"]
+    assert "post" in said["paths"]["/actions/do"]
+    assert "security" not in said
+
+
+# -- actions ---------------------------------------------------------------------------------------
+
+
+def act(port, cookie, token, **headers):
+    return ask(port, "/actions/do", "POST", {"what": "x", "csrf": token}, cookie=cookie, **headers)
+
+
+def test_an_action_needs_the_form_of_its_session(local):
+    port, guard, done = local
+    cookie, other = session(port), session(port)
+    token = guard.form_token(cookie.partition("=")[2])
+    before = len(done)
+    for cookie_sent, shown in (
+        (cookie, ""),
+        (cookie, "0" * 64),
+        (other, token),
+        ("", token),
+        ("recrawl_session=", token),
+    ):
+        status, _, text = act(port, cookie_sent, shown)
+        assert (status, len(done)) == (403, before)
+        assert "not of this session" in json.loads(text)["error"]
+    assert act(port, cookie, token)[0] == 200
+    assert len(done) == before + 1
+
+
+def test_an_action_of_another_site_is_refused(local):
+    port, guard, done = local
+    cookie = session(port)
+    token = guard.form_token(cookie.partition("=")[2])
+    before = len(done)
+    for headers in (
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": f"http://127.0.0.1:{port + 1}"},
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+    ):
+        assert act(port, cookie, token, **headers)[0] == 403
+    assert len(done) == before
+    assert act(port, cookie, token, origin=f"http://127.0.0.1:{port}", sec_fetch_site="same-origin")[0] == 200
+
+
+def test_people_are_led_back_and_programs_are_told(local):
+    port, guard, _ = local
+    cookie = session(port)
+    token = guard.form_token(cookie.partition("=")[2])
+    status, headers, _ = act(port, cookie, token, accept="text/html")
+    assert (status, headers["location"]) == (303, "/api/thing")
+    assert json.loads(act(port, cookie, token)[2]) == {"said": "It is done.", "back": "/api/thing"}
+
+
+def test_forms_that_make_no_sense_are_refused(local):
+    port, guard, _ = local
+    cookie = session(port)
+    token = guard.form_token(cookie.partition("=")[2])
+    status, _, text = ask(port, "/actions/do", "POST", {"csrf": token}, cookie=cookie)
+    assert (status, json.loads(text)["error"]) == (400, "what is missing.")
+    assert ask(port, "/actions/do", "POST", {"what": "a" * 70_000, "csrf": token}, cookie=cookie)[0] == 413
+    assert ask(port, "/actions/do", "POST", {"what": "x"}, cookie=cookie, content_type="text/plain")[0] == 415
+
+
+def test_session_cookies_are_out_of_reach_of_scripts_and_other_sites(local):
+    _, headers, _ = ask(local[0], "/api/thing")
+    assert "HttpOnly" in headers["set-cookie"]
+    assert "SameSite=Strict" in headers["set-cookie"]
+    _, headers, _ = ask(local[0], "/api/thing", cookie=headers["set-cookie"].partition(";")[0])
+    assert "set-cookie" not in headers
+
+
+# -- with a token ------------------------------------------------------------------------------------
+
+
+def test_without_the_token_nothing_is_told(remote):
+    port, _, _ = remote
+    for path in ("/api/thing", "/openapi.json", "/", "/assets/look.css", "/nothing"):
+        assert ask(port, path)[0] == 401
+    assert ask(port, "/api/thing?token=wrong")[0] == 401
+    assert ask(port, "/api/thing", authorization="Bearer wrong")[0] == 401
+    assert ask(port, "/api/thing", authorization=f"Basic {TOKEN}")[0] == 401
+    assert ask(port, "/actions/do", "POST", {"what": "x"})[0] == 401
+
+
+def test_the_token_goes_from_the_address_into_a_cookie(remote):
+    port, _, _ = remote
+    status, headers, _ = ask(port, f"/api/thing?number=3&token={TOKEN}")
+    assert (status, headers["location"]) == (303, "/api/thing?number=3")
+    cookie, _, rest = headers["set-cookie"].partition(";")
+    assert "HttpOnly" in rest
+    assert "SameSite=Strict" in rest
+    assert TOKEN not in cookie
+    status, _, text = ask(port, "/api/thing?number=3", cookie=cookie)
+    assert (status, json.loads(text)["number"]) == (200, 3)
+
+
+def test_the_way_back_never_leads_elsewhere(remote):
+    _, headers, _ = ask(remote[0], f"//evil.example/?token={TOKEN}")
+    assert headers["location"].startswith("/evil.example/")
+
+
+def test_programs_show_the_token_itself_and_need_no_form(remote):
+    port, _, done = remote
+    before = len(done)
+    assert ask(port, "/api/thing", authorization=f"Bearer {TOKEN}")[0] == 200
+    assert ask(port, "/actions/do", "POST", {"what": "x"}, authorization=f"Bearer {TOKEN}")[0] == 200
+    assert len(done) == before + 1
+
+
+def test_who_may_look_may_not_act_without_a_form(remote):
+    port, guard, done = remote
+    before = len(done)
+    passed = f"{guard.pass_name}={guard.proof}"
+    assert ask(port, "/api/thing", cookie=passed)[0] == 200
+    assert ask(port, "/actions/do", "POST", {"what": "x"}, cookie=passed)[0] == 403
+    assert len(done) == before
+
+
+def test_with_a_token_the_server_may_have_any_name(remote):
+    port, _, _ = remote
+    assert ask(port, "/api/thing", authorization=f"Bearer {TOKEN}", host="archive.example")[0] == 200
+    assert json.loads(ask(port, "/openapi.json", authorization=f"Bearer {TOKEN}")[2])["security"] == [{"token": []}]
+
+
+def test_assets_are_found_by_their_hash_alone(local):
+    port, _, _ = local
+    from recrawl.show.html import hashed
+
+    status, headers, _ = ask(port, f"/assets/{hashed('dashboard.css')}")
+    assert (status, "immutable" in headers["cache-control"]) == (200, True)
+    assert headers["content-type"].startswith("text/css")
+    for path in ("dashboard.css", "../html.py", "..%2fhtml.py", "vendor/../../html.py", "%2e%2e/%2e%2e/pyproject.toml"):
+        assert ask(port, f"/assets/{path}")[0] == 404
