@@ -11,8 +11,9 @@ from recrawl.model import AnyArray, ByteArray, FloatArray, IntArray, Verdict
 from recrawl.time import DAY, HOUR, MINUTE, WEEK
 
 _LENGTHS = (
-    1.0, 10.0, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, WEEK, 30 * DAY, 91.3125 * DAY, 365.25 * DAY
-)  # fmt: skip
+    *(1.0, 10.0, MINUTE, 10 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, WEEK, 2 * WEEK),
+    *(30 * DAY, 91.3125 * DAY, 365.25 * DAY),
+)
 
 
 class Told(enum.IntEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recrawl.show.report import graph
+from recrawl.show.report import graph, scatter
 from recrawl.show.report.page import Extras
 
-EXTRAS = Extras(graph.SCRIPTS, graph.STYLES)
+EXTRAS = Extras({**graph.SCRIPTS, **scatter.SCRIPTS}, list(dict.fromkeys([*graph.STYLES, *scatter.STYLES])))

@@ -22,6 +22,7 @@ from recrawl.show.report.areas import areas_section
 from recrawl.show.report.behaviour import Behaviour, behaviour_sections
 from recrawl.show.report.graph import graph_section
 from recrawl.show.report.holdings import Holdings, holdings_section
+from recrawl.show.report.scatter import scatter_section
 from recrawl.show.report.section import Section
 from recrawl.show.report.sharpness import MOST_ROWS, Quality, quality_sections
 from recrawl.show.report.site_pages import media_types, pages_of_archive
@@ -63,6 +64,7 @@ def sections_of(store: Store, wanted: Wanted, archive: Archive | None = None) ->
         *quality_sections(_quality(found, learned, question.now, archive)),
         *behaviour_sections(_behaviour(store, found, learned, question)),
         areas_section(store, found.quality, found.sites, mime),
+        scatter_section(drawn),
         graph_section(drawn, wanted.versions),
     ]
 
