@@ -29,7 +29,7 @@ NOTE = ModelNote(
     source="workspace",
     seed=7,
     versions={"recrawl": "1", "numpy": "2"},
-    scores=(Score("pages", 400, PRIORS, PRIORS, 1.1, 0.91),),
+    scores=(Score("pages", 400, PRIORS, PRIORS, 0.6, 1.1, 0.91),),
 )
 
 
@@ -38,12 +38,12 @@ def test_a_note_comes_back_from_json():
     assert NOTE.scores[0].gain == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', "nothing"])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', "nothing"])
 def test_what_is_no_note_is_refused(text):
     with pytest.raises(InputError, match="does not describe a model"):
         ModelNote.from_json(text)
-    with pytest.raises(InputError, match="has format 2, this version reads 1"):
-        ModelNote.from_json(replace(NOTE, format=2).to_json())
+    with pytest.raises(InputError, match="has format 1, this version reads 2"):
+        ModelNote.from_json(replace(NOTE, format=1).to_json())
 
 
 def test_the_card_says_it_all():
@@ -54,7 +54,7 @@ def test_the_card_says_it_all():
 
 
 def told(expected, found, looks, deviation=2.0):
-    return Foretold(0.5, 0.5, expected, found, looks, deviation)
+    return Foretold(0.5, 0.5, 0.5, expected, found, looks, deviation)
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,19 @@ def test_rates_of_links_are_a_matter_of_their_own(trained):
     assert trained.foretold == (CHANGES, *LINK_EVENTS.values(), NEW_LINKS)
 
 
+def test_who_knows_less_of_pages_does_not_lift_them_beside_others(trained):
+    """Of pages that nobody can tell apart the mean of all is said, which lies far above what is usual."""
+    table, site, _, urls = population(600, 5)
+    elsewhere = np.full(len(site), 1)
+    asked = {"known": (table, site), "found": (first_sight(table.page, urls), site), "strange": (table, elsewhere)}
+    said = {name: np.log(trained.prior(CHANGES, *one).mean()).mean() for name, one in asked.items()}
+    even = {name: said[name] + np.log(trained.level(CHANGES, *one)).mean() for name, one in asked.items()}
+    assert even["known"] == said["known"]
+    apart, evenly = (max(one.values()) - min(one.values()) for one in (said, even))
+    assert evenly < 0.3
+    assert apart > 2 * evenly
+
+
 def test_it_comes_back_from_its_file(trained):
     table, site, _, _ = population(50, 4)
     content = model_bytes(trained)

@@ -42,6 +42,8 @@ class BelievedRates:
     """Which of these are asked."""
     expected: Expected | None = None
     """What a model expects of pages that nobody has seen, by their URLs; what pages around do where there is none."""
+    compared: Expected | None = None
+    """What it expects of pages beside each other, for what visits taught."""
 
     def __call__(self, page: IntArray) -> FloatArray:
         """The rate of each page. The first call learns from all visits; then O(n log n)."""
@@ -64,7 +66,7 @@ class BelievedRates:
             return np.empty(0, np.int64), np.empty(0)
         from recrawl.cli.knowledge import Span, learn  # takes long to import, and a first capture has nothing to learn
 
-        known = learn(self.store, Span(until=self.until), expected=self.expected)
+        known = learn(self.store, Span(until=self.until), expected=self.compared)
         return known.histories.page, known.belief.mean() if len(known.histories) else np.empty(0)
 
     @cached_property

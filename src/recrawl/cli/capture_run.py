@@ -30,7 +30,7 @@ async def carry_out(
     """
     from recrawl.cli.capture_rates import BelievedRates
     from recrawl.cli.interrupts import interruptible
-    from recrawl.cli.predict_use import expected_changes
+    from recrawl.cli.predict_use import expected_changes, foretold_changes
     from recrawl.cli.wiring import crawl_settings_of
     from recrawl.crawl.live import tools
     from recrawl.schedule.politeness import Politeness
@@ -56,7 +56,13 @@ async def carry_out(
             judging=settings.judging,
             politeness=Politeness(rules),
             archive=at_hand.archive,
-            rates=BelievedRates(store, started, order.rates, expected_changes(place, store, started)),
+            rates=BelievedRates(
+                store,
+                started,
+                order.rates,
+                foretold_changes(place, store, started),
+                expected_changes(place, store, started),
+            ),
             log=at_hand.events,
             on_visit=lambda visited: at_hand.attempts.write([visited]),
         )

@@ -15,7 +15,7 @@ import numpy as np
 from recrawl import __version__
 from recrawl.errors import InputError
 from recrawl.formats.disk import complete_file
-from recrawl.model import GammaBelief, IntArray
+from recrawl.model import FloatArray, GammaBelief, IntArray
 from recrawl.predict.first_sight import first_sight, site_ids
 from recrawl.predict.model_card import ModelNote, Score, model_card
 from recrawl.predict.model_file import model_bytes, read_model
@@ -43,6 +43,8 @@ class KnownPriors:
     key: IntArray
     """A digest of the URL of each: ids mean something in their own store alone."""
     beliefs: dict[str, GammaBelief]
+    levels: dict[str, FloatArray]
+    """By what to multiply means to compare them."""
 
     def are_of(self, urls: Callable[[IntArray], Sequence[str]]) -> bool:
         """Whether these are pages of the store that has these URLs; some are looked at."""
@@ -56,7 +58,10 @@ class KnownPriors:
     def none(self) -> KnownPriors:
         """The same of no page."""
         return KnownPriors(
-            self.page[:0], self.key[:0], {event: one.take(slice(0)) for event, one in self.beliefs.items()}
+            self.page[:0],
+            self.key[:0],
+            {event: one.take(slice(0)) for event, one in self.beliefs.items()},
+            {event: one[:0] for event, one in self.levels.items()},
         )
 
 
@@ -108,6 +113,7 @@ def save_model(workspace: Path, kept: KeptModel) -> Path:
     folder = models_folder(workspace) / kept.note.name
     folder.mkdir(parents=True, exist_ok=True)
     columns = {f"{event}/{name}": getattr(prior, name) for event, prior in kept.known.beliefs.items() for name in "ab"}
+    columns |= {f"{event}/level": level for event, level in kept.known.levels.items()}
     priors = io.BytesIO()
     np.savez_compressed(priors, allow_pickle=False, page=kept.known.page, key=kept.known.key, **columns)
     contents = {
@@ -127,7 +133,8 @@ def _read_priors(file: Path) -> KnownPriors:
         with np.load(file, allow_pickle=False) as columns:
             events = dict.fromkeys(name.split("/")[0] for name in columns.files if "/" in name)
             beliefs = {event: GammaBelief(columns[f"{event}/a"], columns[f"{event}/b"]) for event in events}
-            return KnownPriors(columns["page"], columns["key"], beliefs)
+            levels = {event: columns[f"{event}/level"] for event in events}
+            return KnownPriors(columns["page"], columns["key"], beliefs, levels)
     except (KeyError, ValueError, BadZipFile) as error:
         raise InputError(f"{file.name} of the model is damaged.", "Train it again.") from error
 
@@ -170,14 +177,15 @@ def known_priors(model: PriorModel, taught: Material) -> KnownPriors:
     """What a model says of the pages it was trained on, if they are pages of the workspace."""
     lessons = taught.lessons
     beliefs = {event: model.prior(event, lessons.table, lessons.site) for event in model.events}
-    found = KnownPriors(lessons.table.page, url_keys(taught.urls), beliefs)
+    levels = {event: model.level(event, lessons.table, lessons.site) for event in model.events}
+    found = KnownPriors(lessons.table.page, url_keys(taught.urls), beliefs, levels)
     return found if taught.source == "workspace" else found.none()
 
 
 class ModelPriors:
     """What a model says of pages by their ids: of those it knows what it said then, of others by their URLs.
 
-    Every page is asked about once. Memory: 24 bytes a page.
+    Every page is asked about once. Memory: 32 bytes a page.
     """
 
     def __init__(self, kept: KeptModel, event: str, urls: Callable[[IntArray], Sequence[str]]) -> None:
@@ -186,16 +194,26 @@ class ModelPriors:
         self._urls = urls
         self._page = kept.known.page
         self._belief = kept.known.beliefs[event]
+        self._level = kept.known.levels[event]
 
     def __call__(self, page: IntArray) -> GammaBelief:
         """One row for each of these pages, in any order. O(new pages · trees), then O(pages log n)."""
+        return self._belief.take(self._rows(page))
+
+    def compared(self, page: IntArray) -> FloatArray:
+        """Rates that can be compared with each other, whoever of the model answered; their level says nothing."""
+        rows = self._rows(page)
+        return self._belief.take(rows).mean() * self._level[rows]
+
+    def _rows(self, page: IntArray) -> IntArray:
         new = np.setdiff1d(page, self._page)
         if len(new):
             urls = self._urls(new)
-            said = self._model.prior(self._event, first_sight(new, urls), site_ids(urls))
+            table, site = first_sight(new, urls), site_ids(urls)
+            said, level = self._model.prior(self._event, table, site), self._model.level(self._event, table, site)
             ids = np.concatenate([self._page, new])
             order = np.argsort(ids, kind="stable")
-            self._page = ids[order]
+            self._page, self._level = ids[order], np.concatenate([self._level, level])[order]
             a, b = (np.concatenate(pair)[order] for pair in ((self._belief.a, said.a), (self._belief.b, said.b)))
             self._belief = GammaBelief(a, b)
-        return self._belief.take(np.searchsorted(self._page, page))
+        return np.searchsorted(self._page, page)

@@ -10,6 +10,7 @@ from recrawl.model import GammaBelief, IntArray
 
 if TYPE_CHECKING:
     from recrawl.cli.knowledge import Expected
+    from recrawl.cli.predict_models import ModelPriors
     from recrawl.cli.predict_watch import LiveModel
     from recrawl.cli.workspace import Workspace
     from recrawl.store.base import Store
@@ -19,13 +20,22 @@ LinkBeliefs: TypeAlias = Mapping[str, Callable[[IntArray], GammaBelief]]
 
 
 def expected_changes(place: Workspace, store: Store, at: float | None = None) -> Expected | None:
-    """What the model of the workspace expects; ``None`` if there is none.
+    """How often the model of the workspace expects pages to change, beside each other; ``None`` if there is none.
 
-    Nor is there one for a moment ``at`` before it was trained: it has seen what came later.
+    The level says nothing, only ratios do (``estimate.expected_rates``). Nor is there a model for a moment ``at``
+    before it was trained: it has seen what came later.
 
     Raises:
         InputError: the model is damaged, or was trained on other features.
     """
+    from recrawl.predict.prior_model import CHANGES
+
+    priors = _priors(place, store, CHANGES, at)
+    return None if priors is None else priors.compared
+
+
+def foretold_changes(place: Workspace, store: Store, at: float | None = None) -> Expected | None:
+    """How often the model expects pages to change, per second; ``None`` if there is none."""
     from recrawl.predict.prior_model import CHANGES
 
     priors = _priors(place, store, CHANGES, at)
@@ -76,7 +86,7 @@ def model_facts(place: Workspace, store: Store) -> ModelFacts | None:
     return ModelFacts(kept.note.name, kept.note.until, kept.note.pages, drift.fit.value, drift.sentence())
 
 
-def _priors(place: Workspace, store: Store, event: str, at: float | None) -> Callable[[IntArray], GammaBelief] | None:
+def _priors(place: Workspace, store: Store, event: str, at: float | None) -> ModelPriors | None:
     name = place.configuration.settings.predict.model
     if not (name and (place.folder / "models" / name).is_dir()):
         return None  # without loading what models are made of

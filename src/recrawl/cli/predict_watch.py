@@ -48,8 +48,8 @@ class LiveModel:
         priors = ModelPriors(kept, CHANGES, self._store.urls)
         page = kept.known.page
         before = float(np.log(self(page)).mean()) if len(page) else np.log(UNKNOWN_RATE)
-        self._expected = lambda asked: priors(asked).mean()
-        self._scale = float(np.exp(before - np.log(priors(page).mean()).mean())) if len(page) else 1.0
+        self._expected = priors.compared
+        self._scale = float(np.exp(before - np.log(priors.compared(page)).mean())) if len(page) else 1.0
 
 
 class ModelWatch:

@@ -56,6 +56,10 @@ class Head:
         mean, shape = self.terms(log_mean)
         return GammaBelief(shape, shape / mean)
 
+    def usual(self, log_mean: FloatArray) -> float:
+        """The mean of ln μ."""
+        return float(np.log(self.terms(log_mean)[0]).mean())
+
     def terms(self, log_mean: FloatArray) -> tuple[FloatArray, FloatArray]:
         """μ and a."""
         off = log_mean - self.centre
@@ -71,6 +75,8 @@ class Answerer:
     """``None`` where there were too few pages, or nothing to tell them apart."""
     everywhere: float
     """The logarithm of the mean rate of all training pages."""
+    usual: float
+    """The mean of ln μ over training pages, each foretold by those trained without it."""
     head: Head
 
     def prior(self, table: FeatureTable) -> GammaBelief:
@@ -96,6 +102,10 @@ class CountPrior:
             lambda: self.known_site.prior(asked.take(known)),
             lambda: self.other_site.prior(without_names(asked.take(~known))),
         )
+
+    def usual(self, site: IntArray) -> FloatArray:
+        """What is usual of ln μ with whoever answers for pages of these sites."""
+        return np.where(np.isin(site, self.sites), self.known_site.usual, self.other_site.usual)
 
 
 def chosen(which: BoolArray, these: Callable[[], GammaBelief], others: Callable[[], GammaBelief]) -> GammaBelief:
@@ -165,8 +175,8 @@ def _learn(lesson: Lesson, fold: IntArray, seed: int) -> Answerer:
         said[out] = _log_mean(trees, lesson.table.take(out), everywhere)
     plain, clever = (_fit_head(what, lesson) for what in (np.full(len(fold), everywhere), said))
     if _log_likelihood(clever, said, lesson) <= _log_likelihood(plain, np.full(len(fold), everywhere), lesson):
-        return Answerer(None, everywhere, plain)
-    return Answerer(_grow(lesson, everywhere, seed), everywhere, clever)
+        return Answerer(None, everywhere, plain.usual(np.array([everywhere])), plain)
+    return Answerer(_grow(lesson, everywhere, seed), everywhere, clever.usual(said), clever)
 
 
 def _log_mean(trees: BoostedTrees | None, table: FeatureTable, everywhere: float) -> FloatArray:

@@ -27,6 +27,8 @@ class Score:
     """Mean log loss of the first looks, nats, by prior: ``model``, ``all pages``, ``host``."""
     ten: Mapping[str, float]
     """The same of the first ten looks, each prior with the looks before."""
+    alone: float
+    """The same of the model alone, whatever the looks before found."""
     calibration: float
     """Changes the model expected at first looks, for each that was found."""
     coverage: float
@@ -115,8 +117,8 @@ def model_card(note: ModelNote) -> str:
         *score_table(note.scores),
         "",
         "Log loss in nats, less is better: of the first look at each page kept from training, and of its first ten",
-        "looks, each with what the looks before it taught. Calibration: changes expected for each that was found;",
-        "1 is right.",
+        "looks, each with what the looks before it taught; and by the model alone, which learns nothing from them.",
+        "Calibration: changes expected for each that was found; 1 is right.",
         "",
         "## What it is not for",
         "",
@@ -133,12 +135,12 @@ def score_table(scores: tuple[Score, ...]) -> list[str]:
     """The scores as lines of a Markdown table."""
     if not scores:
         return ["Too few pages to keep some from training."]
-    lines = [
-        "| kept | pages | first: model | all pages | host | ten: model | all pages | host | calibration | in 90 % |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
-    ]
+    headings = ["kept", "pages", "first: model", "all pages", "host", "ten: model", "all pages", "host", "model alone"]
+    headings += ["calibration", "in 90 %"]
+    lines = [f"| {' | '.join(headings)} |", "|---|" + "--:|" * (len(headings) - 1)]
     for one in scores:
         numbers = [f"{part[name]:.3f}" for part in (one.first, one.ten) for name in ("model", "all pages", "host")]
-        cells = [one.split, f"{one.pages:,}", *numbers, f"{one.calibration:.2f}", f"{one.coverage:.0%}"]
+        numbers += [f"{one.alone:.3f}", f"{one.calibration:.2f}"]
+        cells = [one.split, f"{one.pages:,}", *numbers, f"{one.coverage:.0%}"]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

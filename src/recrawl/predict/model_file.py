@@ -60,7 +60,7 @@ def _put_count_prior(arrays: dict[str, AnyArray], place: str, prior: CountPrior)
     arrays[f"{place}/sites"] = prior.sites
     for name in _ANSWERERS:
         answerer: Answerer = getattr(prior, name)
-        arrays[f"{place}/{name}/head"] = np.array([answerer.everywhere, *astuple(answerer.head)])
+        arrays[f"{place}/{name}/head"] = np.array([answerer.everywhere, answerer.usual, *astuple(answerer.head)])
         if answerer.trees is not None:
             arrays |= {f"{place}/{name}/{key}": column for key, column in answerer.trees.arrays().items()}
 
@@ -71,7 +71,7 @@ def _count_prior(arrays: Mapping[str, AnyArray], place: str) -> CountPrior:
 
 
 def _answerer(arrays: Mapping[str, AnyArray], place: str) -> Answerer:
-    everywhere, *head = arrays[f"{place}head"].astype(np.float64).tolist()
+    everywhere, usual, *head = arrays[f"{place}head"].astype(np.float64).tolist()
     own = {name.removeprefix(place): column for name, column in arrays.items() if name.startswith(place)}
     trees = BoostedTrees.from_arrays(own) if "root" in own else None
-    return Answerer(trees, everywhere, Head(*head))
+    return Answerer(trees, everywhere, usual, Head(*head))

@@ -46,6 +46,15 @@ class EventPrior:
             lambda: self.found.prior(when_found(table.take(~known)), site[~known]),
         )
 
+    def level(self, table: FeatureTable, site: IntArray) -> FloatArray:
+        """By what to multiply each answer to compare it with others.
+
+        Who knows less of a page says what is nearer to the mean of all, and that of rates lies far above most of them.
+        So an answer is compared with what is usual with whoever gave it, at the level of pages seen on known sites.
+        """
+        usual = np.where(is_seen(table), self.seen.usual(site), self.found.usual(site))
+        return np.exp(self.seen.known_site.usual - usual)
+
 
 @dataclass(frozen=True, slots=True)
 class PriorModel:
@@ -77,6 +86,10 @@ class PriorModel:
         """
         asked = table.fitting(self.schema)
         return sum_of([one.prior(asked, site) for one in self.parts(event)])
+
+    def level(self, event: str, table: FeatureTable, site: IntArray) -> FloatArray:
+        """By what to multiply the mean of each prior where only ratios between pages count."""
+        return self.events[event].level(table, site)
 
     def parts(self, event: str) -> list[EventPrior]:
         """Whose beliefs add up to that about an event."""

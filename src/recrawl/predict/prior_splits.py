@@ -87,6 +87,7 @@ def judge_split(lessons: Lessons, name: str, split: Split, *, seed: int) -> Scor
         len(site),
         {who: one.first for who, one in told.items()},
         {who: one.ten for who, one in told.items()},
+        told["model"].alone,
         told["model"].calibration,
         coverage(priors["model"], look_counts(to_come)),
     )

@@ -27,6 +27,8 @@ class Foretold:
     """Mean log loss of the first looks, nats."""
     ten: float
     """Mean log loss of the first ten looks, each with what those before it taught; every place counts alike."""
+    alone: float
+    """The same by the prior alone, whatever those before it found."""
     expected: float
     """First looks that were expected to find a change, by the prior."""
     found: int
@@ -52,6 +54,7 @@ def judge_prior(prior: GammaBelief, histories: Histories) -> Foretold:
     belief = GammaBelief(prior.a.copy(), prior.b.copy())
     start, count = histories.offsets[:-1], histories.counts()
     losses: list[float] = []
+    unmoved: list[float] = []
     first: tuple[FloatArray, FloatArray] = (np.empty(0), np.empty(0))
     for place in range(LOOKS):
         rows = np.flatnonzero(count > place)
@@ -59,8 +62,9 @@ def judge_prior(prior: GammaBelief, histories: Histories) -> Foretold:
             break
         at = start[rows] + place
         gap, changed = histories.gaps[at], histories.changed[at]
-        chance = np.clip(belief.take(rows).p_change(gap), _UNLIKELY, 1.0 - _UNLIKELY)
-        losses.append(float(-np.log(np.where(changed, chance, 1.0 - chance)).mean()))
+        chance, said = (np.clip(one.take(rows).p_change(gap), _UNLIKELY, 1.0 - _UNLIKELY) for one in (belief, prior))
+        for loss, one in ((losses, chance), (unmoved, said)):
+            loss.append(float(-np.log(np.where(changed, one, 1.0 - one)).mean()))
         if not place:
             first = chance, changed.astype(np.float64)
         gamma.update(belief, rows, gap, changed)
@@ -68,6 +72,7 @@ def judge_prior(prior: GammaBelief, histories: Histories) -> Foretold:
     return Foretold(
         losses[0] if losses else float("nan"),
         float(np.mean(losses)) if losses else float("nan"),
+        float(np.mean(unmoved)) if unmoved else float("nan"),
         float(expected.sum()),
         int(found.sum()),
         len(found),
