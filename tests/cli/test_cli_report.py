@@ -1,0 +1,144 @@
+"""``recrawl report``: one file about a workspace, a capture, or files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from recrawl.cli.workspace import make_workspace
+from recrawl.errors import ExitCode
+from recrawl.model import Outcome, Verdict, Visits
+from recrawl.store.values import Claims
+from recrawl.time import DAY, to_timestamp14
+
+START = 1_700_000_000.0
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """Sixty pages on two hosts, looked at daily; every third changes often. One visit failed, one change was missed."""
+    folder = tmp_path / "archive"
+    place = make_workspace(folder, {"fetch.contact": "https://example.org/"})
+    rng = np.random.default_rng(2)
+    with place.open_store() as store:
+        urls = [f"http://{host}.org/{path}" for host in "ab" for path in ["", *(f"s{n % 3}/p{n}" for n in range(29))]]
+        pages = store.discover(urls, START)
+        page, time = np.repeat(pages, 20), START + np.tile(np.arange(20) * DAY, 60) + np.repeat(np.arange(60), 20)
+        changes = rng.random(1_200) < np.where(np.repeat(np.arange(60) % 3 == 0, 20), 0.5, 0.03)
+        verdict = np.where(changes, Verdict.CHANGED, Verdict.UNCHANGED)
+        verdict[::20] = Verdict.UNKNOWN
+        store.record(Visits.of(page, time, verdict=verdict))
+        store.record(Visits.of(pages[:1], [START + 0.5 * DAY], outcome=Outcome.SERVER_ERROR))
+        said = np.array([START + 0.3 * DAY, START + 0.6 * DAY])
+        nothing = np.zeros(2, np.int64)
+        store.add_claims(Claims(pages[[0, 0]], said, ["sitemap"] * 2, said - 60.0, nothing, np.full(2, -1.0)))
+        counted = int(changes.reshape(60, 20)[:, 1:].sum())
+    return folder, counted
+
+
+def sections_of(done):
+    assert done.returncode == 0, done.stderr
+    return {section["anchor"]: section for section in json.loads(done.stdout)["sections"]}
+
+
+def tiles_of(section):
+    return {tile["title"]: tile["value"] for tile in section["tiles"]}
+
+
+def test_a_workspace_in_one_file(run, workspace):
+    folder, _ = workspace
+    done = run("report", "-w", folder)
+    assert done.returncode == 0, done.stderr
+    text = (folder / "reports" / "report.html").read_text("utf-8")
+    for title in ("What there is", "How good it is", "How pages change", "Site graph"):
+        assert f"<h2>{title}</h2>" in text
+    assert "report.html" in done.stdout
+
+
+def test_its_numbers_are_those_of_the_store(run, workspace):
+    folder, changes = workspace
+    sections = sections_of(run("report", "-w", folder, "--json"))
+    tiles = tiles_of(sections["holdings"])
+    assert tiles["pages"] == "60"
+    assert tiles["looks"] == "1,200"
+    assert tiles["changes seen"] == f"{changes:,}"
+    assert tiles["failed visits"] == "1"
+    assert tiles["certainly missed"] == "1"
+    bars = {figure["name"]: figure for figure in sections["holdings"]["figures"]}["visits-over-time"]["data"]["series"]
+    assert sum(sum(one["y"]) for one in bars) == 1_201
+    rates = next(table for table in sections["behaviour"]["tables"] if table["name"] == "rates-pages")
+    assert sum(rates["columns"][-1]["values"]) == changes
+    pages = next(table for table in sections["quality"]["tables"] if table["name"] == "pages")
+    assert len(pages["columns"][0]["values"]) == 60
+
+
+def test_it_says_the_same_as_assess(run, workspace):
+    folder, _ = workspace
+    said = json.loads(run("assess", "-w", folder, "--json").stdout)
+    sections = sections_of(run("report", "-w", folder, "--json"))
+    for line in sections["quality"]["words"]:
+        assert line in said["words"]
+
+
+def test_predictions_are_held_against_what_came(run, workspace):
+    folder, _ = workspace
+    section = sections_of(run("report", "-w", folder, "--json"))["calibration"]
+    [figure] = section["figures"]
+    found = figure["data"]["series"][0]
+    assert found["x"] == sorted(found["x"])
+    assert np.abs(np.array(found["x"]) - np.array(found["y"])).mean() < 0.15
+
+
+def test_an_empty_workspace_is_told_what_to_do(run, tmp_path):
+    make_workspace(tmp_path / "empty", {"fetch.contact": "https://example.org/"})
+    done = run("report", "-w", "empty", "-o", "page.html")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert "Nothing to judge yet" in text
+    assert "recrawl import" in text
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+def test_a_single_page_is_spoken_of_in_sentences(run, tmp_path, looks):
+    place = make_workspace(tmp_path / "tiny", {"fetch.contact": "https://example.org/"})
+    with place.open_store() as store:
+        page = store.discover(["http://a.org/"], START)
+        store.record(Visits.of(np.repeat(page, looks), START + np.arange(looks) * DAY, verdict=[0, 1][:looks]))
+    sections = sections_of(run("report", "-w", "tiny", "--json"))
+    assert "1 page on 1 host" in sections["holdings"]["words"][0]
+    assert "too few" in sections["calibration"]["words"][0]
+    assert not sections["poisson"]["figures"]
+    assert not sections["rhythm"]["figures"]
+    assert run("report", "-w", "tiny").returncode == 0
+
+
+def test_files_that_somebody_made(run, tmp_path):
+    lines = [" CDX N b a m s k r M S V g"]
+    for week in range(4):
+        for number in range(12):
+            digest = (
+                "AYLWTCTP5Q6IQJS3ZLKZBRGIRXTTLGRG"
+                if number or not week
+                else f"{'BCD'[week - 1]}YLWTCTP5Q6IQJS3ZLKZBRGIRXTTLGRG"
+            )
+            time = to_timestamp14(START + week * 7 * DAY + number)
+            lines.append(f"org,site)/{number} {time} http://site.org/{number} text/html 200 {digest} - - 9 0 a.warc.gz")
+    (tmp_path / "index.cdx").write_text("\n".join([*lines, ""]))
+    done = run("report", "index.cdx")
+    assert done.returncode == 0, done.stderr
+    assert "Report on index.cdx" in (tmp_path / "report.html").read_text("utf-8")
+    sections = sections_of(run("report", "index.cdx", "--json"))
+    assert tiles_of(sections["holdings"])["pages"] == "12"
+    assert tiles_of(sections["holdings"])["changes seen"] == "3"
+    files = {table["name"]: table for table in sections["holdings"]["tables"]}["formats"]
+    assert [column["values"] for column in files["columns"]] == [["CDX"], [1]]
+
+
+def test_a_capture_that_is_not_there(run, workspace):
+    folder, _ = workspace
+    done = run("report", "-w", folder, "--capture", "7")
+    assert done.returncode == ExitCode.ERROR
+    assert "recrawl capture --list" in done.stderr
+    assert run("report", "x.cdx", "--capture", "7").returncode == ExitCode.ERROR
