@@ -6,8 +6,8 @@ Rules of this file, which follow the thesis (its Listing B.1) and say more where
  2. A page is *deleted* in the crawl that finds it gone, or in the first whole crawl that no longer has it, if none ever
     has it again. A crawl is whole if it has at least half as many pages as the one before it.
  3. A page that a crawl does not have, but a later one does, was *left out*: it counts for nothing else.
- 4. A link is there from the first look that saw it to the last, and on to the last that found its page unchanged. It
-    is new, unchanged or deleted, and cannot change. Links of a page that is deleted or left out are so too.
+ 4. A link is there from the first look that saw it to the last, and on until its page is found changed. It is new,
+    unchanged or deleted, and cannot change. Links of a page that is deleted or left out are so too.
  5. The first crawl of a site has nothing before it, and is not counted.
 """
 
@@ -167,7 +167,7 @@ def _links_alive(looks: Looks, found: _Found, links: SeenLinks) -> tuple[IntArra
     time = looks.time[found.look]
     some = (links.row >= 0) & (rows[links.row + 1] > rows[links.row])
     row, first = links.row[some], links.first[some]
-    last = _while_unchanged(looks, row, links.last[some])
+    last = _until_changed(looks, row, links.last[some])
     born = ragged_search(rows, time, row, first, after_equal=False)
     died = ragged_search(rows, time, row, last, after_equal=True)
     seen = died > born
@@ -180,9 +180,11 @@ def _links_alive(looks: Looks, found: _Found, links: SeenLinks) -> tuple[IntArra
     return there - new, new, deleted, np.where(found.gone, 0, there)
 
 
-def _while_unchanged(looks: Looks, row: IntArray, last: FloatArray) -> FloatArray:
-    """Up to when the version was there in which a link was last seen: links of a page found unchanged are not read."""
-    _, version_ends = looks.versions()
+def _until_changed(looks: Looks, row: IntArray, last: FloatArray) -> FloatArray:
+    """The last look before the page was found changed after ``last``: links of an unchanged page are not read again."""
+    starts = looks.opens() | (looks.says == Verdict.CHANGED)
+    version = np.cumsum(starts) - 1
+    ends = np.flatnonzero(ends_of_runs(version))[version]
     place = ragged_search(looks.offsets, looks.time, row, last, after_equal=True) - 1
     known = place >= looks.offsets[row]
-    return np.where(known, np.maximum(last, looks.time[version_ends[np.maximum(place, 0)]]), last)
+    return np.where(known, np.maximum(last, looks.time[ends[np.maximum(place, 0)]]), last)
