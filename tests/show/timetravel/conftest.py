@@ -183,3 +183,16 @@ def make_server(tmp_path_factory):
 @pytest.fixture(scope="session")
 def server(make_server):
     return make_server()
+
+
+@pytest.fixture
+def build_visits():
+    """Adds one visit to a workspace."""
+
+    def add(place, url, raw_head, raw_body):
+        with place.open_store() as store:
+            made = Builder(place, store)
+            made.visit(url, 0, raw_head, raw_body)
+            made.close()
+
+    return add

@@ -62,7 +62,9 @@ def test_which_memento_is_nearest(server, moment, timestamp):
     assert server.ask(f"archive/{HOME}", **asked).header("location") == f"{server.base}archive/{timestamp}/{HOME}"
 
 
-@pytest.mark.parametrize("moment", ["yesterday", "2024-01-01", "Mon, 01 Jan 2024 01:20:00", "Mon, 41 Jan 2024 01:20:00 GMT"])
+@pytest.mark.parametrize(
+    "moment", ["yesterday", "2024-01-01", "Mon, 01 Jan 2024 01:20:00", "Mon, 41 Jan 2024 01:20:00 GMT"]
+)
 def test_a_date_that_is_none_is_refused_with_a_sentence(server, moment):
     answer = server.ask(f"archive/{HOME}", Accept_Datetime=moment)
     assert answer.status == 400
@@ -195,7 +197,9 @@ def test_a_timemap_in_each_form_is_read_back(server, form, media_type):
     assert [one.uri for one in found.mementos] == [f"{server.base}archive/{time}/{HOME}" for time in DATES]
     assert found.original == HOME
     if form == "link":
-        assert f'rel="self"; type="application/link-format"; from="{DATES[FIRST]}"; until="{DATES[LAST]}"' in answer.text
+        assert (
+            f'rel="self"; type="application/link-format"; from="{DATES[FIRST]}"; until="{DATES[LAST]}"' in answer.text
+        )
         assert f'<{server.base}archive/{HOME}>; rel="timegate"' in answer.text
     if form == "json":
         told = json.loads(answer.text)

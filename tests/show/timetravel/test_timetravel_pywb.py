@@ -1,0 +1,93 @@
+"""An independent client and an independent replay: pywb reads our CDX and TimeMaps, and replays our archive."""
+
+import http.client
+import json
+import subprocess
+import sys
+
+import pytest
+
+from recrawl.cli.serve_replay import PywbReplay
+from recrawl.show.dashboard.security import Guard
+
+HOME = "http://site.example/"
+HOURS = ["20240101000000", "20240101010000", "20240101020000", "20240101050000"]
+
+CLIENT = """
+import json, sys
+from pywb.warcserver.index.indexsource import MementoIndexSource, RemoteIndexSource
+from pywb.utils.canonicalize import canonicalize
+base, url = sys.argv[1:]
+memento = MementoIndexSource.init_from_string(f"memento+{base}archive/")
+cdx = RemoteIndexSource.init_from_string(f"cdx+{base}archive/cdx")
+def listed(source, **more):
+    params = {"url": url, "key": canonicalize(url).encode(), "closest": "", **more}
+    return [[line["timestamp"], line["url"], line.get("load_url", "")] for line in source.load_index(params)]
+print(json.dumps({
+    "timemap": listed(memento),
+    "timegate": listed(memento, closest="20240101012000"),
+    "cdx": listed(cdx, closest="20240101012000"),
+}))
+"""
+
+
+def test_its_clients_read_our_timemap_timegate_and_index(server):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CLIENT, server.base, HOME], capture_output=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert [line[0] for line in found["timemap"]] == HOURS
+    assert all(line[1] == HOME for line in found["timemap"])
+    assert "20240101010000" in [line[0] for line in found["timegate"]]
+    assert [line[0] for line in found["cdx"]] == [HOURS[1], HOURS[2], HOURS[0], HOURS[3]]
+    assert found["cdx"][0][2] == f"{server.base}archive/20240101010000id_/{HOME}"
+
+
+@pytest.fixture(scope="module")
+def replay(server):
+    with PywbReplay(server.base, f"{server.base}api/memento", host="127.0.0.1", port=0, guard=Guard()) as running:
+        yield running
+
+
+def ask(replay, path, **headers):
+    authority, _, rest = replay.address.removeprefix("http://").partition("/")
+    connection = http.client.HTTPConnection(authority, timeout=60)
+    try:
+        connection.request("GET", path if path.startswith("/") else f"/{rest}{path}", headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read().decode()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(("timestamp", "text"), [(time, "first") for time in HOURS[:3]] + [(HOURS[3], "second")])
+def test_it_replays_responses_and_both_kinds_of_revisit_at_their_own_time(replay, timestamp, text):
+    status, headers, page = ask(replay, f"{timestamp}mp_/{HOME}")
+    assert status == 200
+    hour = int(timestamp[8:10])
+    assert headers["Memento-Datetime"] == f"Mon, 01 Jan 2024 {hour:02}:00:00 GMT"
+    assert text in page
+    assert f'href="/archive/{timestamp}mp_/{HOME}q?a=1&b=2#there"' in page
+    assert headers["X-Recrawl-Parts"] == "2/3"
+
+
+def test_it_frames_pages_with_a_banner_that_asks_us(replay, server):
+    status, _, frame = ask(replay, f"{HOURS[0]}/{HOME}")
+    assert status == 200
+    assert f'data-api="{server.base}api/memento"' in frame
+    assert '<script src="' in frame
+    assert "<script>" not in frame
+    status, _, script = ask(replay, "/static/replay-banner.js")
+    assert status == 200
+    assert "textContent" in script
+
+
+def test_an_evil_address_stays_text_in_the_frame(replay):
+    _, _, frame = ask(replay, f"{HOURS[0]}/http://site.example/?%22%3E%3Cscript%3Ealert(1)%3C/script%3E%3C/script%3E")
+    assert "<script>alert" not in frame
+    assert '"><' not in frame.replace('"></', "")
+
+
+def test_names_of_others_are_turned_away(replay):
+    assert ask(replay, f"{HOURS[0]}/{HOME}", Host="evil.example")[0] == 403

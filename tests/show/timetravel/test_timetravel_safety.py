@@ -1,0 +1,164 @@
+"""Archived content acts on nothing; strangers get nothing; packages come in ranges."""
+
+import zipfile
+from io import BytesIO
+
+import pytest
+
+from recrawl.show.dashboard.security import Guard
+
+HOME = "http://site.example/"
+SECRET = "a-secret-of-many-letters"
+
+
+@pytest.fixture(scope="session")
+def guarded(make_server):
+    made = make_server(guard=Guard(SECRET))
+    made.guard_token = SECRET
+    return made
+
+
+@pytest.mark.parametrize("modifier", ["", "id_", "mp_", "if_", "js_", "cs_", "im_"])
+@pytest.mark.parametrize("place", [("20240101000000", ""), ("20240101000100", "dir/one"), ("20240101000040", "gone")])
+def test_archived_bytes_come_in_a_sandbox_and_nobody_guesses_what_they_are(server, modifier, place):
+    timestamp, path = place
+    answer = server.ask(f"archive/{timestamp}{modifier}/{HOME}{path}")
+    policy = answer.header("content-security-policy")
+    assert policy.startswith("sandbox ")
+    assert "allow-scripts" not in policy
+    assert "allow-same-origin" not in policy
+    assert "script-src 'none'" in policy
+    assert answer.header("x-content-type-options") == "nosniff"
+    assert answer.header("set-cookie") is None
+    assert answer.header("content-type")
+    assert answer.header("access-control-allow-origin") is None
+
+
+def test_what_named_no_type_gets_a_harmless_one(server):
+    answer = server.ask(f"archive/20240101000100id_/{HOME}dir/one")
+    assert answer.header("content-type") == "application/octet-stream"
+
+
+def test_a_page_to_look_at_has_a_banner_and_leads_nowhere_else(server):
+    answer = server.ask(f"archive/20240101000000/{HOME}")
+    assert answer.header("content-type") == "text/html; charset=utf-8"
+    assert answer.header("content-encoding") is None
+    page = answer.text
+    assert page.count('id="recrawl-banner"') == 1
+    assert page.index("<body") < page.index("recrawl-banner") < page.index("logo.png")
+    base = f"{server.base}archive/20240101000000"
+    assert f'src="{base}if_/{HOME}logo.png"' in page
+    assert f'href="{base}if_/{HOME}style.css"' in page
+    assert f'href="{base}/{HOME}q?a=1&amp;b=2#there"' in page
+    assert "<base" not in page
+
+
+def test_a_frame_has_no_banner_and_raw_bytes_never_have(server):
+    for modifier in ("if_", "id_"):
+        assert b"recrawl-banner" not in server.ask(f"archive/20240101000000{modifier}/{HOME}").body
+
+
+EVIL_URL = f"{HOME}?<script>alert(1)</script>\"onmouseover=alert(1)&'x"
+
+
+def test_evil_in_addresses_and_headers_stays_text(make_server, build_visits):
+    evil = make_server(filled=False)
+    odd = b"X-Split: a\x0bSet-Cookie: b\r\nBad Name: x\r\nX-Nul: a\x00b\r\n"
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n" + odd + b"\r\n"
+    build_visits(evil.place, EVIL_URL, head, b"<title><script>alert(1)</script></title><body>x</body>")
+    [line] = evil.ask("archive/cdx?url=*.site.example&fl=original,timestamp").text.splitlines()
+    url, timestamp = line.split(" ")
+    page = evil.ask(f"archive/{timestamp}/{url}")
+    assert page.status == 200
+    banner = page.text[page.text.index("<details") : page.text.index("</details>")]
+    assert "<script" not in banner
+    assert '"onmouseover' not in banner
+    assert "'x" not in banner
+    for name, value in page.headers:
+        assert not set(value) & set("\r\n\x00\x0b"), name
+    assert page.header("x-archive-orig-x-split") == "a Set-Cookie: b"
+    assert page.header("x-archive-orig-bad name") is None
+    assert page.header("set-cookie") is None
+    link = page.header("link")
+    assert link.count("<") == link.count(">") == link.count("; rel=")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "archive/../../etc/passwd",
+        "archive/20240101000000id_/../../../etc/passwd",
+        "archive/20240101000000id_/file:///etc/passwd",
+        "archive/%2e%2e/%2e%2e/etc/passwd",
+        "archive.wacz/../recrawl.db",
+        "../recrawl.db",
+        "/etc/passwd",
+    ],
+)
+def test_no_path_leads_out_of_the_archive(server, path):
+    answer = server.ask(path)
+    assert answer.status in {400, 404}
+    assert b"root:" not in answer.body
+
+
+def test_a_name_that_is_not_this_machines_is_turned_away(server):
+    assert server.ask("archive/cdx?url=x", Host="evil.example").status == 421
+    assert server.ask(f"archive/cdx?url={HOME}", Host="localhost").status == 200
+
+
+def test_with_a_token_nobody_looks_without_it(guarded):
+    assert guarded.ask(f"archive/cdx?url={HOME}").status == 401
+    assert guarded.ask(f"archive/{HOME}?token={SECRET}").status == 401
+    assert guarded.ask("/?token=wrong-wrong-wrong").status == 401
+    assert guarded.ask(f"archive/cdx?url={HOME}", Authorization=f"Bearer {SECRET}").status == 200
+    let_in = guarded.ask(f"/?token={SECRET}")
+    assert (let_in.status, let_in.header("location")) == (303, "/")
+    cookie = let_in.header("set-cookie")
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert guarded.ask(f"archive/cdx?url={HOME}", Cookie=cookie.partition(";")[0]).status == 200
+
+
+@pytest.mark.parametrize("path", ["archive", "archive/delete"])
+def test_nobody_writes_from_another_site_or_without_the_token(server, guarded, path):
+    line = f"example,site)/ 20230101000000 {HOME} text/html 200 {'A' * 32} - - 10 20 other.warc.gz\n"
+    for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}):
+        assert server.ask(path, "POST", line, **headers).status == 403
+    cookie = guarded.ask(f"/?token={SECRET}").header("set-cookie").partition(";")[0]
+    assert guarded.ask(path, "POST", line, Cookie=cookie).status == 403
+    assert guarded.ask(path, "POST", line, Authorization="Bearer wrong").status == 401
+
+
+def test_too_much_at_once_is_refused(server, monkeypatch):
+    monkeypatch.setattr("recrawl.show.timetravel.app.LARGEST_INGEST", 100)
+    assert server.ask("archive", "POST", "x" * 200).status == 413
+
+
+def test_a_package_comes_whole_or_in_ranges_for_the_one_site_that_replays_it(server):
+    whole = server.ask("archive.wacz", Origin="https://replayweb.page")
+    assert whole.header("content-type") == "application/wacz"
+    assert int(whole.header("content-length")) == len(whole.body)
+    assert whole.header("accept-ranges") == "bytes"
+    assert whole.header("access-control-allow-origin") == "https://replayweb.page"
+    assert "Content-Range" in whole.header("access-control-expose-headers")
+    names = zipfile.ZipFile(BytesIO(whole.body)).namelist()
+    assert {"datapackage.json", "pages/pages.jsonl"} <= set(names)
+    part = server.ask("archive.wacz", Range="bytes=10-29")
+    assert part.status == 206
+    assert part.body == whole.body[10:30]
+    assert part.header("content-range") == f"bytes 10-29/{len(whole.body)}"
+    asked = server.ask("archive.wacz", "HEAD")
+    assert (asked.body, asked.header("content-length")) == (b"", str(len(whole.body)))
+    before = server.ask("archive.wacz", "OPTIONS", Origin="https://replayweb.page")
+    assert (before.status, before.header("access-control-allow-headers")) == (204, "Range")
+
+
+def test_an_archive_without_bytes_has_no_package(make_server):
+    answer = make_server(filled=False).ask("archive.wacz")
+    assert answer.status == 400
+    assert answer.text.strip()
+
+
+def test_the_start_names_what_there_is(server):
+    assert server.ask("/").status == 200
+    assert f'"timegate":"{server.base}archive/{{url}}"' in server.ask("/").text
