@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import socket
-import threading
-from contextlib import contextmanager
-from urllib.parse import urlencode
 
 import pytest
-import uvicorn
 
 from recrawl.errors import InputError, StoreError
 from recrawl.show.dashboard.app import Site, make_app
@@ -18,34 +12,6 @@ from recrawl.show.dashboard.routes import Action, Done, Parameter, View
 from recrawl.show.dashboard.security import Guard, is_loopback, name_of
 
 TOKEN = "a-token-for-tests-only"
-
-
-@contextmanager
-def served(app):
-    """The port at which an application is served meanwhile."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="error", access_log=False))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            yield listening.getsockname()[1]
-        finally:
-            server.should_exit = True
-            thread.join(60)
-
-
-def ask(port, path, method="GET", body=None, **headers):
-    """The answer, its headers by lower-case name, and its text."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    if body is not None:
-        named.setdefault("content-type", "application/x-www-form-urlencoded")
-    connection.request(method, path, body=None if body is None else urlencode(body), headers=named)
-    response = connection.getresponse()
-    text = response.read().decode()
-    found = {name.lower(): value for name, value in response.getheaders()}
-    connection.close()
-    return response.status, found, text
 
 
 def _site(guard):
@@ -77,26 +43,26 @@ def _site(guard):
 
 
 @pytest.fixture(scope="module")
-def local():
+def local(served):
     site, done = _site(Guard())
     with served(make_app(site)) as port:
         yield port, site.guard, done
 
 
 @pytest.fixture(scope="module")
-def remote():
+def remote(served):
     site, done = _site(Guard(TOKEN))
     with served(make_app(site)) as port:
         yield port, site.guard, done
 
 
-def session(port, **headers):
+def session(ask, port, **headers):
     """A session cookie, as a browser gets it with the first page."""
     _, found, _ = ask(port, "/api/thing", **headers)
     return found["set-cookie"].partition(";")[0]
 
 
-def test_every_answer_forbids_what_no_page_needs(local):
+def test_every_answer_forbids_what_no_page_needs(local, ask):
     port, _, _ = local
     for path in ("/api/thing", "/openapi.json", "/nothing"):
         _, headers, _ = ask(port, path)
@@ -109,14 +75,14 @@ def test_every_answer_forbids_what_no_page_needs(local):
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "10.0.0.1", "localhost.evil.example", ""])
-def test_a_name_that_is_not_ours_is_turned_away(local, host):
+def test_a_name_that_is_not_ours_is_turned_away(local, host, ask):
     port, _, _ = local
     status, _, text = ask(port, "/api/thing", host=host)
     assert (status, "names of this machine" in text) == (421, True)
 
 
 @pytest.mark.parametrize("host", ["localhost:1", "127.0.0.1", "[::1]:8080", "LOCALHOST"])
-def test_names_of_this_machine_are_ours(local, host):
+def test_names_of_this_machine_are_ours(local, host, ask):
     assert ask(local[0], "/api/thing", host=host)[0] == 200
 
 
@@ -142,25 +108,25 @@ def test_names_are_read_as_browsers_write_them():
         ("/api/nothing", 404, "nothing at this address"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_a_sentence(local, path, status, says):
+def test_what_makes_no_sense_is_refused_with_a_sentence(local, path, status, says, ask):
     found, headers, text = ask(local[0], path)
     assert found == status
     assert headers["content-type"] == "application/json"
     assert says in json.loads(text)["error"]
 
 
-def test_texts_come_back_as_they_are(local):
+def test_texts_come_back_as_they_are(local, ask):
     _, _, text = ask(local[0], "/api/thing?text=%3Cscript%3E%F0%9F%98%80%ff")
     assert json.loads(text)["text"] == "<script>😀\ufffd"
 
 
-def test_other_methods_are_refused(local):
+def test_other_methods_are_refused(local, ask):
     status, headers, _ = ask(local[0], "/api/thing", "POST", {})
     assert (status, set(headers["allow"].split(", "))) == (405, {"GET", "HEAD"})
     assert ask(local[0], "/actions/do")[0] == 405
 
 
-def test_the_document_describes_every_question_and_order(local):
+def test_the_document_describes_every_question_and_order(local, ask):
     said = json.loads(ask(local[0], "/openapi.json")[2])
     assert said["openapi"].startswith("3.1")
     get = said["paths"]["/api/thing"]["get"]
@@ -174,13 +140,13 @@ def test_the_document_describes_every_question_and_order(local):
 # -- actions ---------------------------------------------------------------------------------------
 
 
-def act(port, cookie, token, **headers):
+def act(ask, port, cookie, token, **headers):
     return ask(port, "/actions/do", "POST", {"what": "x", "csrf": token}, cookie=cookie, **headers)
 
 
-def test_an_action_needs_the_form_of_its_session(local):
+def test_an_action_needs_the_form_of_its_session(local, ask):
     port, guard, done = local
-    cookie, other = session(port), session(port)
+    cookie, other = session(ask, port), session(ask, port)
     token = guard.form_token(cookie.partition("=")[2])
     before = len(done)
     for cookie_sent, shown in (
@@ -190,16 +156,16 @@ def test_an_action_needs_the_form_of_its_session(local):
         ("", token),
         ("recrawl_session=", token),
     ):
-        status, _, text = act(port, cookie_sent, shown)
+        status, _, text = act(ask, port, cookie_sent, shown)
         assert (status, len(done)) == (403, before)
         assert "not of this session" in json.loads(text)["error"]
-    assert act(port, cookie, token)[0] == 200
+    assert act(ask, port, cookie, token)[0] == 200
     assert len(done) == before + 1
 
 
-def test_an_action_of_another_site_is_refused(local):
+def test_an_action_of_another_site_is_refused(local, ask):
     port, guard, done = local
-    cookie = session(port)
+    cookie = session(ask, port)
     token = guard.form_token(cookie.partition("=")[2])
     before = len(done)
     for headers in (
@@ -209,23 +175,23 @@ def test_an_action_of_another_site_is_refused(local):
         {"sec_fetch_site": "cross-site"},
         {"sec_fetch_site": "same-site"},
     ):
-        assert act(port, cookie, token, **headers)[0] == 403
+        assert act(ask, port, cookie, token, **headers)[0] == 403
     assert len(done) == before
-    assert act(port, cookie, token, origin=f"http://127.0.0.1:{port}", sec_fetch_site="same-origin")[0] == 200
+    assert act(ask, port, cookie, token, origin=f"http://127.0.0.1:{port}", sec_fetch_site="same-origin")[0] == 200
 
 
-def test_people_are_led_back_and_programs_are_told(local):
+def test_people_are_led_back_and_programs_are_told(local, ask):
     port, guard, _ = local
-    cookie = session(port)
+    cookie = session(ask, port)
     token = guard.form_token(cookie.partition("=")[2])
-    status, headers, _ = act(port, cookie, token, accept="text/html")
+    status, headers, _ = act(ask, port, cookie, token, accept="text/html")
     assert (status, headers["location"]) == (303, "/api/thing")
-    assert json.loads(act(port, cookie, token)[2]) == {"said": "It is done.", "back": "/api/thing"}
+    assert json.loads(act(ask, port, cookie, token)[2]) == {"said": "It is done.", "back": "/api/thing"}
 
 
-def test_forms_that_make_no_sense_are_refused(local):
+def test_forms_that_make_no_sense_are_refused(local, ask):
     port, guard, _ = local
-    cookie = session(port)
+    cookie = session(ask, port)
     token = guard.form_token(cookie.partition("=")[2])
     status, _, text = ask(port, "/actions/do", "POST", {"csrf": token}, cookie=cookie)
     assert (status, json.loads(text)["error"]) == (400, "what is missing.")
@@ -233,7 +199,7 @@ def test_forms_that_make_no_sense_are_refused(local):
     assert ask(port, "/actions/do", "POST", {"what": "x"}, cookie=cookie, content_type="text/plain")[0] == 415
 
 
-def test_session_cookies_are_out_of_reach_of_scripts_and_other_sites(local):
+def test_session_cookies_are_out_of_reach_of_scripts_and_other_sites(local, ask):
     _, headers, _ = ask(local[0], "/api/thing")
     assert "HttpOnly" in headers["set-cookie"]
     assert "SameSite=Strict" in headers["set-cookie"]
@@ -244,7 +210,7 @@ def test_session_cookies_are_out_of_reach_of_scripts_and_other_sites(local):
 # -- with a token ------------------------------------------------------------------------------------
 
 
-def test_without_the_token_nothing_is_told(remote):
+def test_without_the_token_nothing_is_told(remote, ask):
     port, _, _ = remote
     for path in ("/api/thing", "/openapi.json", "/", "/assets/look.css", "/nothing"):
         assert ask(port, path)[0] == 401
@@ -254,7 +220,7 @@ def test_without_the_token_nothing_is_told(remote):
     assert ask(port, "/actions/do", "POST", {"what": "x"})[0] == 401
 
 
-def test_the_token_goes_from_the_address_into_a_cookie(remote):
+def test_the_token_goes_from_the_address_into_a_cookie(remote, ask):
     port, _, _ = remote
     status, headers, _ = ask(port, f"/api/thing?number=3&token={TOKEN}")
     assert (status, headers["location"]) == (303, "/api/thing?number=3")
@@ -266,12 +232,12 @@ def test_the_token_goes_from_the_address_into_a_cookie(remote):
     assert (status, json.loads(text)["number"]) == (200, 3)
 
 
-def test_the_way_back_never_leads_elsewhere(remote):
+def test_the_way_back_never_leads_elsewhere(remote, ask):
     _, headers, _ = ask(remote[0], f"//evil.example/?token={TOKEN}")
     assert headers["location"].startswith("/evil.example/")
 
 
-def test_programs_show_the_token_itself_and_need_no_form(remote):
+def test_programs_show_the_token_itself_and_need_no_form(remote, ask):
     port, _, done = remote
     before = len(done)
     assert ask(port, "/api/thing", authorization=f"Bearer {TOKEN}")[0] == 200
@@ -279,7 +245,7 @@ def test_programs_show_the_token_itself_and_need_no_form(remote):
     assert len(done) == before + 1
 
 
-def test_who_may_look_may_not_act_without_a_form(remote):
+def test_who_may_look_may_not_act_without_a_form(remote, ask):
     port, guard, done = remote
     before = len(done)
     passed = f"{guard.pass_name}={guard.proof}"
@@ -288,13 +254,13 @@ def test_who_may_look_may_not_act_without_a_form(remote):
     assert len(done) == before
 
 
-def test_with_a_token_the_server_may_have_any_name(remote):
+def test_with_a_token_the_server_may_have_any_name(remote, ask):
     port, _, _ = remote
     assert ask(port, "/api/thing", authorization=f"Bearer {TOKEN}", host="archive.example")[0] == 200
     assert json.loads(ask(port, "/openapi.json", authorization=f"Bearer {TOKEN}")[2])["security"] == [{"token": []}]
 
 
-def test_assets_are_found_by_their_hash_alone(local):
+def test_assets_are_found_by_their_hash_alone(local, ask):
     port, _, _ = local
     from recrawl.show.html import hashed
 

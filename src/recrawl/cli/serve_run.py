@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
+_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - what a user may ask for
 GRACE = 3
 """Seconds that answers under way get when the server ends."""
 
@@ -43,8 +44,10 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def address_of(listening: socket.socket, host: str) -> str:
-    """The address that a browser opens."""
+    """The address that a browser opens; of a server that listens everywhere, by the name of the machine."""
     port = listening.getsockname()[1]
+    if host in _EVERYWHERE:
+        host = socket.gethostname()
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{port}"
 

@@ -41,7 +41,7 @@ class Site:
     clock: Callable[[], float] = lambda: math.nan
     """Now, seconds since the epoch."""
     links: Mapping[str, str] = field(default_factory=dict)
-    """Places outside the dashboard that templates name: ``replay`` is where archived pages are shown, by 14 digits and URL."""
+    """Places outside the dashboard that templates name: behind ``replay`` come 14 digits and a URL."""
 
 
 def make_app(site: Site) -> Starlette:

@@ -67,7 +67,7 @@ def views(stores: Stores, answers: Answers, survey: Callable[[], Found[Survey]])
                 ),
                 Parameter("host", "Only pages of this host, by its name.", default=""),
                 Parameter("state", "Only pages in this state.", default="", choices=tuple(STATES)),
-                Parameter("sort", "What comes first.", default="url", choices=tuple(ORDERS)),
+                Parameter("sort", "What comes first. By beliefs: only pages to be visited.", default="url", choices=tuple(ORDERS)),
                 Parameter("after", "Go on from here: what the answer before said in next.", default=""),
                 Parameter("limit", "Rows.", "integer", default=50, least=1, most=MOST_ROWS),
             ),

@@ -1,0 +1,84 @@
+"""``recrawl serve`` as a process: it says where it is, answers, and ends when it is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+URL = re.compile(r"is at (http://\S+)")
+
+
+@pytest.fixture
+def serving(tmp_path):
+    """Starts ``recrawl serve`` and gives the process and the address that it prints."""
+    processes = []
+
+    def start(*options):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RECRAWL_")}  # noqa: TID251 - a child's environment
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "recrawl", "serve", "-w", "w", "--port", "0", *options],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        line = process.stdout.readline()
+        assert URL.search(line), line + process.stderr.read()
+        return process, URL.search(line)[1]
+
+    yield start
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=60)
+
+
+def test_it_answers_and_ends_when_interrupted(run, serving):
+    assert run("init", "w").returncode == 0
+    assert run("add", "-w", "w", "http://a.example/").returncode == 0
+    process, address = serving()
+    assert address.startswith("http://127.0.0.1:")
+    with urllib.request.urlopen(f"{address}api/pages", timeout=60) as answer:
+        assert [one["url"] for one in json.load(answer)["pages"]] == ["http://a.example/"]
+    # What another process adds meanwhile is seen.
+    assert run("add", "-w", "w", "http://b.example/").returncode == 0
+    with urllib.request.urlopen(f"{address}api/pages", timeout=60) as answer:
+        assert len(json.load(answer)["pages"]) == 2
+    process.send_signal(signal.SIGINT)
+    said, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert "has ended" in said
+
+
+def test_beyond_this_machine_it_asks_for_a_token(run, serving):
+    assert run("init", "w").returncode == 0
+    process, address = serving("--host", "0.0.0.0")
+    port = re.search(r":(\d+)/", address)[1]
+    token = address.partition("token=")[2]
+    assert len(token) >= 16
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/api/pages", timeout=60)
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/api/pages", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert json.load(answer)["pages"] == []
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
+
+
+def test_what_cannot_be_served_is_said(run):
+    assert run("init", "w").returncode == 0
+    result = run("serve", "-w", "w", "--token", "short")
+    assert (result.returncode, "at least" in result.stderr) == (1, True)
+    result = run("serve", "-w", "w", "--host", "no-such-host.invalid")
+    assert (result.returncode, "no address of this machine" in result.stderr) == (1, True)
+    result = run("serve", "-w", "nowhere")
+    assert (result.returncode, "recrawl init" in result.stderr) == (4, True)
