@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from recrawl.crawl.log import Stream
 from recrawl.crawl.target import Visited
 from recrawl.detect import unchunked
-from recrawl.formats.warc_records import sha1
+from recrawl.formats.warc_records import payload_digest
 from recrawl.model import Outcome, Verdict
 
 _CUT = {"length": "lenTrunc", "time": "timeTrunc"}
@@ -38,7 +38,6 @@ def log_line(visited: Visited) -> str:
     visit, capture = visited.visit, visited.capture
     began = datetime.fromtimestamp(visit.time, UTC)
     ended = datetime.fromtimestamp(visit.time + visit.cost, UTC)
-    payload = unchunked(capture) if capture is not None else b""
     return " ".join(
         (
             ended.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -50,7 +49,7 @@ def log_line(visited: Visited) -> str:
             visited.judgement.mime or "-",
             "#000",
             f"{began:%Y%m%d%H%M%S}{began.microsecond // 1000:03}+{round(visit.cost * 1000)}",
-            sha1(payload) if payload else "-",
+            payload_digest(capture) if capture is not None and unchunked(capture) else "-",
             "-",
             ",".join(_annotations(visited)) or "-",
         )

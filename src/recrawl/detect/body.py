@@ -9,6 +9,8 @@ from __future__ import annotations
 import codecs
 import re
 import zlib
+from functools import cache, lru_cache
+from typing import Any
 
 from recrawl.errors import InputError, require
 from recrawl.model import Capture
@@ -136,12 +138,27 @@ def text_of(body: bytes, content_type: str) -> str:
     >>> text_of("café".encode("latin-1"), "text/html; charset=iso-8859-1")
     'café'
     """
-    encoding = require("resiliparse.parse.encoding", "crawl")
     for mark, name in _BOMS:
         if body.startswith(mark):
             return body[len(mark) :].decode(name, "replace")
+    charset = _charset(content_type)
+    if charset == "utf-8":
+        try:
+            return body.decode()
+        except UnicodeDecodeError:
+            pass  # then it is read as well as can be, below
+    encoding = _encodings()
+    return str(encoding.bytes_to_str(body, charset or encoding.detect_encoding(body, from_html_meta=True)))
+
+
+@lru_cache(maxsize=256)
+def _charset(content_type: str) -> str | None:
+    """The encoding that a header names, as browsers call it; ``None`` if it names none that they know."""
     named = _CHARSET.search(content_type)
-    charset = encoding.map_encoding_to_html5(named[1], fallback_utf8=False) if named else None
-    if charset is None:
-        charset = encoding.detect_encoding(body, from_html_meta=True)
-    return str(encoding.bytes_to_str(body, charset))
+    found: str | None = _encodings().map_encoding_to_html5(named[1], fallback_utf8=False) if named else None
+    return found
+
+
+@cache
+def _encodings() -> Any:  # noqa: ANN401 - a module of resiliparse
+    return require("resiliparse.parse.encoding", "crawl")

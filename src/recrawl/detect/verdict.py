@@ -96,7 +96,7 @@ def judge(capture: Capture, known: Known | None, standards: Standards = _ANY) ->
     if outcome == Outcome.REDIRECTED:
         return _compare(capture, outcome, redirect_version(capture), known, standards)
     body, whole = body_of(capture)
-    named = digest(body)
+    named = capture.body_digest() if body is capture.raw_body else digest(body)
     if known is not None and _same_bytes(capture, named, known):
         old = known.validators
         said = capture.header("etag"), capture.header("last-modified")

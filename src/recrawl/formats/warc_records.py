@@ -104,7 +104,7 @@ def records_of(
     A capture that repeats ``revisit_of``, because the server said 304 or the payload is the same, becomes a
     revisit of it; any other is kept in full. ``about`` are further fields for a metadata record.
     """
-    date, digest = warc_date(capture.time), sha1(unchunked(capture))
+    date, digest = warc_date(capture.time), payload_digest(capture)
     not_modified = capture.status == NOT_MODIFIED and revisit_of is not None
     if revisit_of is not None and not_modified:
         ref, main = revisit_of, _not_modified(capture, date, revisit_of)
@@ -206,6 +206,12 @@ def sha1(data: bytes) -> str:
     'sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ'
     """
     return "sha1:" + base32(hashlib.sha1(data, usedforsecurity=False).digest())
+
+
+def payload_digest(capture: Capture) -> str:
+    """The digest of what was sent, without its transfer-encoding (conventions W5)."""
+    payload = unchunked(capture)
+    return "sha1:" + base32(capture.body_digest()) if payload is capture.raw_body else sha1(payload)
 
 
 def base32(digest: bytes) -> str:

@@ -5,7 +5,10 @@ Only a detector turns two captures into a verdict, and it can do so again later 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +41,29 @@ class Capture:
     """No server sent these bytes as one answer: they were read from a file, or put together from several answers. The
     head then only names what is known of them, and archives keep the body as a ``resource``."""
 
+    _body_digest: bytes = field(default=b"", init=False, repr=False, compare=False)
+
     def header(self, name: str) -> str:
         r"""The first value of a header, by case-insensitive name; empty text if absent.
 
         >>> Capture("http://x/", 0.0, 200, b"HTTP/1.1 200 OK\r\nETag: \"a\"\r\n\r\n").header("etag")
         '"a"'
         """
-        wanted = name.lower().encode("ascii")
-        if wanted not in self.raw_head.lower():  # most questions are about headers that are not there
-            return ""
-        for line in self.raw_head.split(b"\n")[1:]:  # some servers end lines without a carriage return
-            field, colon, value = line.partition(b":")
-            if colon and field.strip().lower() == wanted:
-                return value.strip().decode("latin-1")
-        return ""
+        return _fields(self.raw_head).get(name.lower(), "")
+
+    def body_digest(self) -> bytes:
+        """SHA-1 of the body as received, 20 bytes. Several ask for it: it is made once."""
+        if not self._body_digest:
+            object.__setattr__(self, "_body_digest", hashlib.sha1(self.raw_body, usedforsecurity=False).digest())
+        return self._body_digest
+
+
+@lru_cache(maxsize=64)  # a head is asked for many fields, one after the other
+def _fields(head: bytes) -> Mapping[str, str]:
+    """The first value of each header by its name in small letters."""
+    fields: dict[str, str] = {}
+    for line in head.split(b"\n")[1:]:  # some servers end lines without a carriage return
+        name, colon, value = line.partition(b":")
+        if colon:
+            fields.setdefault(name.strip().lower().decode("latin-1"), value.strip().decode("latin-1"))
+    return fields
