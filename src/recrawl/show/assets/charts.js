@@ -240,6 +240,7 @@
 
   const open = async (figure) => {
     if (drawn.has(figure)) return drawn.get(figure);
+    figure.dataset.begun = "";
     const work = (async () => {
       const { kind, data } = await recrawl.read(`data-${figure.dataset.chart}`);
       const draw = kinds.get(kind);
@@ -289,6 +290,13 @@
   document.addEventListener("recrawl:theme", () => {
     for (const work of drawn.values()) work.then((handle) => handle.redraw && handle.redraw());
   });
+  // What is printed must be drawn before: all charts are, one after another, when there is nothing else to do.
+  const idle = window.requestIdleCallback || ((work) => setTimeout(work, 200));
+  const ahead = () => {
+    const next = document.querySelector(':is(figure.chart[data-kind="chart"], figure.chart[data-kind="heat"]):not([data-begun])');
+    if (next) open(next).finally(() => idle(ahead));
+  };
+  window.addEventListener("load", () => idle(ahead));
   window.addEventListener("beforeprint", () => {
     for (const figure of document.querySelectorAll("figure.chart[data-chart]")) open(figure);
   });

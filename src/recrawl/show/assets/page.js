@@ -95,4 +95,17 @@
     told();
   });
   system.addEventListener("change", told);
+
+  // Paper is light.
+  let before = null;
+  addEventListener("beforeprint", () => {
+    before = document.documentElement.dataset.theme ?? "";
+    document.documentElement.dataset.theme = "light";
+    told();
+  });
+  addEventListener("afterprint", () => {
+    if (before) document.documentElement.dataset.theme = before;
+    else delete document.documentElement.dataset.theme;
+    told();
+  });
 })();

@@ -18,6 +18,7 @@ from recrawl.time import DAY, HOUR, WEEK, format_duration, to_iso
 
 _FEW = 2
 _MOST_BARS = 12
+_MOST_BINS = 45
 _NAMES = {
     Told.FIRST: ("first seen", "new"),
     Told.CHANGED: ("changed", "changed"),
@@ -158,7 +159,7 @@ def _over_time(found: Holdings, says: ByteArray) -> list[Figure]:
     if len(quality.looks.time) < _FEW or not quality.end > quality.start:
         return []
     ends = np.concatenate([[quality.start, quality.end], found.failed_time])
-    edges = bins(float(ends.min()), float(ends.max()))
+    edges = bins(float(ends.min()), float(ends.max()), _MOST_BINS)
     looks = counts_over_time(quality.looks.time, says, len(Told), edges)
     failed = counts_over_time(found.failed_time, np.zeros(len(found.failed_time), np.int64), 1, edges)[0]
     length = float(edges[1] - edges[0])
