@@ -84,6 +84,14 @@ def test_training_says_what_it_learned_and_leaves_a_card(trained):
     assert sorted(file.name for file in folder.iterdir()) == ["card.md", "model.json", "model.npz", "priors.npz"]
 
 
+def test_it_can_learn_from_some_of_the_pages_and_still_say_what_it_expects_of_all(run, ws):
+    said = run("predict", "train", "-w", ws, "--pages", 60, "--name", "some")
+    assert f"Learned from 60 pages, chosen at random among {PAGES}, of 2 sites" in said.stdout
+    assert "--pages 0 learns from all" in said.stdout
+    kept = load_model(ws, "some")
+    assert (kept.note.pages, kept.note.out_of, len(kept.known.page)) == (60, PAGES, PAGES)
+
+
 def test_scores_are_tables_and_files(run, ws, tmp_path):
     assert run("predict", "score", "-w", ws, "-n", 3).stdout.count("/list/") == 3
     assert run("predict", "score", "-w", ws, "--output", "all.csv").returncode == ExitCode.OK

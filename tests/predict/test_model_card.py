@@ -23,6 +23,7 @@ NOTE = ModelNote(
     since=0.0,
     until=100 * DAY,
     pages=1234,
+    out_of=1234,
     looked_into=1000,
     looks=9999,
     sites=3,
@@ -51,6 +52,7 @@ def test_the_card_says_it_all():
     for part in ("1,234 pages of 3 sites", "`0123456789ab`", "seed | 7", "numpy 2", "0.300", "`images`", "| 91% |"):
         assert part in card
     assert "Too few pages" in model_card(replace(NOTE, scores=()))
+    assert "1,234 pages, chosen at random among 5,000, of 3 sites" in model_card(replace(NOTE, out_of=5000))
 
 
 def told(expected, found, looks, deviation=2.0):

@@ -19,6 +19,7 @@ TRAIN = """
 recrawl predict train -w my-archive              learn from the visits of the workspace
 recrawl predict train --data ../data/documents   learn from recorded histories
 recrawl predict train --name trial --seed 7      another model; predict.model says which is used
+recrawl predict train --pages 0                  learn from all pages, not from 10,000 at most
 """
 SCORE = """
 recrawl predict score -w my-archive            how often each page is expected to change
@@ -37,6 +38,10 @@ _SHOWN = 50
 
 NameOption = Annotated[
     str | None, typer.Option("--name", metavar="NAME", help="The model; that of predict.model if none is named.")
+]
+PagesOption = Annotated[
+    int,
+    typer.Option("--pages", min=0, metavar="COUNT", help="Learn from so many at most, chosen at random; 0 for all."),
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed and data, the same model.")]
 DataOption = Annotated[
@@ -65,6 +70,7 @@ def train(  # noqa: PLR0913, PLR0917 - one argument an option
     data: DataOption = None,
     name: NameOption = None,
     seed: SeedOption = 1,
+    pages: PagesOption = 10_000,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
     assignments: SetOption = None,
@@ -84,13 +90,15 @@ def train(  # noqa: PLR0913, PLR0917 - one argument an option
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with place.open_store() as store:
-        kept = trained(_name(place, name), material(place, store, data), seed)
+        kept = trained(_name(place, name), material(place, store, data), seed, most=pages)
     folder = save_model(place.folder, kept)
     if json_output:
         print_json({"model": str(folder), **score_facts(kept.note)})
         return
     note = kept.note
-    typer.echo(f"Learned from {note.pages:,} pages of {note.sites:,} sites and {note.looks:,} looks at them.")
+    typer.echo(f"Learned from {note.pages_in_words} of {note.sites:,} sites and {note.looks:,} looks at them.")
+    if note.pages < note.out_of:
+        typer.echo("--pages 0 learns from all; that takes longer, and hardly foretells better.")
     print_scores(note.scores)
     typer.echo(f"Model: {folder}\nCard: {folder / CARD}")
 
@@ -142,6 +150,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one argument an option
     data: DataOption = None,
     name: NameOption = None,
     seed: SeedOption = 1,
+    pages: PagesOption = 10_000,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
     assignments: SetOption = None,
@@ -157,7 +166,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one argument an option
     from recrawl.cli.predict_lessons import material
     from recrawl.cli.predict_models import has_model, load_model
     from recrawl.cli.predict_output import print_scores
-    from recrawl.cli.predict_training import drift_of
+    from recrawl.cli.predict_training import drift_of, some_of
     from recrawl.cli.tables import print_json
     from recrawl.cli.tasks import bar
     from recrawl.predict.prior_splits import judge_all
@@ -167,7 +176,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one argument an option
     with place.open_store() as store:
         taught = material(place, store, data)
         with bar("splits", 3) as advance:
-            scores = judge_all(taught.lessons, seed=seed, progress=advance)
+            scores = judge_all(some_of(taught, pages, seed), seed=seed, progress=advance)
         drift = (
             drift_of(place, store, load_model(place.folder, chosen, store.urls))
             if has_model(place.folder, chosen)

@@ -13,7 +13,7 @@ from recrawl.errors import InputError
 from recrawl.model import Histories, IntArray, Verdict, Visits
 from recrawl.predict.first_sight import first_sight, site_ids
 from recrawl.predict.look_counts import LookCounts
-from recrawl.predict.prior_model import LINK_EVENTS, counted, is_seen
+from recrawl.predict.prior_model import LINK_EVENTS, counted
 from recrawl.predict.prior_splits import Lessons
 from recrawl.time import DAY
 
@@ -45,11 +45,6 @@ class Material:
                 f"Only {len(self.lessons)} pages were looked at more than once; a model needs {FEWEST}.",
                 "Crawl longer, import histories, or learn from a data set with --data.",
             )
-
-    @property
-    def looked_into(self) -> int:
-        """Pages whose first copy could be read."""
-        return int(is_seen(self.lessons.table).sum())
 
 
 def material(place: Workspace, store: Store, data: Path | None, until: float | None = None) -> Material:
@@ -105,8 +100,11 @@ def _links(store: Store, histories: Histories, until: float | None) -> dict[str,
 def _recorded(folder: Path) -> tuple[Lessons, list[str]]:
     """Pages of a data set as if somebody had looked at each every month of its first year."""
     from recrawl.cli.link_data import link_data
+    from recrawl.cli.tasks import bar
 
-    record = link_data(folder, texts=(folder / "texts.parquet").is_file())
+    with bar("reading the data set", 1) as advance:
+        record = link_data(folder, texts=(folder / "texts.parquet").is_file())
+        advance()
     evidence, versions = record.evidence, record.evidence.versions
     starts = versions.offsets(evidence.page)
     there = np.flatnonzero(starts[1:] > starts[:-1])

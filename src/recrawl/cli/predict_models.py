@@ -19,12 +19,13 @@ from recrawl.model import FloatArray, GammaBelief, IntArray
 from recrawl.predict.first_sight import first_sight, site_ids
 from recrawl.predict.model_card import ModelNote, Score, model_card
 from recrawl.predict.model_file import model_bytes, read_model
-from recrawl.predict.prior_model import PriorModel
+from recrawl.predict.prior_model import PriorModel, is_seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from recrawl.cli.predict_lessons import Material
+    from recrawl.predict.prior_splits import Lessons
 
 MODEL, NOTE, CARD, PRIORS = "model.npz", "model.json", "card.md", "priors.npz"
 USUAL = "default"
@@ -145,9 +146,10 @@ def url_keys(urls: Sequence[str]) -> IntArray:
     return np.fromiter((int.from_bytes(one) >> 1 for one in digests), np.int64, len(urls))
 
 
-def note_of(name: str, model: PriorModel, taught: Material, seed: int, scores: tuple[Score, ...]) -> ModelNote:
-    """What to know of a model that was just trained."""
-    lessons = taught.lessons
+def note_of(  # noqa: PLR0913, PLR0917 - the model, and all that it came about by
+    name: str, model: PriorModel, lessons: Lessons, taught: Material, seed: int, scores: tuple[Score, ...]
+) -> ModelNote:
+    """What to know of a model that was just trained on these lessons, some of what was taught or all of it."""
     return ModelNote(
         name=name,
         schema=model.schema,
@@ -156,7 +158,8 @@ def note_of(name: str, model: PriorModel, taught: Material, seed: int, scores: t
         since=float(lessons.histories.first_visit.min()),
         until=float(lessons.histories.last_visit.max()),
         pages=len(lessons),
-        looked_into=taught.looked_into,
+        out_of=len(taught.lessons),
+        looked_into=int(is_seen(lessons.table).sum()),
         looks=len(lessons.histories.gaps),
         sites=len(np.unique(lessons.site)),
         source=taught.source,
@@ -174,7 +177,7 @@ def _version(library: str) -> str:
 
 
 def known_priors(model: PriorModel, taught: Material) -> KnownPriors:
-    """What a model says of the pages it was trained on, if they are pages of the workspace."""
+    """What a model says of all pages that could teach it, if they are pages of the workspace."""
     lessons = taught.lessons
     beliefs = {event: model.prior(event, lessons.table, lessons.site) for event in model.events}
     levels = {event: model.level(event, lessons.table, lessons.site) for event in model.events}
@@ -198,7 +201,8 @@ class ModelPriors:
 
     def __call__(self, page: IntArray) -> GammaBelief:
         """One row for each of these pages, in any order. O(new pages · trees), then O(pages log n)."""
-        return self._belief.take(self._rows(page))
+        rows = self._rows(page)
+        return self._belief.take(rows)
 
     def compared(self, page: IntArray) -> FloatArray:
         """Rates that can be compared with each other, whoever of the model answered; their level says nothing."""

@@ -16,21 +16,36 @@ if TYPE_CHECKING:
     from recrawl.cli.predict_models import KeptModel
     from recrawl.cli.workspace import Workspace
     from recrawl.predict.drift import Drift
+    from recrawl.predict.prior_splits import Lessons
     from recrawl.store.base import Store
 
 _SPLITS = 3
 
 
-def trained(name: str, taught: Material, seed: int, *, judged: bool = True) -> KeptModel:
-    """A model of what was taught, with its scores on pages kept from training unless that is not asked for."""
+MOST = 10_000
+"""Pages that a model learns from unless more are asked for. It takes a minute or two; more of them help little."""
+
+
+def trained(name: str, taught: Material, seed: int, *, most: int = MOST, judged: bool = True) -> KeptModel:
+    """A model of what was taught, with its scores on pages kept from training unless that is not asked for.
+
+    Of more pages than ``most`` so many are chosen at random; 0 for all.
+    """
     from recrawl.cli.predict_models import KeptModel, known_priors, note_of
     from recrawl.cli.tasks import bar
 
-    counts = taught.lessons.counts()
+    lessons = some_of(taught, most, seed)
+    counts = lessons.counts()
     with bar("training", STEPS * len(counts) + (_SPLITS if judged else 0)) as advance:
-        model = train_model(taught.lessons.table, counts, taught.lessons.site, seed=seed, progress=advance)
-        scores = judge_all(taught.lessons, seed=seed, progress=advance) if judged else ()
-    return KeptModel(model, note_of(name, model, taught, seed, scores), known_priors(model, taught))
+        model = train_model(lessons.table, counts, lessons.site, seed=seed, progress=advance)
+        scores = judge_all(lessons, seed=seed, progress=advance) if judged else ()
+    note = note_of(name, model, lessons, taught, seed, scores)
+    return KeptModel(model, note, known_priors(model, taught))
+
+
+def some_of(taught: Material, most: int, seed: int) -> Lessons:
+    """At most so many pages of what is taught, chosen at random; all of them for 0."""
+    return taught.lessons.sample(most or len(taught.lessons), np.random.default_rng(seed))
 
 
 def drift_of(place: Workspace, store: Store, kept: KeptModel) -> Drift:

@@ -53,6 +53,8 @@ class ModelNote:
     until: float
     """The last one."""
     pages: int
+    out_of: int
+    """Pages that could have been learned from."""
     looked_into: int
     """Pages whose first copy could be read."""
     looks: int
@@ -64,6 +66,13 @@ class ModelNote:
     """Of recrawl and the libraries it was trained with."""
     scores: tuple[Score, ...] = ()
     format: int = FORMAT
+
+    @property
+    def pages_in_words(self) -> str:
+        """How many pages were learned from, and of how many they were chosen."""
+        if self.pages == self.out_of:
+            return f"{self.pages:,} pages"
+        return f"{self.pages:,} pages, chosen at random among {self.out_of:,},"
 
     def to_json(self) -> str:
         """The content of ``model.json``."""
@@ -103,7 +112,7 @@ def model_card(note: ModelNote) -> str:
         "",
         "| | |",
         "|---|---|",
-        f"| trained from | {note.source}: {note.pages:,} pages of {note.sites:,} sites, {note.looks:,} looks |",
+        f"| trained from | {note.source}: {note.pages_in_words} of {note.sites:,} sites, {note.looks:,} looks |",
         f"| first copies read | {note.looked_into:,} |",
         f"| looks from | {to_iso(note.since)} |",
         f"| looks to | {to_iso(note.until)} ({format_duration(note.until - note.since)}) |",

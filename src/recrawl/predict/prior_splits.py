@@ -34,6 +34,14 @@ class Lessons:
     def __len__(self) -> int:
         return len(self.table)
 
+    def sample(self, most: int, rng: np.random.Generator) -> Lessons:
+        """At most so many of the pages, chosen at random; all of them if there are no more."""
+        if len(self) <= most:
+            return self
+        rows = np.sort(rng.choice(len(self), most, replace=False))
+        links = {event: LookCounts(one.count[rows], one.exposure[rows]) for event, one in self.links.items()}
+        return Lessons(self.table.take(rows), self.site[rows], self.histories.take(rows), links)
+
     def counts(self) -> dict[str, LookCounts]:
         """What a model is trained on, by kind of event."""
         return {CHANGES: look_counts(self.histories), **self.links}
