@@ -248,7 +248,8 @@
     const lookAt = (node, ratio) => {
       if (!sigma) return;
       const at = sigma.getNodeDisplayData(node);
-      sigma.getCamera().animate({ x: at.x, y: at.y, ratio }, { duration: still ? 0 : 450 });
+      if (still) sigma.getCamera().setState({ x: at.x, y: at.y, ratio });
+      else sigma.getCamera().animate({ x: at.x, y: at.y, ratio }, { duration: 450 });
     };
     const choose = (page, fromList = false) => {
       if (!tree.drawn[page]) drawing.unfold(tree.holder(page));

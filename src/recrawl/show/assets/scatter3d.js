@@ -22,15 +22,16 @@ void main() {
 precision mediump float;
 varying vec3 v_colour;
 varying float v_shape;
+bool is(float shape) { return abs(v_shape - shape) < 0.5; }  // a varying is never exact
 void main() {
   vec2 p = gl_PointCoord * 2.0 - 1.0;
   float far = length(p);
   float gap = far - 1.0;
-  if (v_shape == 0.0) gap = max(far - 1.0, 0.5 - far);
-  if (v_shape == 2.0) gap = max(abs(p.x) * 0.866 - p.y * 0.5, p.y) - 0.5;
-  if (v_shape == 3.0) gap = max(abs(p.x), abs(p.y)) - 0.8;
-  if (v_shape == 4.0) gap = min(abs(p.x + p.y), abs(p.x - p.y)) * 0.707 - 0.26;
-  if (v_shape == 5.0) gap = abs(p.x) + abs(p.y) - 1.0;
+  if (is(0.0)) gap = max(far - 1.0, 0.5 - far);
+  if (is(2.0)) gap = max(abs(p.x) * 0.866 - p.y * 0.5, p.y) - 0.5;
+  if (is(3.0)) gap = max(abs(p.x), abs(p.y)) - 0.8;
+  if (is(4.0)) gap = min(abs(p.x + p.y), abs(p.x - p.y)) * 0.707 - 0.26;
+  if (is(5.0)) gap = abs(p.x) + abs(p.y) - 1.0;
   if (gap > 0.0) discard;
   gl_FragColor = vec4(v_colour, 1.0);
 }`;

@@ -53,7 +53,7 @@ def page_columns(pages: SitePages) -> dict[str, Any]:
         "id": pages.page,
         "url": front_coded(pages.urls),
         "change": pages.change,
-        "rate": _digits(pages.rate, 3),
+        "rate": _digits(pages.rate, 4),
         "changed": np.round(pages.changed_at),
         "seen": np.round(pages.seen_at),
         "captures": pages.captures,
