@@ -153,6 +153,12 @@ def test_what_cannot_be_is_said_in_a_sentence(run, ws, workspace_without_pages):
     assert "does not foretell 'rain'" in run("predict", "score", "-w", ws, "--event", "rain").stderr
     assert "cannot be the name" in run("predict", "train", "-w", ws, "--name", "../x").stderr
     assert "is not a URL" in run("predict", "explain", "-w", ws, "nothing").stderr
+    model = ws / "models" / "default" / "model.npz"
+    with np.load(model) as file:
+        arrays = {name: np.array("another") if name.endswith("/schema") else file[name] for name in file.files}
+    np.savez_compressed(model, **arrays)
+    for verb in (("rates",), ("predict", "score")):
+        assert "other features" in run(*verb, "-w", ws).stderr
     note = ws / "models" / "default" / "model.json"
     note.write_text(note.read_text().replace('"format": 2', '"format": 99'))
     assert "has format 99" in run("rates", "-w", ws).stderr

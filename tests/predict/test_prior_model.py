@@ -1,11 +1,12 @@
 """A model of priors: it knows pages better that were looked at, and comes back from its own file alone."""
 
 import io
+import sys
 
 import numpy as np
 import pytest
 
-from recrawl.errors import InputError
+from recrawl.errors import InputError, MissingExtraError
 from recrawl.estimate.empirical_bayes import fit_prior
 from recrawl.model import GammaBelief, Histories, Verdict, Visits
 from recrawl.predict.first_sight import first_sight, site_ids
@@ -120,6 +121,13 @@ def test_the_same_seed_makes_the_same_model():
     assert model_bytes(train_model(table, counts, site, seed=3)) == model_bytes(
         train_model(table, counts, site, seed=3)
     )
+
+
+def test_training_without_its_library_names_the_install_command(monkeypatch):
+    table, site, histories, _ = population(60, 5)
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'recrawl\[predict\]'"):
+        train_model(table, {CHANGES: look_counts(histories)}, site)
 
 
 def test_a_prior_that_is_wrong_is_surprised():
