@@ -51,23 +51,57 @@ def folder(tmp_path):
     return tmp_path
 
 
+def rows_of(file):
+    with file.open(encoding="utf-8") as text:
+        return list(csv.DictReader(text))
+
+
 def test_the_experiment(run, folder):
     output = folder / "out"
     options = ["--data", folder, "--output", output, "--at", "2021-01-10", "--period", "7d", "--trees", 10]
     result = run("experiment", "lbla", *options)
     assert result.returncode == 0, result.stderr
-    with (output / "lbla.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(output / "lbla.csv")
     assert {row["split"] for row in rows} == {"unseen pages of the same sites", "unseen sites"}
     found = {(row["split"], row["links"], row["method"], row["measure"]): row for row in rows}
     for split in ("unseen pages of the same sites", "unseen sites"):
         assert float(found[split, "internal", "LCR-ET-LBLA", "Spearman LCR"]["here"]) > 0.6
-        assert float(found[split, "internal", "history 8", "balanced accuracy"]["here"]) > 0.7
+        assert float(found[split, "internal", "all, history 8", "balanced accuracy"]["here"]) > 0.7
+        laws = {row["method"] for row in rows if row["table"] == "laws"}
+        assert laws == {
+            "NGBoost, Poisson",
+            "NGBoost, negative binomial",
+            "NGBoost, zero-inflated Poisson",
+            "shrunken counts, negative binomial",
+        }
     assert found["unseen sites", "internal", "SP+sem", "R²"]["published"] == "0.65"
+    assert any(row["table"] == "importance" for row in rows)
     text = (output / "lbla.md").read_text(encoding="utf-8")
-    assert "(published 0.65)" in text
+    assert "published 0.65" in text
     assert "Spearman NNL" in text
     assert "Written:" in result.stdout
+    for name in ("lbla.png", "lbla-history.png"):
+        assert (output / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_lbla_alone_at_several_times_has_intervals_and_is_kept(run, folder):
+    output, kept = folder / "out", folder / "kept"
+    options = ["--data", folder, "--output", output, "--period", "7d", "--alone", "--repeats", 2, "--keep", kept]
+    options += ["--at", "2021-01-03", "--at", "2021-01-10"]
+    result = run("experiment", "lbla", *options)
+    assert result.returncode == 0, result.stderr
+    rows = rows_of(output / "lbla.csv")
+    assert {(row["at"], row["draw"]) for row in rows} == {
+        (at, draw) for at in ("2021-01-03", "2021-01-10") for draw in "01"
+    }
+    assert {row["method"] for row in rows} == {"all", "NNL-SC-LBLA", "NNL-Av", "NNL-Pr", "CCR"}
+    text = (output / "lbla.md").read_text(encoding="utf-8")
+    assert "of 4 |" in text
+    assert len(list(kept.iterdir())) == 2
+    for name in ("pages", "events", "texts", "edges"):
+        (folder / f"{name}.parquet").unlink()
+    assert run("experiment", "lbla", *options).returncode == 0
+    assert (output / "lbla.md").read_text(encoding="utf-8") == text
 
 
 def test_a_time_without_pages_is_told(run, folder):

@@ -12,22 +12,22 @@ from recrawl.predict.feature_table import Feature, Group, table_of
 from recrawl.predict.link_learners import Learner, Settings, fit
 from recrawl.predict.link_shrinkage import ShrunkenCounts, learn_shrinkage
 
-NAMES = ("new_internal_1", "new_internal_2", "new_internal_mean", "near_new_internal_mean")
-RATES = (*NAMES[:3], "near_internal_link_change_rate")
+NAMES = ("new_internal_1", "new_internal_2", "new_internal_mean", "near_internal_link_change_rate")
 
 
-def drawn(rng, strength, pages=4_000, periods=6):
-    """Pages whose rates are Gamma around their related pages' mean: the law that the learner assumes."""
-    near = rng.choice([0.1, 0.5, 3.0], pages)
-    rate = rng.gamma(strength * near, 1.0 / strength)
+def drawn(rng, strength, pages=8_000, periods=6):
+    """Pages whose rates are Gamma around what their related pages let expect: the law that the learner assumes."""
+    near = rng.choice([0.05, 0.2, 0.7], pages)
+    rate = rng.gamma(strength * near * 2.0, 1.0 / strength)
     counts = rng.poisson(rate[:, None], (pages, periods + 1)).astype(float)
     names = [f"new_external_{lag + 1}" for lag in range(periods)]
-    return np.column_stack([counts[:, :-1], near]), [*names, "near_new_external_mean"], counts[:, -1]
+    return np.column_stack([counts[:, :-1], near]), [*names, "near_external_link_change_rate"], counts[:, -1]
 
 
 def test_the_formula():
-    found = ShrunkenCounts(strength=2.0, overall=0.5, own=(0, 1), around=3, presence=False)
-    rows = np.array([[1.0, 3.0, 2.0, 0.5], [1.0, np.nan, 1.0, 0.5], [np.nan, np.nan, np.nan, 0.5], [0, 0, 0, np.nan]])
+    found = ShrunkenCounts(strength=2.0, overall=0.25, at_once=2.0, own=(0, 1), around=3, presence=False)
+    near = 0.25
+    rows = np.array([[1, 3, 2, near], [1, np.nan, 1, near], [np.nan, np.nan, np.nan, near], [0, 0, 0, np.nan]])
     assert found.expected(rows) == pytest.approx([5 / 4, 2 / 3, 1 / 2, 1 / 4])
     law = stats.nbinom(5.0, 4.0 / 5.0)  # of Gamma(5, 4) and one period
     assert found.likelihood(rows[:1], np.array([2.0])) == pytest.approx(law.logpmf(2))
@@ -47,7 +47,7 @@ def test_presence_counts_periods_and_looks_at_rates():
     chance = rng.beta(3.0 * near, 3.0 * (1.0 - near))
     happened = (rng.random((5_000, 3)) < chance[:, None]) * 7.0
     rows = np.column_stack([happened[:, :2], happened[:, :2].mean(axis=1), near])
-    found = learn_shrinkage(rows, RATES, (happened[:, 2] > 0).astype(float), presence=True)
+    found = learn_shrinkage(rows, NAMES, (happened[:, 2] > 0).astype(float), presence=True)
     assert 1.5 < found.strength < 6.0
     said = found.expected(rows)
     assert ((said > 0) & (said < 1)).all()
@@ -58,18 +58,17 @@ def test_a_page_without_a_past_is_as_its_related_pages():
     rows, names, number = drawn(np.random.default_rng(3), 1.0)
     found = learn_shrinkage(rows, names, number)
     new = np.full((2, rows.shape[1]), np.nan)
-    new[:, -1] = [0.1, 3.0]
-    assert found.expected(new) == pytest.approx([0.1, 3.0], abs=0.1)
+    new[:, -1] = [0.1, 0.8]
+    assert found.expected(new) == pytest.approx(found.at_once * np.array([0.1, 0.8]), rel=0.1)
 
 
 @given(arrays(np.float64, (7, 4), elements=st.one_of(st.just(np.nan), st.integers(0, 1000).map(float))))
 def test_what_is_foretold_is_a_number_whatever_is_known(rows):
-    for presence, names in ((False, NAMES), (True, RATES)):
-        values = rows.copy()
-        if presence:
-            values[:, 3] = np.minimum(values[:, 3], 1.0)
-        truth = np.arange(7.0) % 2
-        found = learn_shrinkage(values, names, truth, presence=presence)
+    values = rows.copy()
+    values[:, 3] = np.minimum(values[:, 3], 1.0)
+    truth = np.arange(7.0) % 2
+    for presence in (False, True):
+        found = learn_shrinkage(values, NAMES, truth, presence=presence)
         said = found.expected(values)
         assert (said > 0).all()
         assert np.isfinite(found.likelihood(values, truth)).all()
@@ -84,7 +83,7 @@ def test_the_order_of_pages_does_not_matter():
 
 def test_features_of_both_kinds_or_of_none_are_refused():
     rows = np.ones((3, 2))
-    for names in (("new_internal_1", "new_external_1"), ("near_new_internal_mean", "images")):
+    for names in (("new_internal_1", "new_external_1"), ("near_internal_link_change_rate", "images")):
         with pytest.raises(ValueError, match="choose the features LBLA"):
             learn_shrinkage(rows, names, np.ones(3))
     assert learn_shrinkage(rows, ("new_internal_1", "images"), np.ones(3)).around is None

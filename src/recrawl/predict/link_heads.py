@@ -55,7 +55,7 @@ class FittedHead:
             return _poisson(expected, count)
         awake, asleep = special.log_expit(-self.number), special.log_expit(self.number)
         told = awake + _poisson(expected * np.exp(-awake), count)
-        return np.where(count > 0, told, np.logaddexp(asleep, told))
+        return np.asarray(np.where(count > 0, told, np.logaddexp(asleep, told)))
 
 
 def fit_head(head: CountHead, mean: FloatArray, count: FloatArray) -> FittedHead:

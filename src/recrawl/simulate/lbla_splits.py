@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -18,6 +18,8 @@ from recrawl.time import DAY
 HISTORIES: Final = (0, 1, 2, 4, 8)
 TRAINED: Final = 4
 """Times that are learned from, one period apart; the last is one period before the time that is judged."""
+SAME_SITES: Final = "unseen pages of the same sites"
+OTHER_SITES: Final = "unseen sites"
 _JUDGED: Final = 1.0 / 3.0
 """Share of pages, or of sites, that are judged."""
 
@@ -60,6 +62,15 @@ class Plan:
     """Of each time, at most."""
     settings: Settings = field(default_factory=Settings)
     seed: int = 1
+    draws: int = 1
+    """How often other pages, and other sites, are judged."""
+    alone: bool = False
+    """Only what LBLA features need: the longest history, and no links between pages."""
+
+    @property
+    def histories(self) -> tuple[int, ...]:
+        """Sizes of history to be tried."""
+        return HISTORIES[-1:] if self.alone else HISTORIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +82,13 @@ class Split:
     """By history size."""
     sites: int
     """That are judged."""
+    draw: int
+    """Which of the draws, from 0."""
+
+    @property
+    def same_sites(self) -> bool:
+        """Whether other pages of the judged sites were learned from."""
+        return self.name == SAME_SITES
 
 
 def splits(recorded: RecordedLinks, plan: Plan, *, progress: Callable[[], object] = lambda: None) -> list[Split]:
@@ -79,25 +97,45 @@ def splits(recorded: RecordedLinks, plan: Plan, *, progress: Callable[[], object
     No page is both learned from and judged: its link change rate hardly moves from one time to the next, and features
     that do not change would give away who it is. Splits with nothing to learn from, or to judge, are left out.
     """
-    rng = np.random.default_rng(plan.seed)
-    found = _examples(recorded, plan, rng, progress)
-    count = len(recorded.sites)
-    parts = {
-        "unseen pages of the same sites": rng.random(len(recorded.site)) < _JUDGED,
-        "unseen sites": np.isin(recorded.site, rng.permutation(count)[: round(count * _JUDGED)]),
-    }
+    found = _examples(recorded, plan, np.random.default_rng(plan.seed), progress)
     result = []
-    for name, judged in parts.items():
-        trials = {
-            history: Trial(
-                train.take(~judged[train.table.page]), test.take(judged[test.table.page]), plan.settings, plan.seed
-            )
-            for history, (train, test) in found.items()
-        }
-        one = trials[HISTORIES[-1]]
-        if len(one.train.table) and len(one.test.table):
-            result.append(Split(name, trials, len(np.unique(recorded.site[one.test.table.page]))))
+    for draw in range(plan.draws):
+        rng = np.random.default_rng([plan.seed, draw])
+        result += [
+            one
+            for name, judged in _parts(recorded, rng).items()
+            if (one := _split(recorded, found, plan, draw, name, judged)) is not None
+        ]
     return result
+
+
+def _parts(recorded: RecordedLinks, rng: np.random.Generator) -> dict[str, BoolArray]:
+    """Which pages are judged, and not learned from."""
+    count = len(recorded.sites)
+    return {
+        SAME_SITES: rng.random(len(recorded.site)) < _JUDGED,
+        OTHER_SITES: np.isin(recorded.site, rng.permutation(count)[: round(count * _JUDGED)]),
+    }
+
+
+def _split(  # noqa: PLR0913, PLR0917 - what there is, how it is parted, and what that is called
+    recorded: RecordedLinks,
+    found: dict[int, tuple[Examples, Examples]],
+    plan: Plan,
+    draw: int,
+    name: str,
+    judged: BoolArray,
+) -> Split | None:
+    trials = {
+        history: Trial(
+            train.take(~judged[train.table.page]), test.take(judged[test.table.page]), plan.settings, plan.seed + draw
+        )
+        for history, (train, test) in found.items()
+    }
+    one = trials[HISTORIES[-1]]
+    if not len(one.train.table) or not len(one.test.table):
+        return None
+    return Split(name, trials, len(np.unique(recorded.site[one.test.table.page])), draw)
 
 
 def _examples(
@@ -107,8 +145,10 @@ def _examples(
     times = [plan.at - lag * plan.period for lag in range(TRAINED, -1, -1)]
     followed = recorded.recorded_at(plan.at + plan.period)
     told = [_some(recorded, followed & recorded.alive(time), plan.pages, rng) for time in times]
+    if plan.alone:
+        told = [replace(evidence, links=None) for evidence in told]
     semantics = learn_semantics(_texts(told[0], times[0]), rng)
-    by_time: dict[int, list[Examples]] = {history: [] for history in HISTORIES}
+    by_time: dict[int, list[Examples]] = {history: [] for history in plan.histories}
     for evidence, time in zip(told, times, strict=True):
         around = look_around(evidence, time, semantics, rng)
         for history, found in by_time.items():

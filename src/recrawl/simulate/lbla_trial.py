@@ -13,13 +13,16 @@ from typing import Final
 import numpy as np
 
 from recrawl.assess.foretelling import ClassScores, QuantityScores, class_scores, quantity_scores
-from recrawl.assess.rankings import precision_area, spearman
+from recrawl.assess.rankings import precision_area, precision_at_percent, spearman
 from recrawl.model import BoolArray, FloatArray
 from recrawl.predict.feature_sets import BASELINES, FeatureSet, Target, choose
 from recrawl.predict.feature_table import FeatureTable, stacked
 from recrawl.predict.features import Evidence, FeatureOptions, Surroundings, page_features
+from recrawl.predict.importance import Importance, importances
+from recrawl.predict.link_heads import CountHead, fit_head
 from recrawl.predict.link_learners import Learner, Settings, fit
 from recrawl.predict.link_periods import LinkTargets, Periods, link_targets, period_counts
+from recrawl.predict.link_shrinkage import learn_shrinkage
 
 KINDS: Final = {"internal": True, "external": False}
 SMALLEST_LEAF: Final = {"internal": 2, "external": 10}
@@ -90,7 +93,9 @@ CONTESTANTS: Final = (
     Contestant("NNL-NGB", Target.NNL, FeatureSet.ALL, Learner.NATURAL_BOOSTING),
     Contestant("NNL-ET-LBLA", Target.NNL, FeatureSet.LBLA),
     Contestant("NNL-ET", Target.NNL, FeatureSet.ALL),
+    Contestant("NNL-SC-LBLA", Target.NNL, FeatureSet.LBLA, Learner.SHRUNKEN_COUNTS),
 )
+"""Those of the paper, and ours (SC: shrunken counts)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,25 +125,34 @@ class Trial:
         """What a learner says of the pages to be judged on."""
         key = (kind, target, features, learner)
         if key not in self._foretold:
-            internal = KINDS[kind]
-            chosen = (choose(part.table, features, target, internal=internal) for part in (self.train, self.test))
-            table, unseen = chosen
+            table, unseen = (choose(part.table, features, target, internal=KINDS[kind]) for part in self._parts)
             how = replace(self.settings, learner=learner, smallest_leaf=SMALLEST_LEAF[kind])
             rng = np.random.default_rng(self.seed)
             model = fit(table, target, self.train.truth(kind, target), rng, how)
             self._foretold[key] = model.foretell(unseen)
         return self._foretold[key]
 
-    def ranked(self, kind: str, contestants: Iterable[Contestant] = CONTESTANTS) -> list[Ranking]:
-        """Every contestant and baseline against every target (paper 004, figures 14 and 15)."""
-        scores: dict[str, FloatArray] = {}
+    def scores(self, kind: str, contestants: Iterable[Contestant] = CONTESTANTS) -> dict[str, FloatArray]:
+        """What every contestant and baseline ranks the pages by."""
+        found: dict[str, FloatArray] = {}
         for one in contestants:
             score = self.foretold(kind, one.target, one.features, one.learner)
-            scores[one.name] = _yes(score).astype(np.float64) if one.as_label else score
+            found[one.name] = _yes(score).astype(np.float64) if one.as_label else score
         for name, column in BASELINES.items():
             known = self.test.table.column(column.format(kind=kind)).astype(np.float64)
-            scores[name] = np.nan_to_num(known)
+            found[name] = np.nan_to_num(known)
+        return found
+
+    def ranked(self, kind: str, contestants: Iterable[Contestant] = CONTESTANTS) -> list[Ranking]:
+        """Every contestant and baseline against every target (paper 004, figures 14 and 15)."""
+        scores = self.scores(kind, contestants)
         return [self._ranking(kind, target, name, score) for target in Target for name, score in scores.items()]
+
+    def precision(self, kind: str, score: FloatArray, percents: Iterable[int]) -> list[float]:
+        """Precision@k% of a ranking by the number of new links, for each k (paper 004, figure 15)."""
+        truth = self.test.truth(kind, Target.NNL)
+        known = ~np.isnan(truth)
+        return [precision_at_percent(truth[known], score[known], percent) for percent in percents]
 
     def change_rate(self, kind: str, features: FeatureSet, learner: Learner) -> QuantityScores:
         """How well a set of features foretells the link change rate (paper 004, figures 9 and 10)."""
@@ -149,6 +163,42 @@ class Trial:
         truth = self.test.truth(kind, target)
         known = ~np.isnan(truth)
         return quantity_scores(self.foretold(kind, target, features, learner)[known], truth[known])
+
+    def count_losses(self, kind: str) -> dict[str, float]:
+        """How unlikely the true numbers of new links were, by the law they are taken to follow: mean log loss.
+
+        NGBoost learns means from LBLA features of half of the pages to learn from, and each law its one number from
+        the other half; shrunken counts come with a law of their own.
+        """
+        truth, unseen = self.test.truth(kind, Target.NNL), self._chosen(self.test, kind)
+        known = ~np.isnan(truth)
+        first = self.train.table.page % 2 == 0
+        taught, kept = self.train.take(first), self.train.take(~first)
+        how = replace(self.settings, learner=Learner.NATURAL_BOOSTING)
+        wanted = taught.truth(kind, Target.NNL)
+        model = fit(self._chosen(taught, kind), Target.NNL, wanted, np.random.default_rng(self.seed), how)
+        mean, number = model.foretell(self._chosen(kept, kind)), kept.truth(kind, Target.NNL)
+        told, there = model.foretell(unseen), ~np.isnan(number)
+        heads = [fit_head(head, mean[there], number[there]) for head in CountHead]
+        found = {f"NGBoost, {one.head}": one.likelihood(told[known], truth[known]) for one in heads}
+        table, number = self._chosen(self.train, kind), self.train.truth(kind, Target.NNL)
+        there = ~np.isnan(number)
+        ours = learn_shrinkage(table.values[there], table.names, number[there])
+        found["shrunken counts, negative binomial"] = ours.likelihood(unseen.values[known], truth[known])
+        return {name: -float(likely.mean()) for name, likely in found.items()}
+
+    def importance(self, kind: str, features: FeatureSet, learner: Learner, *, repeats: int = 3) -> list[Importance]:
+        """What each feature adds to the balanced accuracy of the presence of new links (paper 004, figure 13)."""
+        taught, unseen = (choose(part.table, features, Target.NL, internal=KINDS[kind]) for part in self._parts)
+        rng = np.random.default_rng(self.seed)
+        model = fit(taught, Target.NL, self.train.truth(kind, Target.NL), rng, replace(self.settings, learner=learner))
+        truth = self.test.truth(kind, Target.NL)
+        known = ~np.isnan(truth)
+
+        def score(chance: FloatArray) -> float:
+            return class_scores(_yes(chance), truth[known] > 0).balanced_accuracy
+
+        return importances(model, unseen.take(known), score, rng, repeats=repeats)
 
     def presence(self, kind: str, features: FeatureSet, learner: Learner) -> ClassScores:
         """How well it is foretold whether there will be new links (paper 004, figure 12)."""
@@ -162,6 +212,14 @@ class Trial:
         known = ~np.isnan(truth)
         before = self.test.table.column(f"new_{kind}_1") > 0
         return class_scores(before[known], truth[known] > 0)
+
+    @property
+    def _parts(self) -> tuple[Examples, Examples]:
+        return self.train, self.test
+
+    @staticmethod
+    def _chosen(part: Examples, kind: str) -> FeatureTable:
+        return choose(part.table, FeatureSet.LBLA, Target.NNL, internal=KINDS[kind])
 
     def _ranking(self, kind: str, target: Target, name: str, score: FloatArray) -> Ranking:
         truth = self.test.truth(kind, target)
