@@ -70,7 +70,7 @@ def test_every_answer_forbids_what_no_page_needs(local, ask):
         assert policy["default-src"] == policy["script-src"] == "'self'"
         assert policy["frame-ancestors"] == policy["object-src"] == "'none'"
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["referrer-policy"] == "same-origin"
         assert headers["cache-control"] == "no-store"
 
 
