@@ -14,6 +14,7 @@ from recrawl.crawl.importing import Cleaning, Importer
 from recrawl.crawl.sources import ArchivedBytes
 from recrawl.detect.body import decoded, media_type, text_of, unchunked
 from recrawl.detect.embeds import embeds_of
+from recrawl.detect.nesting import is_too_costly
 from recrawl.errors import InputError
 from recrawl.estimate import gamma
 from recrawl.estimate.empirical_bayes import fit_prior
@@ -66,9 +67,10 @@ class WorkspaceBytes:
         if media_type(capture) not in _HTML:
             return None
         try:
-            return text_of(decoded(capture, _LARGEST_PAGE), capture.header("content-type"))
+            text = text_of(decoded(capture, _LARGEST_PAGE), capture.header("content-type"))
         except InputError:
             return None
+        return None if is_too_costly(text) else text
 
     def embeds(self, html: str, url: str) -> list[str]:
         """What a browser loads to show the page."""

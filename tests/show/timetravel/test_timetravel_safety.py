@@ -1,5 +1,6 @@
 """Archived content acts on nothing; strangers get nothing; packages come in ranges."""
 
+import re
 import zipfile
 from io import BytesIO
 
@@ -51,6 +52,34 @@ def test_a_page_to_look_at_has_a_banner_and_leads_nowhere_else(server):
     assert f'href="{base}if_/{HOME}style.css"' in page
     assert f'href="{base}/{HOME}q?a=1&amp;b=2#there"' in page
     assert "<base" not in page
+
+
+def test_no_page_can_hide_the_banner_or_lead_it_astray(make_server, build_visits):
+    odd = make_server(filled=False)
+    pages = {
+        "a": b"<script>'<body>'</script><!-- <body> --><body title='a>b'>text",
+        "b": b"",
+        "c": b"<p>no body",
+        "d": b"<frameset><frame src=/x></frameset>",
+    }
+    for name, page in pages.items():
+        build_visits(odd.place, f"{HOME}{name}", b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", page)
+        shown = odd.ask(f"archive/20240101000000/{HOME}{name}").text
+        if name == "d":
+            assert f'src="{odd.base}archive/20240101000000if_/{HOME}x"' in shown
+        else:
+            assert re.search(r'<body[^<]*><details id="recrawl-banner"', shown), shown
+
+
+@pytest.mark.parametrize("page", [b"<div>" * 60_000, b"not gzip at all"], ids=["deep", "broken"])
+def test_a_page_made_to_harm_a_parser_is_shown_raw(make_server, build_visits, page):
+    odd = make_server(filled=False)
+    encoding = b"Content-Encoding: gzip\r\n" if b"gzip" in page else b""
+    build_visits(odd.place, HOME, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n" + encoding + b"\r\n", page)
+    answer = odd.ask(f"archive/20240101000000/{HOME}")
+    assert answer.body == page
+    assert answer.header("content-security-policy").startswith("sandbox ")
+    assert answer.header("x-recrawl-parts") is None
 
 
 def test_a_frame_has_no_banner_and_raw_bytes_never_have(server):

@@ -14,7 +14,7 @@ from recrawl.show.timetravel.moments import accepted, moment_of
 from recrawl.show.timetravel.refusal import RefusalError
 from recrawl.show.timetravel.replay import SAFETY, Archived, archived, original_headers, raw
 from recrawl.show.timetravel.sharp import Parts, as_json, headers_of, parts_of, sharpness_of
-from recrawl.show.timetravel.static_page import banner_of, with_addresses, with_banner
+from recrawl.show.timetravel.static_page import banner_of, to_look_at
 from recrawl.store.base import Store
 from recrawl.time import format_duration, to_http_date, to_iso, to_timestamp14
 
@@ -68,9 +68,8 @@ class Mementos:
         ]
         if page is None or asked.modifier == "id_":
             return _response(raw(self._archive, there), there.status, headers)
-        shown = with_addresses(page, found.kept.url, uris, found.kept.timestamp)
-        if asked.modifier not in _BARE:
-            shown = with_banner(shown, self._banner(uris, found, there, parts))
+        banner = "" if asked.modifier in _BARE else self._banner(uris, found, there, parts)
+        shown = to_look_at(page, found.kept.url, (uris, found.kept.timestamp), banner)
         headers = [(name, value) for name, value in headers if name.lower() not in ("content-type", "content-encoding")]
         return _response(
             shown.encode("utf-8", "replace"), there.status, [*headers, ("Content-Type", "text/html; charset=utf-8")]

@@ -16,14 +16,18 @@ from recrawl.urls import address
 
 _ATTRIBUTES = ("href", "src", "poster", "data", "background")
 _SELECTOR = "[href], [src], [poster], [data], [background], [srcset], base, meta[http-equiv]"
-_BODY = re.compile(r"<body(?:\s[^>]*)?>", re.IGNORECASE)
 _CANDIDATE = re.compile(r"(\s*)([^\s,]+)((?:\s+[^,]*)?)(,|$)")
 BANNER_ID = "recrawl-banner"
 
 
-def with_addresses(page: str, url: str, uris: ArchiveUris, timestamp: str) -> str:
-    """The page with every address of the web made one of the archive, as of the same time."""
-    tree: Any = require("selectolax.lexbor", "crawl").LexborHTMLParser(page)
+def to_look_at(page: str, url: str, inside_of: tuple[ArchiveUris, str], banner: str = "") -> str:
+    """The page with every address of the web made one of the archive, and a banner as the first thing in its body.
+
+    ``inside_of`` is the archive, and the 14 digits of the time at which the page is looked at.
+    """
+    uris, timestamp = inside_of
+    parser: Any = require("selectolax.lexbor", "crawl").LexborHTMLParser
+    tree = parser(page)
     base = _base(tree, url)
 
     def inside(written: str, modifier: str = "") -> str | None:
@@ -48,21 +52,23 @@ def with_addresses(page: str, url: str, uris: ArchiveUris, timestamp: str) -> st
             node.attrs["srcset"] = _CANDIDATE.sub(
                 lambda one: f"{one[1]}{inside(one[2], 'if_') or one[2]}{one[3]}{one[4]}", attributes["srcset"]
             )
+    if banner and tree.body is not None:  # a page of frames has none
+        _put_first(tree.body, parser(banner).css_first("details"))
     written: str = tree.html or ""
     return written
+
+
+def _put_first(body: Any, made: Any) -> None:  # noqa: ANN401 - selectolax nodes
+    if body.child is None:
+        body.insert_child(made)
+    else:
+        body.child.insert_before(made)
 
 
 def _base(tree: Any, url: str) -> str:  # noqa: ANN401 - a selectolax tree
     node = tree.css_first("base[href]")
     found = address(node.attributes.get("href") or "", base=url) if node is not None else None
     return found.url if found else url
-
-
-def with_banner(page: str, banner: str) -> str:
-    """The page with the banner as the first thing in its body."""
-    place = _BODY.search(page)
-    at = place.end() if place else 0
-    return page[:at] + banner + page[at:]
 
 
 def banner_of(facts: dict[str, str], links: dict[str, str]) -> str:
