@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from recrawl.cli.run_display import Tally, display, every, sentence, together
+from recrawl.cli.run_display import Tally, display, every, getting_ready, sentence, together
 from recrawl.crawl.pulse import Pulse
 from recrawl.time import HOUR
 
@@ -93,3 +93,16 @@ def test_the_pace_is_that_of_the_last_minute():
         pace = tally.rate(float(second))
     assert pace == pytest.approx(3.0)
     assert len(tally._recent) <= 62
+
+
+def test_on_a_terminal_the_wait_for_machine_code_is_announced(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # to rich that is a terminal
+    with getting_ready() as ready:
+        ready()
+    assert "Getting ready" in capsys.readouterr().err
+
+
+def test_where_there_is_no_terminal_the_wait_is_silent(capsys):
+    with getting_ready() as ready:
+        ready()
+    assert not capsys.readouterr().err

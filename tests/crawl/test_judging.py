@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import recrawl.crawl.judging
-from recrawl.crawl.judging import Judging, JudgingRules
+from recrawl.crawl.judging import Judging, JudgingRules, warm_up
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import recall
 from recrawl.crawl.target import SeenOnce, Target, Visited
@@ -381,6 +381,6 @@ def test_machine_code_is_made_before_the_first_answer(store, monkeypatch, in_mac
     judged = []
     judge = recrawl.crawl.judging.judge
     monkeypatch.setattr(recrawl.crawl.judging, "judge", lambda *how: judged.append(judge(*how).verdict) or judge(*how))
-    Judging(store, JudgingRules(Standards(in_machine_code=in_machine_code))).warm_up()
+    warm_up(Standards(in_machine_code=in_machine_code))
     assert judged == ([Verdict.UNKNOWN, Verdict.CHANGED] if in_machine_code else [])
     assert not len(store.visits())

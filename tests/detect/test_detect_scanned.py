@@ -160,10 +160,20 @@ def made():
 
 warm_up()
 before = made()
-page = read_html("<p class=x>One two <a href=/b>three</a> 12:30</p>", "http://a.org/", in_machine_code=True)
+words = " ".join(map(str, range(2_000)))
+page = read_html(f"<p class=x>One <a href=/b>three</a> 12:30</p>{words}", "http://a.org/", in_machine_code=True)
 page.parts.sample(page.parts.parts(), frozenset(), in_machine_code=True)
 print(type(page.runs).__name__, before > 0, made() - before)
 """
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.text(st.sampled_from("abZ_ 019.,:-#é漢"), max_size=40), max_size=8),
+    st.integers(0, 3),
+)
+def test_templates_are_the_same_in_machine_code(lines: list[str], long: int) -> None:
+    assert same("".join(f"<p>{line}{' x1' * 70 * long}</p>" for line in lines))
 
 
 def test_what_is_compiled_can_be_compiled_beforehand() -> None:

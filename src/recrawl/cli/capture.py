@@ -161,7 +161,12 @@ def capture(  # noqa: PLR0913 - one argument an option
 def _carried_out(place: Workspace, store: Store, order: CaptureOrder, unfinished: SiteCapture | None) -> CaptureReport:
     """What came of the capture; if it is interrupted, this is said and the process ends."""
     from recrawl.cli.capture_run import carry_out, shown
+    from recrawl.cli.run_display import getting_ready
+    from recrawl.cli.wiring import judging_of
+    from recrawl.crawl.judging import warm_up
 
+    with getting_ready():
+        warm_up(judging_of(place.configuration.settings).standards)
     try:
         with shown() as tell:
             report = asyncio.run(carry_out(place, store, order, unfinished, tell))

@@ -76,7 +76,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
 
     from recrawl.cli.interrupts import interruptible
     from recrawl.cli.predict_use import expected_links, live_model
-    from recrawl.cli.run_display import Tally, display, every, together
+    from recrawl.cli.run_display import Tally, display, every, getting_ready, together
     from recrawl.cli.sources import check_methods
     from recrawl.cli.wiring import LiveSettings, crawl_settings_of, host_limits_of, policy_of
     from recrawl.crawl.clock import RealClock
@@ -96,6 +96,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
             if metrics:
                 metrics.add(visited)
 
+        ready = serving.enter_context(getting_ready())
         async with live_crawl(
             worker_name(),
             policy_of(
@@ -114,6 +115,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
             on_visits=on_visits,
             watch=takers.append,
         ) as driver:
+            ready()
             end = min(term.until, clock.now() + term.seconds)
             try:
                 with interruptible(driver.stop) as interrupts, display(tally, end, takers[0].take) as show:

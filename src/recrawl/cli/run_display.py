@@ -59,6 +59,23 @@ class Tally:
 
 
 @contextmanager
+def getting_ready() -> Iterator[Callable[[], None]]:
+    """Say on a terminal that there is something to wait for, until the block ends or what it is given is called.
+
+    At the first start machine code is made, which takes seconds.
+    """
+    from rich.console import Console
+    from rich.status import Status
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda: None
+        return
+    with Status("Getting ready (the first start takes longest)", console=console) as line:
+        yield line.stop
+
+
+@contextmanager
 def display(tally: Tally, until: float, pulse: Callable[[], Pulse]) -> Iterator[Callable[[float], None]]:
     """Something to be told the time now and then, which shows how it goes.
 

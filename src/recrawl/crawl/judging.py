@@ -44,6 +44,8 @@ _READ_AGAIN = 5 * MINUTE
 _CHECKED_AFTER_304 = 0.2
 """Of so many checks one is made right after a 304; it takes a request of its own."""
 _HTML = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+_MANY_WORDS = 2_000
+"""As many as a page has of which not all shingles are kept."""
 _REMEMBERED = 20_000
 """Hosts whose lessons are kept in memory, a few kilobytes each."""
 _MOST_PARTS = 10_000
@@ -84,13 +86,6 @@ class Judging:
         self.rules = rules or JudgingRules()
         self._log = log
         self._hosts: OrderedDict[int, _Host] = OrderedDict()
-
-    def warm_up(self) -> None:
-        """Judge a small page twice, so that machine code is loaded or made before anybody waits for an answer."""
-        known: Known | None = None
-        for body in (b"<p>One of 2", b"<p>Two of 2") if self.rules.standards.in_machine_code else ():
-            capture = Capture("http://warm-up.invalid/", 0.0, 200, raw_head=_HTML, raw_body=body)
-            known = detect.known_after(judge(capture, known, self.rules.standards), known)
 
     def set_standards(self, standards: Standards) -> None:
         """Judge by other standards from now on; what was learned of hosts stays."""
@@ -257,6 +252,15 @@ class Judging:
             [name] = self._store.hosts(np.array([number])).name
             details = {"host": name, "lies": host.lies, "checks": host.checks, "believed": not believed}
             self._log.event("fetch", "validators judged", level="warn" if believed else "info", details=details)
+
+
+def warm_up(standards: Standards) -> None:
+    """Judge a small page twice, so that machine code is loaded or made before anybody waits for an answer."""
+    known: Known | None = None
+    for number in (b"One", b"Two") if standards.in_machine_code else ():
+        body = b"<p>%s of 2<p>" % number + b" ".join(b"%d" % word for word in range(_MANY_WORDS))
+        capture = Capture("http://warm-up.invalid/", 0.0, 200, raw_head=_HTML, raw_body=body)
+        known = detect.known_after(judge(capture, known, standards), known)
 
 
 def _undecided(judged: Judgement, known: Known | None) -> Judgement:

@@ -17,7 +17,7 @@ from recrawl.crawl.controls import Controls, Orders
 from recrawl.crawl.driver import Driver, Pace
 from recrawl.crawl.garbage import seldom_collected
 from recrawl.crawl.heritrix_log import HeritrixLog
-from recrawl.crawl.judging import Judging, JudgingRules
+from recrawl.crawl.judging import Judging, JudgingRules, warm_up
 from recrawl.crawl.log import JsonLinesLog, Level
 from recrawl.crawl.log_file import LogFile
 from recrawl.crawl.presence import present
@@ -189,7 +189,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 at_hand.attempts.write(visited)
 
             judging = Judging(store, settings.judging, at_hand.events)
-            judging.warm_up()
+            warm_up(settings.judging.standards)
             steered = steering(at_hand.events, judging)
             driver = Driver(
                 worker,

@@ -23,6 +23,8 @@ from recrawl.detect.tag_tables import TABLES
 
 _MOST_BYTES = 4
 """Of a character in UTF-8."""
+_MANY_WORDS = 2_000
+"""As many as a page has of which not all shingles are kept."""
 _ATTRIBUTE = re.compile(r' ([^=> ]+)="([^"]*)"')
 _ENTITIES = (("&nbsp;", "\xa0"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&"))
 
@@ -157,7 +159,8 @@ def scan_page(html: str) -> Scanned | None:
 
 def warm_up() -> None:
     """Compile all there is to compile, which takes seconds where it is not on disk yet."""
-    page = scan_page('<html><head></head><body><p class="a">One <a href="/b">more</a></p></body></html>')
+    words = " ".join(map(str, range(_MANY_WORDS)))
+    page = scan_page(f'<html><head></head><body><p class="a">One <a href="/b">more</a></p>{words}</body></html>')
     if page is not None:
         text = page.clean_text()
         text.sample(text.parts(), frozenset(), in_machine_code=True)
