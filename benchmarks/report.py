@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from recrawl.cli.workspace import make_workspace
-from recrawl.model import FloatArray, IntArray, Outcome, Validators, Verdict, Visits
+from recrawl.model import FloatArray, IntArray, Outcome, Verdict, Visits
+from recrawl.store.values import Captures
 from recrawl.time import DAY
 
 START = 1_700_000_000.0
@@ -73,13 +74,27 @@ def make_archive(folder: Path, pages: int, rng: np.random.Generator) -> None:
     with workspace.open_store() as store:
         ids = store.discover(urls_of(pages), START)
         rate = np.exp(rng.normal(np.log(1.0 / (60 * DAY)), 1.8, pages))
-        said = dict(
-            zip(ids.tolist(), [Validators(mime=TYPES[number % len(TYPES)]) for number in range(pages)], strict=True)
-        )
         for visits in crawls(ids, rate, rng):
-            store.record(visits, validators=[said.pop(page, None) for page in visits.page.tolist()])
+            store.record(visits)
+            store.add_captures(copies(visits.take(visits.outcome == Outcome.FETCHED), int(ids[0])))
         tree = np.maximum((np.arange(pages) - 1) // 12, 0)
         store.record_links(ids[tree[1:]], ids[1:], np.full(pages - 1, START))
+
+
+def copies(visits: Visits, first: int) -> Captures:
+    """The captures that these visits made."""
+    count = len(visits)
+    return Captures(
+        visits.page,
+        visits.time,
+        np.full(count, 200, np.int64),
+        [TYPES[(page - first) % len(TYPES)] for page in visits.page.tolist()],
+        [b""] * count,
+        np.full(count, 10_000, np.int64),
+        ["large.warc.gz"] * count,
+        np.arange(count, dtype=np.int64) * 10_000,
+        np.full(count, 9_000, np.int64),
+    )
 
 
 def urls_of(pages: int) -> list[str]:
