@@ -31,8 +31,10 @@ EVIL = "</td><script>alert(2)</script><img src=x onerror=alert(3)>"
 VERSIONS = (
     f"<title>{EVIL}</title><p>We open at nine. The fee is 3 EUR. It is 10:00:00",
     f"<title>{EVIL}</title><p>We open at nine. The fee is 3 EUR. It is 10:00:01",
-    f"<title>{EVIL}</title><p>We open at nine. The fee is 4 EUR. &lt;script&gt;alert(4)&lt;/script&gt; "
-    "<a href='/new?<b>'>Why?</a>",
+    (
+        f"<title>{EVIL}</title><p>We open at nine. The fee is 4 EUR. &lt;script&gt;alert(4)&lt;/script&gt; "
+        "<a href='/new?<b>'>Why?</a>"
+    ),
 )
 PATHS = ("/", "/hosts", "/pages", "/captures", "/policies", "/settings")
 

@@ -90,8 +90,8 @@ def test_states_part_the_pages(filled, state):
         "never": pages[np.isinf(due)],
         "failing": failed,
     }[state]
-    for order in ("url", "due", "found"):
-        ids, _ = _all(store, order=order, state=state, limit=11)
+    for order, descending in (("url", False), ("due", False), ("due", True), ("found", False)):
+        ids, _ = _all(store, order=order, descending=descending, state=state, limit=11)
         assert sorted(ids) == sorted(wanted.tolist())
 
 

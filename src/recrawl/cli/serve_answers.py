@@ -12,6 +12,7 @@ from recrawl.assess.activity import activity
 from recrawl.cli.explain import as_facts, compared, story_of
 from recrawl.cli.rates_words import in_words
 from recrawl.cli.serve_survey import survey_of
+from recrawl.cli.serve_survey_child import SurveyChild
 from recrawl.cli.status_words import failure_words
 from recrawl.cli.status_work import work_facts
 from recrawl.detect.explanation import reasons
@@ -21,6 +22,7 @@ from recrawl.estimate.grid_prior import GridPriors, fit_priors
 from recrawl.estimate.posterior import Posterior
 from recrawl.estimate.watched import as_watched
 from recrawl.model import ChangeKind, Histories, Verdict, Visits
+from recrawl.store.browse import PageQuery
 from recrawl.time import MINUTE
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ SAMPLE = 20_000
 """Pages from which is learned what to expect of any."""
 MOMENTS = 60
 """Looks after which it is told what was believed."""
+MANY = 20_000
+"""Pages from which on a survey is made by a child: it would hold up the pages of the dashboard."""
 LARGEST_TEXT = 400_000
 """Characters of two versions beyond which they are not set side by side."""
 
@@ -49,6 +53,7 @@ class WorkspaceAnswers:
         self._place = place
         self._stores = stores
         self._clock = clock
+        self._child = SurveyChild(place)
         self.priors: Callable[[], Found[GridPriors]] | None = None
         """What is expected of pages before their own looks; set by whoever keeps it."""
 
@@ -85,8 +90,16 @@ class WorkspaceAnswers:
 
     def survey(self) -> Survey:
         """What is expected of all pages. Behind the scenes: may take minutes."""
+        now = self._clock()
         with self._place.open_store() as store:
-            return survey_of(self._place, store, self._clock())
+            newest = store.browse_pages(PageQuery(order="found", descending=True, limit=1), now).page
+            if not len(newest) or newest[0] < MANY:
+                return survey_of(self._place, store, now)
+        return self._child.survey(now)
+
+    def close(self) -> None:
+        """End what is under way."""
+        self._child.close()
 
     def learn_priors(self) -> GridPriors:
         """What pages of each host are like, from a sample of all."""

@@ -35,11 +35,13 @@ def survey_of(place: Workspace, store: Store, now: float) -> Survey:
     ids = outlook.pages.id
     worth = outlook.policy.urgency(ids, now)
     p_changed = outlook.expert.changed(ids, now)
+    words, why = np.unique(np.array(reasons(outlook, rows), dtype=np.str_), return_inverse=True)
     return Survey(
         facts=_facts(store, outlook, p_changed),
         page=ids,
         due=outlook.due,
-        why=reasons(outlook, rows),
+        why=why.astype(np.int64),
+        reasons=tuple(words.tolist()),
         worth=worth,
         p_changed=p_changed,
         every=every,

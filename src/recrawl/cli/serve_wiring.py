@@ -94,4 +94,4 @@ def wired(place: Workspace, guard: Guard, clock: Callable[[], float], links: Map
     ]
     name = place.folder.resolve().name or str(place.folder)
     site = Site(name=name, views=views, actions=actions, guard=guard, clock=clock, links=links or {})
-    return Wired(site, stores, tuple(keeping), (captured.close, compared.close))
+    return Wired(site, stores, tuple(keeping), (captured.close, compared.close, answers.close))

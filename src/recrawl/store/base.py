@@ -391,6 +391,10 @@ class Store(LookUps, Protocol):
         """One screen of pages, in an order, from a row on. Costs the same wherever in the list that is."""
         ...
 
+    def find_host(self, name: str) -> int | None:
+        """The id of the host of this name, if it is known."""
+        ...
+
     def host_counts(self, now: float) -> HostCounts:
         """Pages of each host: how many there are, are due, are never due, fail. Looks at every page once."""
         ...

@@ -10,8 +10,11 @@ Rules of this file:
 from __future__ import annotations
 
 import math
+import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -23,14 +26,17 @@ State: TypeAlias = Literal["", "due", "waiting", "never", "failing", "gone"]
 Order: TypeAlias = Literal["url", "due", "found"]
 Mark: TypeAlias = tuple[str | float, int]
 """A place in a list: sort value and id of a row."""
-Row: TypeAlias = tuple[Mark, tuple[Any, ...]]
 
-SIFTED = 30_000
+SIFTED = 100_000
 """Pages that are looked at for one screen at most."""
-_FIRST_SIFT = 400
+PATIENCE = 0.1
+"""Seconds after which a list is given as far as it is found."""
+_FIRST_SIFT, _LARGEST_SIFT = 400, 4_000
 _LAST_KEY = "\U0010ffff"
 """Sorts behind every key."""
 _LARGEST = 2**63 - 1
+_LAST_TIME = sys.float_info.max
+"""Before never."""
 _COUNTS = np.dtype([("host", np.int64), ("pages", np.int64), ("due", np.int64), ("never", np.int64)])
 _FAILURES = np.dtype([("host", np.int64), ("failing", np.int64), ("forbidden", np.int64)])
 
@@ -94,26 +100,31 @@ class HostCounts:
 
 
 def browse_pages(session: Session, query: PageQuery, now: float) -> PageRows:
-    """One screen of pages. O(limit log pages) without conditions; with some, at most ``SIFTED`` pages are looked at."""
-    sifting = bool(query.text or query.state or (query.host is not None and query.order != "due"))
-    window = min(_FIRST_SIFT, SIFTED) if sifting else query.limit
+    """One screen of pages. O(limit log pages) without conditions.
+
+    With conditions that no index knows, pages are sifted until the screen is full, ``PATIENCE`` is over or ``SIFTED``
+    pages were looked at.
+    """
+    conditions = _conditions(session, query, now)
+    window = _FIRST_SIFT if conditions else query.limit
+    end = time.monotonic() + PATIENCE  # noqa: TID251 - how much is told at once; what is told is the same
     mark, sifted, ended = query.after, 0, False
-    found: list[Row] = []
+    found: list[Mark] = []
     while not ended and len(found) <= query.limit and sifted < SIFTED:
-        marks = _window(session, query, mark, window + 1)
+        window = min(window, SIFTED)
+        marks = _window(session, query, now, mark, window + 1)
         ended = len(marks) <= window
         marks = marks[:window]
-        found += _sift(session, query, now, marks)
-        mark, sifted, window = marks[-1] if marks else mark, sifted + len(marks), min(4 * window, SIFTED)
-        if not sifting:
+        found += _sift(session, conditions, marks) if conditions else marks
+        mark, sifted, window = marks[-1] if marks else mark, sifted + len(marks), min(2 * window, _LARGEST_SIFT)
+        if not conditions or time.monotonic() > end:  # noqa: TID251 - likewise
             break
     shown = found[: query.limit]
-    if len(found) > query.limit:
-        return _columns(shown, shown[-1][0], sifted)
-    return _columns(shown, None if ended else mark, sifted)
+    following = shown[-1] if len(found) > query.limit else mark
+    return _columns(session, shown, None if ended and len(found) <= query.limit else following, sifted)
 
 
-def _window(session: Session, query: PageQuery, mark: Mark | None, size: int) -> list[Mark]:
+def _window(session: Session, query: PageQuery, now: float, mark: Mark | None, size: int) -> list[Mark]:
     """The next ids in the order wanted, with what they are sorted by."""
     statements, down = session.statements.browse, query.descending
     if query.ids is not None:
@@ -121,15 +132,15 @@ def _window(session: Session, query: PageQuery, mark: Mark | None, size: int) ->
         some = query.ids[start : start + size].tolist()
         return list(zip(map(float, range(start, start + len(some))), some, strict=True))
     if query.order == "due":
-        return _by_due(session, query, mark, size)
+        return _by_due(session, query, now, mark, size)
     if query.order == "found":
         at = mark[1] if mark else (_LARGEST if down else -1)
-        if query.state == "failing" and not down:
-            return [(float(page), page) for (page,) in session.rows(statements.failing_ids, at, size)]
-        return [(float(page), page) for (page,) in session.rows(statements.by_id[down], at, size)]
+        by_id = statements.failing_by_id if query.state == "failing" and not down else statements.by_id[down]
+        return [(float(page), page) for (page,) in session.rows(by_id, at, size)]
     begin, end = _key_range(query)
-    value, number = mark or ((_LAST_KEY, _LARGEST) if down else ("", -1))
-    return [(key, page) for key, page in session.rows(statements.by_key[down], str(value), number, begin, end, size)]
+    value, number = mark or ((end, _LARGEST) if down else (begin, -1))
+    by_key = (statements.failing_by_key if query.state == "failing" else statements.by_key)[down]
+    return [(key, page) for key, page in session.rows(by_key, str(value), number, begin if down else end, size)]
 
 
 def _key_range(query: PageQuery) -> tuple[str, str]:
@@ -155,43 +166,65 @@ def _prefix_of(text: str) -> str:
     return (surt(text) or "") if text.startswith(("http://", "https://")) else ""
 
 
-def _by_due(session: Session, query: PageQuery, mark: Mark | None, size: int) -> list[Mark]:
-    """By due time. Of all hosts, those of the first pages are found first: others have none among so many."""
+def _by_due(session: Session, query: PageQuery, now: float, mark: Mark | None, size: int) -> list[Mark]:
+    """By due time. Of all hosts, those of the first pages are found first: others have none among so many.
+
+    A state that is a span of due times is where the list begins and ends.
+    """
     statements, down = session.statements.browse, query.descending
-    value, number = mark or ((math.inf, _LARGEST) if down else (-math.inf, -1))
+    least, most = _DUE_SPANS[query.state](now) if query.state in _DUE_SPANS else _ALWAYS
+    first: Mark = (most, _LARGEST) if down else (least, _LARGEST if query.state in _DUE_SPANS else -1)
+    value, number = first if mark is None else mark
     if query.host is None:
         hosts = [host for (host,) in session.rows(statements.first_of_hosts[down], float(value), number, size)]
     else:
         hosts = [query.host]
-    found = [
-        (due, page)
-        for host in hosts
-        for due, page in session.rows(statements.by_due[down], host, float(value), number, size)
-    ]
-    return [(float(due), page) for due, page in sorted(found, reverse=down)[:size]]
+    by_due = statements.by_due[down]
+    found = [(due, page) for host in hosts for due, page in session.rows(by_due, host, float(value), number, size)]
+    some = sorted(found, reverse=down)[:size]
+    return [(float(due), page) for due, page in some if (due > least if down and least > -math.inf else due <= most)]
 
 
-def _sift(session: Session, query: PageQuery, now: float, marks: list[Mark]) -> list[Row]:
-    """The rows of these pages that are wanted, in the same order."""
+_ALWAYS = (-math.inf, math.inf)
+_DUE_SPANS: dict[str, Callable[[float], tuple[float, float]]] = {
+    "due": lambda now: (-math.inf, now),
+    "waiting": lambda now: (now, _LAST_TIME),
+    "never": lambda _now: (_LAST_TIME, math.inf),
+}
+"""States that are spans of due times: behind the first, up to the second."""
+
+
+def _conditions(session: Session, query: PageQuery, now: float) -> tuple[str, list[Parameter]] | None:
+    """What the pages of a window must fulfil, as the end of a statement with its values; ``None`` if nothing more."""
+    statements = session.statements.browse
+    parts: list[tuple[str, tuple[Parameter, ...]]] = []
+    tables = ""
+    if query.host is not None and query.order != "due":
+        parts.append((statements.of_host, (query.host,)))
+    if query.text and not (query.order == "url" and query.ids is None and _prefix_of(query.text)):
+        parts.append((statements.with_text, (_like(query.text),)))
+    if query.state and not (query.state in _DUE_SPANS and query.order == "due" and query.ids is None):
+        moments: dict[str, tuple[Parameter, ...]] = {"due": (now,), "waiting": (now, math.inf), "never": (math.inf,)}
+        parts.append((statements.in_state[query.state], moments.get(query.state, ())))
+        tables = statements.with_failing if query.state == "failing" else ""
+        tables = statements.with_schedule if query.state in moments else tables
+    if not parts:
+        return None
+    text = statements.sift.format(tables)
+    values: list[Parameter] = []
+    for condition, given in parts:
+        text += condition.format(*range(len(values) + 2, len(values) + 2 + len(given)))
+        values += given
+    return text, values
+
+
+def _sift(session: Session, conditions: tuple[str, list[Parameter]], marks: list[Mark]) -> list[Mark]:
+    """Those of these pages that are wanted, in the same order."""
     if not marks:
         return []
-    statements = session.statements.browse
-    parameters: list[Parameter] = [np.array([page for _, page in marks], np.int64)]
-    text = statements.rows
-    conditions: list[tuple[str, tuple[Parameter, ...]]] = []
-    if query.host is not None:
-        conditions.append((statements.of_host, (query.host,)))
-    if query.text and not (query.order == "url" and query.ids is None and _prefix_of(query.text)):
-        conditions.append((statements.with_text, (_like(query.text),)))
-    if query.state:
-        moments: dict[str, tuple[Parameter, ...]] = {"due": (now,), "waiting": (now, math.inf), "never": (math.inf,)}
-        conditions.append((statements.in_state[query.state], moments.get(query.state, ())))
-    for condition, values in conditions:
-        first = len(parameters) + 1
-        text += condition.format(*range(first, first + len(values)))
-        parameters += values
-    rows = {row[0]: row for row in session.rows(text, *parameters)}
-    return [(mark, rows[mark[1]]) for mark in marks if mark[1] in rows]
+    text, values = conditions
+    kept = {page for (page,) in session.rows(text, np.array([page for _, page in marks], np.int64), *values)}
+    return [mark for mark in marks if mark[1] in kept]
 
 
 def _like(text: str) -> str:
@@ -204,8 +237,10 @@ def _like(text: str) -> str:
     return f"%{escaped}%"
 
 
-def _columns(found: list[Row], following: Mark | None, sifted: int) -> PageRows:
-    rows = [row for _, row in found]
+def _columns(session: Session, marks: list[Mark], following: Mark | None, sifted: int) -> PageRows:
+    ids = np.array([page for _, page in marks], np.int64)
+    known = {row[0]: row for row in session.rows(session.statements.browse.rows, ids)} if marks else {}
+    rows = [known[page] for page in ids.tolist()]
     page, host, url, due, importance, discovered, mime, gone, failures = zip(*rows, strict=True) if rows else ((),) * 9
     return PageRows(
         np.array(page, np.int64),
@@ -219,7 +254,7 @@ def _columns(found: list[Row], following: Mark | None, sifted: int) -> PageRows:
         np.array(failures, np.int64),
         following,
         sifted,
-        [mark for mark, _ in found],
+        marks,
     )
 
 
@@ -233,3 +268,9 @@ def host_counts(session: Session, now: float) -> HostCounts:
     failing[place] = failures["failing"] - failures["forbidden"]
     host, pages, due, never = (np.ascontiguousarray(counts[name]) for name in ("host", "pages", "due", "never"))
     return HostCounts(host, pages, due, never, failing, forbidden)
+
+
+def find_host(session: Session, name: str) -> int | None:
+    """The id of a host by its name."""
+    rows = session.rows(session.statements.known_hosts, [name])
+    return int(rows[0][1]) if rows else None

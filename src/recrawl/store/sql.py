@@ -386,6 +386,10 @@ class SqlStore(SqlLookUps):
         """One screen of pages."""
         return self._database.read(lambda session: browse.browse_pages(session, query, now))
 
+    def find_host(self, name: str) -> int | None:
+        """The host of a name."""
+        return self._database.read(lambda session: browse.find_host(session, name))
+
     def host_counts(self, now: float) -> HostCounts:
         """Pages of hosts, counted."""
         return self._database.read(lambda session: browse.host_counts(session, now))

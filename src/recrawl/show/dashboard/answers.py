@@ -20,7 +20,9 @@ class Survey:
     page: IntArray
     due: FloatArray
     """When a fit to all that is known wants the page, seconds since the epoch."""
-    why: list[str]
+    why: IntArray
+    """The reason for that, as a number into ``reasons``."""
+    reasons: tuple[str, ...]
     worth: FloatArray
     """Value of a visit now over its price; infinite for what was never seen."""
     p_changed: FloatArray

@@ -17,7 +17,7 @@ from recrawl.errors import RecrawlError
 T = TypeVar("T")
 
 PATIENCE = 0.15
-"""Seconds that somebody waits for a first answer."""
+"""Seconds from the beginning of work in which somebody waits for a first answer."""
 SHARE = 10.0
 """An answer is kept for at least so many times the seconds that it took: so work takes a tenth of the time at most."""
 
@@ -76,11 +76,13 @@ class Kept(Generic[T]):
         self._until = float("-inf")
         self._task: Future[None] | None = None
         self._bug: Exception | None = None
+        self._began = float("-inf")
 
     def begin(self) -> Future[None] | None:
         """See to it that an answer is worked out if there is none, or only an old one; the work, if it is under way."""
         with self._lock:
             if self._task is None and self._clock() >= self._until:
+                self._began = self._clock()
                 self._task = self._hands.begin(self._renew)
             return self._task
 
@@ -88,7 +90,7 @@ class Kept(Generic[T]):
         """The latest answer; waits a moment if there is none yet. A bug of the work is raised here."""
         task = self.begin()
         if self._found.value is None and not self._found.error and task is not None:
-            wait([task], timeout=self._patience)
+            wait([task], timeout=max(self._began + self._patience - self._clock(), 0.0))
         with self._lock:
             bug, self._bug = self._bug, None
             found, running = self._found, self._task is not None

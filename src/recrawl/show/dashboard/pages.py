@@ -67,7 +67,12 @@ def views(stores: Stores, answers: Answers, survey: Callable[[], Found[Survey]])
                 ),
                 Parameter("host", "Only pages of this host, by its name.", default=""),
                 Parameter("state", "Only pages in this state.", default="", choices=tuple(STATES)),
-                Parameter("sort", "What comes first. By beliefs: only pages to be visited.", default="url", choices=tuple(ORDERS)),
+                Parameter(
+                    "sort",
+                    "What comes first; by beliefs: of those to be visited.",
+                    default="url",
+                    choices=tuple(ORDERS),
+                ),
                 Parameter("after", "Go on from here: what the answer before said in next.", default=""),
                 Parameter("limit", "Rows.", "integer", default=50, least=1, most=MOST_ROWS),
             ),
@@ -86,7 +91,7 @@ def answer(stores: Stores, answers: Answers, survey: Callable[[], Found[Survey]]
     """One screen of pages."""
     found = survey()
     with stores.one() as store:
-        query = _query(asked, found, lambda: store.hosts())  # noqa: PLW0108 - read only if a host is asked for
+        query = _query(asked, found, store.find_host)
         rows = store.browse_pages(query, asked.now)
         looks = store.looks(rows.page)
         names = store.hosts(np.unique(rows.host))
@@ -101,7 +106,7 @@ def answer(stores: Stores, answers: Answers, survey: Callable[[], Found[Survey]]
     }
 
 
-def _query(asked: Asked, found: Found[Survey], hosts: Callable[[], Any]) -> PageQuery:
+def _query(asked: Asked, found: Found[Survey], find_host: Callable[[str], int | None]) -> PageQuery:
     order, descending, ids = "url", False, None
     if asked["sort"] in _BY_STORE:
         order, descending = _BY_STORE[asked["sort"]]
@@ -112,10 +117,9 @@ def _query(asked: Asked, found: Found[Survey], hosts: Callable[[], Any]) -> Page
         ids = found.value.orders[asked["sort"]]
     number = None
     if asked["host"]:
-        known = hosts()
-        if asked["host"] not in known.name:
+        number = find_host(asked["host"])
+        if number is None:
             raise RefusedError(f"There is no host {asked['host'][:80]!r} here.", "Hosts lists them.", status=404)
-        number = int(known.id[known.name.index(asked["host"])])
     return PageQuery(
         host=number,
         host_name=asked["host"],
@@ -199,7 +203,7 @@ def beliefs_of(survey: Survey, answers: Answers, pages: IntArray) -> list[dict[s
                 "p_changed": float(survey.p_changed[row]),
                 "worth": float(survey.worth[row]),
                 "due": float(survey.due[row]),
-                "why": survey.why[row],
+                "why": survey.reasons[int(survey.why[row])],
             }
         )
     return told
