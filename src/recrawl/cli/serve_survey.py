@@ -29,7 +29,7 @@ def survey_of(place: Workspace, store: Store, now: float) -> Survey:
     settings = place.limited(limits(store.controls())).configuration.settings
     outlook = look_ahead(store, settings, now, expected_changes(place, store, now), expected_links(place, store, now))
     rows = np.arange(len(outlook.pages))
-    belief = outlook.demand.belief
+    belief = outlook.belief
     with np.errstate(divide="ignore"):
         every, longest, shortest = (1.0 / belief.quantile(q) for q in (0.5, 0.05, 0.95))
     ids = outlook.pages.id
