@@ -142,3 +142,10 @@ def test_a_capture_that_is_not_there(run, workspace):
     assert done.returncode == ExitCode.ERROR
     assert "recrawl capture --list" in done.stderr
     assert run("report", "x.cdx", "--capture", "7").returncode == ExitCode.ERROR
+
+
+@pytest.mark.parametrize("link", ["javascript:alert('{url}')", "https://a.org/"])
+def test_a_link_to_versions_that_is_none(run, workspace, link):
+    done = run("report", "-w", workspace[0], "--versions", link)
+    assert done.returncode == ExitCode.ERROR
+    assert "{url}" in done.stderr

@@ -76,6 +76,8 @@ def report(  # noqa: PLR0913 - one argument an option
     """
     from recrawl.cli.assess_sources import check_files
 
+    if versions is not None and not _is_link(versions):
+        raise InputError(f"{versions!r} is no link to versions.", "Write it like https://web.archive.org/web/*/{url}")
     if files:
         if capture is not None:
             raise InputError("--capture is about a workspace.", "Leave out the files.")
@@ -97,6 +99,10 @@ def report(  # noqa: PLR0913 - one argument an option
     typer.echo(f"Wrote {target}.")
     if show:
         typer.launch(target.resolve().as_uri())
+
+
+def _is_link(text: str) -> bool:
+    return text.startswith(("http://", "https://")) and ("{url}" in text or "{id}" in text)
 
 
 def write_report(made: Report, file: Path) -> None:
