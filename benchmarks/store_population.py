@@ -13,6 +13,7 @@ import apsw
 import psycopg
 
 from recrawl.store import open_store
+from recrawl.store.discovery import key_hash
 
 DUE_SPAN = 1_000_003
 """Due times are spread over so many seconds from 0."""
@@ -36,8 +37,8 @@ _NEXT_DUE = "UPDATE host SET next_due = (SELECT min(due) FROM schedule WHERE sch
 _INDEX = "CREATE INDEX schedule_by_host ON schedule (host, due, page)"
 
 
-def populate_sqlite(path: Path, pages: int, hosts: int) -> str:
-    """A new SQLite store with so many pages; its location."""
+def populate_sqlite(path: Path, pages: int, hosts: int, *, found_by_url: bool = False) -> str:
+    """A new SQLite store with so many pages; its location. Computing keys by which pages are found takes longer."""
     open_store(path, create=True).close()
     connection = apsw.Connection(str(path))
     connection.pragma("journal_mode", "off")
@@ -47,8 +48,13 @@ def populate_sqlite(path: Path, pages: int, hosts: int) -> str:
     with connection:
         connection.execute("DROP INDEX schedule_by_host")
         connection.execute(_HOSTS.format(numbers=numbers.format(hosts)))
+        connection.execute("DROP INDEX page_by_start")
         key = "CAST(printf('%016d', i) AS BLOB)"
         connection.execute(_PAGES.format(numbers=numbers.format(pages), hosts=hosts, key=key))
+        if found_by_url:
+            connection.create_scalar_function("key_hash", key_hash, 1, deterministic=True)
+            connection.execute("UPDATE page SET key_hash = key_hash(key)")
+        connection.execute("CREATE INDEX page_by_start ON page (key_start)")
         connection.execute(_SCHEDULE.format(span=DUE_SPAN))
         connection.execute(_INDEX)
         connection.execute(_NEXT_DUE)

@@ -1,0 +1,231 @@
+"""Look-ups in a large archive beside pywb on the same index, and pages of the dashboard of a large workspace.
+
+uv run python benchmarks/serve.py                       10 million captures of 1 million pages; needs 6 GB of disk
+uv run python benchmarks/serve.py --pages 20000         a quick look
+uv run python benchmarks/serve.py --folder DIR          keep the workspace there, and use it again
+
+Each server is a process of its own on one core; requests come from another, at the times of a Poisson process with
+``--rate`` requests a second, whether answers to earlier ones have come or not. A request takes from when it should
+have been sent to the last byte of its answer, so waiting in line counts. pywb is asked for the nearest capture and for
+the captures of a prefix through its index server, which is the part of it that does the same work; its TimeGate does
+more. All questions are asked once before they are measured by others of their kind, so that programs are loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import serve_population as population
+from store_population import temporary_folder
+
+HERE = Path(__file__).parent
+DASHBOARD = (
+    "/",
+    "/hosts",
+    "/pages",
+    "/pages?sort=due",
+    "/pages?search=page-777",
+    "/pages/12345",
+    "/captures",
+    "/settings",
+)
+WARM_UP = 20
+TRIES = 10
+IDLE = 2.0
+"""Seconds after which a connection is not used again."""
+Question = tuple[str, dict[str, str]]
+"""A path with its query, and headers."""
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=1_000_000)
+    parser.add_argument("--captures", type=int, default=10, help="of each page")
+    parser.add_argument("--rate", type=float, default=50.0, help="requests a second")
+    parser.add_argument("--seconds", type=float, default=20.0, help="for each kind of question")
+    parser.add_argument("--folder", type=Path, help="where the workspace is, or is made and kept")
+    parser.add_argument("--without", choices=["pywb", "dashboard"], nargs="*", default=[])
+    parser.add_argument("--nice", type=int, default=0, help="below 0, for a machine that is busy otherwise; needs root")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    if options.nice:
+        os.setpriority(os.PRIO_PROCESS, 0, options.nice)  # children inherit it
+    if options.folder is not None:
+        measure(options, options.folder)
+    else:
+        with temporary_folder() as folder:
+            measure(options, folder)
+
+
+def measure(options: argparse.Namespace, folder: Path) -> None:
+    """Build what is not there, and ask."""
+    workspace, index, hosts = folder / "ws", folder / "index.cdxj", max(options.pages // 100, 10)
+    if not (workspace / "recrawl.yaml").exists():
+        begun = time.perf_counter()
+        place = population.build(workspace, options.pages, hosts, options.captures)
+        population.write_index(place, index, options.captures)
+        print(f"built in {time.perf_counter() - begun:.0f} s")
+    count = options.pages * options.captures
+    print(
+        f"{count:,} captures of {options.pages:,} pages, {options.rate:g} requests a second; "
+        f"load of the machine {os.getloadavg()[0]:.1f}, nice {options.nice}"
+    )
+    rng = np.random.default_rng(options.seed)
+
+    def page() -> int:
+        return int(rng.integers(1, options.pages + 1))
+
+    def moment(number: int) -> float:
+        return population.time_of(number, 0) + rng.uniform(0, options.captures * population.ROUND)
+
+    def gate() -> Question:
+        number = page()
+        date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(moment(number)))
+        return f"/archive/{population.url_of(number, hosts)}", {"Accept-Datetime": date}
+
+    def closest(way: str, more: str = "") -> Callable[[], Question]:
+        def ask() -> Question:
+            number = page()
+            stamp = time.strftime("%Y%m%d%H%M%S", time.gmtime(moment(number)))
+            query = f"url={population.url_of(number, hosts)}&closest={stamp}&sort=closest&limit=1{more}"
+            return f"{way}?{query}", {}
+
+        return ask
+
+    def prefix(way: str, more: str = "") -> Callable[[], Question]:
+        return lambda: (f"{way}?url=h{rng.integers(1, hosts + 1)}.example/section/*&limit=100{more}", {})
+
+    run = Run(rng, options.rate, options.seconds)
+    with server([str(HERE / "serve_ours.py"), "travel", str(workspace)]) as (port, pid):
+        run.measure("recrawl TimeGate", port, pid, gate)
+        run.measure("recrawl CDX, nearest", port, pid, closest("/archive/cdx"))
+        run.measure("recrawl CDX, prefix, 100 lines", port, pid, prefix("/archive/cdx"))
+    if "pywb" not in options.without:
+        with server([str(HERE / "serve_pywb.py"), str(index)]) as (port, pid):
+            run.measure("pywb index, nearest", port, pid, closest("/bench/index"))
+            run.measure("pywb index, prefix, 100 lines", port, pid, prefix("/bench/index"))
+    if "dashboard" not in options.without:
+        with server([str(HERE / "serve_ours.py"), "dashboard", str(workspace)]) as (port, pid):
+            asyncio.run(dashboard(port, pid))
+
+
+@contextmanager
+def server(command: list[str]) -> Iterator[tuple[int, int]]:
+    """A server on the first core; its port and process. We ourselves go to the last one."""
+    cores = sorted(os.sched_getaffinity(0))
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    os.sched_setaffinity(process.pid, {cores[0]})
+    os.sched_setaffinity(0, {cores[-1]})
+    try:
+        assert process.stdout is not None
+        line = next(line for line in process.stdout if line.startswith("port "))
+        yield int(line.split()[1]), process.pid
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(30)
+        os.sched_setaffinity(0, set(cores))
+
+
+def processor_seconds(pid: int) -> float:
+    """Time of processors that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Run:
+    """Asks many questions of one kind."""
+
+    def __init__(self, rng: np.random.Generator, rate: float, seconds: float) -> None:
+        self._rng, self._rate, self._seconds = rng, rate, seconds
+
+    def measure(self, name: str, port: int, pid: int, question: Callable[[], Question]) -> None:
+        """Print how long answers take."""
+        asyncio.run(_timed(port, [question() for _ in range(WARM_UP)], np.arange(WARM_UP) * 0.2))
+        count = round(self._rate * self._seconds)
+        due = np.cumsum(self._rng.exponential(1 / self._rate, count))
+        questions = [question() for _ in range(count)]
+        before = processor_seconds(pid)
+        took = 1_000 * asyncio.run(_timed(port, questions, due))
+        spent = 1_000 * (processor_seconds(pid) - before) / count
+        p50, p99 = np.quantile(took, [0.5, 0.99])
+        print(
+            f"{name:32} p50 {p50:6.1f} ms, p99 {p99:6.1f} ms, longest {took.max():6.1f} ms; "
+            f"processor {spent:.1f} ms each"
+        )
+
+
+async def _timed(port: int, questions: list[Question], due: np.ndarray) -> np.ndarray:
+    """Seconds each answer took from when its question was due."""
+    free: list[tuple[Connection, float]] = []
+    begun = asyncio.get_running_loop().time()
+
+    async def one(question: Question, when: float) -> float:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(begun + when - loop.time())
+        while free and loop.time() - free[-1][1] > IDLE:
+            free.pop()[0][1].close()  # servers close what nobody uses, and may do so at this moment
+        connection = free.pop()[0] if free else await asyncio.open_connection("127.0.0.1", port)
+        status, _ = await _ask(connection, question)
+        took = loop.time() - begun - when
+        if status not in (200, 302):
+            raise RuntimeError(f"{question[0]} was answered with {status}")
+        free.append((connection, loop.time()))
+        return took
+
+    took = await asyncio.gather(*(one(question, when) for question, when in zip(questions, due.tolist(), strict=True)))
+    for (_, writer), _ in free:
+        writer.close()
+    return np.array(took)
+
+
+async def _ask(connection: Connection, question: Question) -> tuple[int, bytes]:
+    """Status and body of an answer."""
+    reader, writer = connection
+    path, headers = question
+    lines = [f"GET {path} HTTP/1.1", "Host: 127.0.0.1", *(f"{name}: {value}" for name, value in headers.items())]
+    writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+    status = int(head.split()[1])
+    if "transfer-encoding: chunked" in head:
+        parts = []
+        while size := int(await reader.readline(), 16):
+            parts.append((await reader.readexactly(size + 2))[:-2])
+        await reader.readline()
+        return status, b"".join(parts)
+    length = int(head.partition("content-length:")[2].split()[0]) if "content-length:" in head else 0
+    return status, await reader.readexactly(length)
+
+
+async def dashboard(port: int, pid: int) -> None:
+    """Print how long pages of the dashboard take, one after the other, cold and again."""
+    for path in DASHBOARD:
+        took, before = [], processor_seconds(pid)
+        for _ in range(TRIES):
+            connection = await asyncio.open_connection("127.0.0.1", port)
+            begun = time.perf_counter()
+            status, body = await _ask(connection, (path, {"Accept": "text/html"}))
+            took.append(1_000 * (time.perf_counter() - begun))
+            connection[1].close()
+        spent = 1_000 * (processor_seconds(pid) - before) / TRIES
+        print(
+            f"dashboard {path:24} {status}, {len(body):8,} bytes: first {took[0]:6.0f} ms, "
+            f"then {np.median(took[1:]):5.0f} ms, longest {max(took[1:]):5.0f} ms; processor {spent:.0f} ms each"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""The servers of a workspace, to be measured: ``python benchmarks/serve_ours.py travel|dashboard FOLDER``.
+
+It prints the port it listens at, and ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from recrawl.cli.serve_run import bound, serve_all
+from recrawl.cli.workspace import open_workspace
+from recrawl.crawl.clock import RealClock
+from recrawl.show.dashboard.security import Guard
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    what, folder = sys.argv[1:]
+    place = open_workspace(Path(folder), {})
+    if what == "travel":
+        from recrawl.cli.serve_archive import archive_of
+        from recrawl.show.dashboard.stores import Stores
+        from recrawl.show.timetravel.app import time_travel_app
+
+        app = time_travel_app(archive_of(place, Stores(place.open_store).one, RealClock()))
+    else:
+        from recrawl.cli.serve_wiring import wired
+        from recrawl.show.dashboard.app import make_app
+
+        app = make_app(wired(place, Guard(), RealClock().now).site)
+    with bound("127.0.0.1", 0) as listening:
+        port = listening.getsockname()[1]
+        threading.Thread(target=_until_told, daemon=True).start()
+        serve_all([(app, listening)], lambda: print(f"port {port}", flush=True))
+
+
+def _until_told() -> None:
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()
