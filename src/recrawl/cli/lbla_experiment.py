@@ -5,26 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from recrawl.cli.lbla_numbers import STEPS, Number, measured
+from recrawl.cli.lbla_numbers import STEPS, Number, Run, measured
 
 if TYPE_CHECKING:
     from recrawl.simulate.lbla_splits import Plan, RecordedLinks
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What was measured on one split at one time."""
-
-    at: float
-    split: str
-    draw: int
-    numbers: tuple[Number, ...]
 
 
 def run(data: Path, output: Path, times: Sequence[float], plan: Plan, keep: Path | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -39,6 +40,16 @@ class Number(NamedTuple):
     method: str
     measure: str
     value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What was measured on one split at one time."""
+
+    at: float
+    split: str
+    draw: int
+    numbers: tuple[Number, ...]
 
 
 def measured(split: Split, progress: Callable[[], object], *, alone: bool = False) -> list[Number]:

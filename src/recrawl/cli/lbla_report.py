@@ -23,7 +23,7 @@ from recrawl.cli.lbla_numbers import (
 
 if TYPE_CHECKING:
     from recrawl.assess.scores import Interval
-    from recrawl.cli.lbla_experiment import Run
+    from recrawl.cli.lbla_numbers import Run
     from recrawl.show.experiments import Panel
     from recrawl.simulate.lbla_splits import Plan
 
