@@ -134,6 +134,13 @@ def test_the_graph_folds_what_did_not_change(pages):
     section = graph_section(pages)
     assert section.figures[0].kind == KIND in SCRIPTS
     assert "4 pages lie in parts where nothing changed" in section.words[0]
+    page, state, *_, found_on = section.tables[0].columns
+    assert dict(zip(page.values, state.values, strict=True)) == {
+        "http://a.org/news/": "links",
+        "http://a.org/news/1": "content",
+        "http://a.org/news/2": "missing",
+    }
+    assert set(found_on.values) == {"http://a.org/", "http://a.org/news/"}
 
 
 def test_the_scatter_has_a_cell_for_each_directory_and_type(pages):

@@ -8,7 +8,7 @@ import numpy as np
 
 from recrawl.assess.collapse import ChangeClass, CollapsedTree, collapse
 from recrawl.assess.tree_layout import TreeLayout, tree_layout
-from recrawl.show.report.section import Figure, Section
+from recrawl.show.report.section import Column, ColumnKind, Figure, Section, Table
 from recrawl.show.report.site_pages import SitePages
 from recrawl.show.words import counted
 
@@ -27,6 +27,7 @@ SCRIPTS = {
 STYLES = ["graph.css"]
 _HEIGHT = 720
 _MOST_SHARED = 65_535
+_MOST_ROWS = 2_000
 
 
 def graph_section(pages: SitePages, versions: str | None = None) -> Section:
@@ -35,7 +36,7 @@ def graph_section(pages: SitePages, versions: str | None = None) -> Section:
         return Section("Site graph", "graph", ["There is no page to draw."])
     tree = collapse(pages.parent, pages.change)
     figure = Figure(KIND, "How the pages hang together", KIND, _data(pages, tree, versions), height=_HEIGHT, wide=True)
-    return Section("Site graph", "graph", _words(pages, tree), [figure], notes=_NOTES)
+    return Section("Site graph", "graph", _words(pages, tree), [figure], _tables(pages), notes=_NOTES)
 
 
 def graph_data(pages: SitePages, versions: str | None = None) -> dict[str, Any]:
@@ -118,6 +119,27 @@ def _discs(layout: TreeLayout, tree: CollapsedTree, holders: Any) -> dict[str, A
 def _digits(values: Any, digits: int) -> list[float]:  # noqa: ANN401 - a column of floats
     """So many leading digits: files of numbers nobody reads to the last are short."""
     return [float(f"{value:.{digits}g}") for value in values.tolist()]
+
+
+def _tables(pages: SitePages) -> list[Table]:
+    """What changed, latest first, for those who would rather read; none if nothing did."""
+    changed = np.flatnonzero(pages.change > ChangeClass.UNCHANGED)
+    if not len(changed):
+        return []
+    latest = np.argsort(-np.nan_to_num(pages.changed_at[changed], nan=-np.inf), kind="stable")
+    shown = changed[latest[:_MOST_ROWS]]
+    above = [*pages.urls, None]  # the last stands for no page
+    every = 1.0 / np.where(pages.rate[shown] > 0, pages.rate[shown], np.nan)
+    columns = [
+        Column("page", ColumnKind.URL, [pages.urls[row] for row in shown.tolist()]),
+        Column("state", ColumnKind.CLASS, [ChangeClass(int(one)).name.lower() for one in pages.change[shown]]),
+        Column("last change seen", ColumnKind.TIME, pages.changed_at[shown]),
+        Column("changes about every", ColumnKind.SECONDS, every),
+        Column("times found", ColumnKind.COUNT, pages.captures[shown]),
+        Column("found on", ColumnKind.URL, [above[up] for up in pages.parent[shown].tolist()]),
+    ]
+    words = "" if len(shown) == len(changed) else f"The latest {len(shown):,} of {len(changed):,}."
+    return [Table("changed-pages", "Pages that changed, are new or are gone", columns, words)]
 
 
 def _words(pages: SitePages, tree: CollapsedTree) -> list[str]:
