@@ -99,8 +99,9 @@ class _Server(asyncio.Protocol):
             self._transport.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
             return
         before, after = self._bodies[int(path[6:-5]) % len(self._bodies)]
+        leaves = time.perf_counter()  # read before: who is put to sleep in between would note that it left later
         self._transport.write(before + b"%010d" % len(self._log.rows) + after if after else before)
-        self._log.rows.append((arrived, time.perf_counter(), self._host))
+        self._log.rows.append((arrived, leaves, self._host))
 
 
 def _serve(pipe: Connection, pages: int, written: Callable[[int, int], bytes]) -> None:

@@ -48,7 +48,7 @@ class KnownMemory:
     def remember(self, page: int, known: Known) -> None:
         """Keep what is known of a page, in place of what was known before."""
         self.forget(page)
-        if len(known.links_last) == len(known.links_ever):
+        if known.links_last is not known.links_ever and len(known.links_last) == len(known.links_ever):
             known = replace(known, links_last=known.links_ever)
         self._pages[page] = known
         self._size += _size(known)

@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -126,7 +127,7 @@ class Recorder:
     def finish(self, group: Group) -> None:
         """Learn from visits that are acknowledged."""
         self._judging.learn(group.lessons)
-        self._remember(group.batch)
+        self._remember(group.batch, group.validators)
         self.at_once = self.at_once.difference(group.visits.page.tolist()).union(group.again.tolist())
         self._archive.acknowledged(self._captures())
         self._kept = {}
@@ -142,6 +143,9 @@ class Recorder:
     def discover(self, urls: Iterable[str], now: float) -> IntArray:
         """Page ids of these URLs; those in scope are put on the agenda, others only remembered."""
         wanted = list(urls)
+        known = list(map(self._page_of.get, wanted))
+        if None not in known:  # most of the time: pages name each other
+            return np.array(known, dtype=np.int64)
         unknown = [url for url in dict.fromkeys(wanted) if url not in self._page_of]
         inside = self._inside(unknown)
         outside = [url for url in unknown if url not in inside]
@@ -257,12 +261,12 @@ class Recorder:
         """What was archived and is not acknowledged."""
         return [record for kept in self._kept.values() for record in kept]
 
-    def _remember(self, batch: Sequence[Visited]) -> None:
+    def _remember(self, batch: Sequence[Visited], last: Sequence[Validators]) -> None:
         """Keep what is known after these visits. Of a page with several the store knows better: each brought links."""
         often = Counter(visited.visit.page for visited in batch)
-        for visited in batch:
+        for visited, version in zip(batch, last, strict=True):
             if often[visited.visit.page] == 1:
-                self._memory.remember(visited.visit.page, known_after(visited))
+                self._memory.remember(visited.visit.page, known_after(visited, version))
             else:
                 self._memory.forget(visited.visit.page)
 
@@ -271,7 +275,7 @@ class Recorder:
         read = [one for one in batch if one.judgement.links_read and one.judgement.links and not links_stand(one)]
         if not read:
             return
-        targets = self.discover((url for visited in read for url in visited.judgement.links), now)
+        targets = self.discover(chain.from_iterable(visited.judgement.links for visited in read), now)
         counts = [len(visited.judgement.links) for visited in read]
         self._store.record_links(
             np.repeat(np.array([visited.target.page for visited in read], dtype=np.int64), counts),

@@ -57,7 +57,10 @@ def last_version(visited: Visited) -> Validators:
     if judgement.links_read and not links_stand(visited):
         read_at = visited.visit.time
     gone = judgement.outcome == Outcome.GONE or (visited.visit.outcome > ANSWERED and known is not None and known.gone)
-    return replace(judgement.validators, mime=judgement.mime, gone=gone, links_read_at=read_at)
+    said = judgement.validators
+    return Validators(
+        said.etag, said.last_modified, said.digest, said.text_digest, judgement.mime, gone=gone, links_read_at=read_at
+    )
 
 
 def links_stand(visited: Visited) -> bool:
@@ -74,8 +77,8 @@ def links_stand(visited: Visited) -> bool:
     )
 
 
-def known_after(visited: Visited) -> Known:
-    """What the judge of the next visit must know."""
+def known_after(visited: Visited, last: Validators | None = None) -> Known:
+    """What the judge of the next visit must know; ``last`` is the last version, if that was found out before."""
     after = detect.known_after(visited.judgement, visited.target.known) or Known()
-    last = last_version(visited)
-    return replace(after, validators=last, gone=last.gone, mime=last.mime)
+    last = last or last_version(visited)
+    return Known(last, last.gone, last.mime, after.links_last, after.links_ever, after.fingerprint)

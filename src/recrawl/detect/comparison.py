@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from zlib import crc32
@@ -48,7 +48,9 @@ def differs(before: Parts, after: Parts, mask: frozenset[int]) -> bool:
     return _outside(before, mask) != _outside(after, mask)
 
 
-def _outside(parts: Parts, mask: frozenset[int]) -> list[int]:
+def _outside(parts: Parts, mask: frozenset[int]) -> Sequence[int]:
+    if not mask:
+        return parts.content
     hidden = hidden_rows(parts, mask)
     return [content for content, is_hidden in zip(parts.content, hidden, strict=True) if not is_hidden]
 
@@ -63,9 +65,10 @@ def compared_parts(before: Fingerprint, after: Fingerprint, watched: frozenset[i
     nothing of the others: were they masked for a random proverb among them, changes would be missed. A path that is in
     one version only differs too. Folded paths tell nothing.
     """
-    old, new = (Counter(zip(one.parts.path, one.parts.content, strict=True)) for one in (before, after))
+    others = _without_common_ends(before.parts, after.parts)
+    old, new = (Counter(zip(one.path, one.content, strict=True)) for one in others)
     common = {key: min(old[key], new[key]) for key, _ in old.items() ^ new.items()}
-    left = [_unmatched(one.parts, common) for one in (before, after)]
+    left = [_unmatched(one, common) for one in others]
     renumbered = _templates(left[0]) & _templates(left[1])
     filled = [Counter(one.parts.template) for one in (before, after)] if renumbered else []
     differing = {
@@ -79,12 +82,12 @@ def compared_parts(before: Fingerprint, after: Fingerprint, watched: frozenset[i
     silent = before.folded | after.folded | {0}
     doubtful = set[int]()
     for path in (paths[0].keys() | paths[1].keys()) - silent:
-        others = max(paths[0][path], paths[1][path]) - moved[path]
-        if 2 * others >= max(sizes[0][path], sizes[1][path]) and others > 0:
+        count = max(paths[0][path], paths[1][path]) - moved[path]
+        if 2 * count >= max(sizes[0][path], sizes[1][path]) and count > 0:
             differing.add(path)
-        elif others > 0 and is_of_links(path):
+        elif count > 0 and is_of_links(path):
             doubtful.add(path)
-    differing |= _shuffled(before.parts, after.parts) - silent
+    differing |= _shuffled(*others) - silent
     gap = after.time - before.time
     if abs(gap) < NEAR:
         differing, doubtful = differing | doubtful, set()
@@ -93,6 +96,19 @@ def compared_parts(before: Fingerprint, after: Fingerprint, watched: frozenset[i
         seen = {*before.parts.path, *after.parts.path} | ({*before.parts.template} & {*after.parts.template})
         same = (watched & seen) - differing - doubtful - silent
     return Compared(frozenset(differing), same, gap, doubtful=frozenset(doubtful))
+
+
+def _without_common_ends(before: Parts, after: Parts) -> tuple[Parts, Parts]:
+    """Two versions without the parts that both begin with and both end with: mostly little is left."""
+    old, new = (list(zip(one.path, one.content, strict=True)) for one in (before, after))
+    first, shortest = 0, min(len(old), len(new))
+    while first < shortest and old[first] == new[first]:
+        first += 1
+    last = 0
+    while last < shortest - first and old[-1 - last] == new[-1 - last]:
+        last += 1
+    one, other = (Parts(*(column[first : len(parts.path) - last] for column in parts)) for parts in (before, after))
+    return one, other
 
 
 def _shuffled(before: Parts, after: Parts) -> set[int]:

@@ -124,13 +124,14 @@ def known_after(judged: Judgement, known: Known | None) -> Known | None:
     if judged.outcome > Outcome.GONE:
         return known
     last = judged.link_keys if judged.links_read else old.links_last
+    ever = old.links_ever | last if old.links_ever else last  # one set for both as long as they are the same
     gone = judged.outcome == Outcome.GONE
     return Known(
         judged.validators,
         gone,
         judged.mime,
         last,
-        old.links_ever | last,
+        ever,
         judged.fingerprint or old.fingerprint,
     )
 
