@@ -19,6 +19,8 @@ from recrawl.show.dashboard.stores import Stores
 from recrawl.store.browse import Mark, PageQuery, PageRows
 
 MOST_ROWS = 200
+NOBODY = -1
+"""The id of no host: of a name that is not known there are no pages."""
 ORDERS = {
     "url": "by URL",
     "url-down": "by URL, backwards",
@@ -118,8 +120,7 @@ def _query(asked: Asked, found: Found[Survey], find_host: Callable[[str], int | 
     number = None
     if asked["host"]:
         number = find_host(asked["host"])
-        if number is None:
-            raise RefusedError(f"There is no host {asked['host'][:80]!r} here.", "Hosts lists them.", status=404)
+        number = NOBODY if number is None else number
     return PageQuery(
         host=number,
         host_name=asked["host"],
