@@ -219,7 +219,7 @@
       const words = isDisc(node)
         ? [element("p", {}, `${recrawl.format("count", tree.disc.get(page).pages)} pages below ${tree.pages.urls[page]}, all unchanged.`),
           element("p", { class: "muted" }, drawing.isUnfolded(page) ? "Click to fold them again." : "Click to unfold them.")]
-        : facts(tree, page);
+        : [...facts(tree, page), element("p", { class: "muted" }, tree.versions(page) ? "Click to keep this beside, with a link to all versions." : "Click to keep this beside.")];
       tip.replaceChildren(...words.filter((one) => one !== null));
       tip.hidden = false;
       stage.style.cursor = "pointer";
@@ -231,6 +231,18 @@
       tip.style.left = `${Math.max(4, Math.min(x + 14, area.width - tip.offsetWidth - 4))}px`;
       tip.style.top = `${y + 18 + tip.offsetHeight > area.height ? Math.max(4, y - tip.offsetHeight - 12) : y + 18}px`;
     });
+  };
+
+  // What WebGL drew is not there when a page is printed: a picture of it is.
+  const wirePrint = (parts, sigma) => {
+    const before = () => {
+      parts.stage.parentElement.querySelector(".graph-print")?.remove();
+      parts.stage.after(element("img", { class: "graph-print", src: files.png(sigma), alt: "Graph of the site" }));
+    };
+    const after = () => parts.stage.parentElement.querySelector(".graph-print")?.remove();
+    window.addEventListener("beforeprint", before);
+    window.addEventListener("afterprint", after);
+    return () => { window.removeEventListener("beforeprint", before); window.removeEventListener("afterprint", after); };
   };
 
   const draw = async (box, given) => {
@@ -264,12 +276,14 @@
       if (sigma) { sigma.refresh(); lookAt(discOf(entry.folded), Math.min(0.9, (1.6 * tree.disc.get(entry.folded).radius) / tree.radius + 0.02)); }
     });
     const refresh = () => sigma && sigma.refresh();
+    let unwire = () => null;
     if (recrawl.site.Marks) try {
       sigma = startSigma(drawing.graph, parts.stage, tree, look);
     } catch { sigma = null; }
     if (!sigma) parts.stage.replaceChildren(element("p", { class: "empty" }, "This browser cannot draw with WebGL. The list beside has all pages."));
     else {
       tameWheel(parts.stage);
+      unwire = wirePrint(parts, sigma);
       wireTip(parts, sigma, tree, drawing);
       sigma.on("clickNode", ({ node }) => {
         const page = pageOf(node);
@@ -296,7 +310,7 @@
       png: () => (sigma ? files.png(sigma) : "data:,"), svg: () => (sigma ? files.svg(sigma, drawing.graph) : ""), csv: () => files.csv(tree),
       redraw: () => { look.read(); if (sigma) { sigma.refresh(); } },
       resize: () => { if (sigma) { sigma.resize(); sigma.refresh(); } },
-      close: () => sigma && sigma.kill(),
+      close: () => { unwire(); if (sigma) sigma.kill(); },
     };
   };
 

@@ -65,6 +65,7 @@
     const flat = element("div", { class: "scatter-flat" });
     const cube = element("div", { class: "scatter-cube", hidden: true });
     const button = element("button", { type: "button", class: "button scatter-switch", "aria-pressed": "false" }, "Show in 3-D");
+    box.classList.add("scatter-box");
     box.append(flat, cube, button);
     const wide = recrawl.charts.echart(option, columns)(flat, data);
     let deep = null;

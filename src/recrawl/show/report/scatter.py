@@ -104,6 +104,6 @@ def _words(pages: SitePages, row: IntArray, directories: list[str]) -> list[str]
 
 _CAPTION = (
     "Each row is a first-level directory, each column a media type. In a cell pages follow each other by address from "
-    "left to right, a few on top of each other. Point at one for its address; take hold and turn the wheel to come "
-    "nearer. Pages that change together show as runs of one colour at the same place in several rows."
+    "left to right, a few on top of each other. Point at one for its address; hold Ctrl and turn the wheel to "
+    "come nearer. Pages that change together show as runs of one colour at the same place in several rows."
 )
