@@ -6,9 +6,9 @@ uv run python benchmarks/serve.py --folder DIR          keep the workspace there
 
 Each server is a process of its own on one core; requests come from another, at the times of a Poisson process with
 ``--rate`` requests a second, whether answers to earlier ones have come or not. A request takes from when it should
-have been sent to the last byte of its answer, so waiting in line counts. pywb is asked for the nearest capture and for
-the captures of a prefix through its index server, which is the part of it that does the same work; its TimeGate does
-more. All questions are asked once before they are measured by others of their kind, so that programs are loaded.
+have been sent to the last byte of its answer, so waiting in line and a new connection count. pywb is asked for the
+nearest capture and for the captures of a prefix through its index server, which is the part of it that does the same
+work; its TimeGate does more. Questions of each kind are asked before any is measured, so that programs are loaded.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ DASHBOARD = (
     "/captures",
     "/settings",
 )
-WARM_UP = 20
+WARM_UP = 64
+"""Questions that are asked before any is measured, eight at a time."""
 TRIES = 10
-IDLE = 2.0
-"""Seconds after which a connection is not used again."""
 Question = tuple[str, dict[str, str]]
 """A path with its query, and headers."""
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -56,11 +55,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="for each kind of question")
     parser.add_argument("--folder", type=Path, help="where the workspace is, or is made and kept")
     parser.add_argument("--without", choices=["pywb", "dashboard"], nargs="*", default=[])
-    parser.add_argument("--nice", type=int, default=0, help="below 0, for a machine that is busy otherwise; needs root")
+    parser.add_argument(
+        "--real-time", action="store_true", help="before all other programs of a machine that is busy; needs root"
+    )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    if options.nice:
-        os.setpriority(os.PRIO_PROCESS, 0, options.nice)  # children inherit it
+    if options.real_time:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))  # children inherit it
     if options.folder is not None:
         measure(options, options.folder)
     else:
@@ -79,7 +80,7 @@ def measure(options: argparse.Namespace, folder: Path) -> None:
     count = options.pages * options.captures
     print(
         f"{count:,} captures of {options.pages:,} pages, {options.rate:g} requests a second; "
-        f"load of the machine {os.getloadavg()[0]:.1f}, nice {options.nice}"
+        f"load of the machine {os.getloadavg()[0]:.1f}{', before all other programs' * options.real_time}"
     )
     rng = np.random.default_rng(options.seed)
 
@@ -154,7 +155,7 @@ class Run:
 
     def measure(self, name: str, port: int, pid: int, question: Callable[[], Question]) -> None:
         """Print how long answers take."""
-        asyncio.run(_timed(port, [question() for _ in range(WARM_UP)], np.arange(WARM_UP) * 0.2))
+        asyncio.run(_timed(port, [question() for _ in range(WARM_UP)], np.arange(WARM_UP) // 8 * 0.5))
         count = round(self._rate * self._seconds)
         due = np.cumsum(self._rng.exponential(1 / self._rate, count))
         questions = [question() for _ in range(count)]
@@ -170,25 +171,20 @@ class Run:
 
 async def _timed(port: int, questions: list[Question], due: np.ndarray) -> np.ndarray:
     """Seconds each answer took from when its question was due."""
-    free: list[tuple[Connection, float]] = []
     begun = asyncio.get_running_loop().time()
 
     async def one(question: Question, when: float) -> float:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(begun + when - loop.time())
-        while free and loop.time() - free[-1][1] > IDLE:
-            free.pop()[0][1].close()  # servers close what nobody uses, and may do so at this moment
-        connection = free.pop()[0] if free else await asyncio.open_connection("127.0.0.1", port)
+        connection = await asyncio.open_connection("127.0.0.1", port)
         status, _ = await _ask(connection, question)
         took = loop.time() - begun - when
         if status not in (200, 302):
             raise RuntimeError(f"{question[0]} was answered with {status}")
-        free.append((connection, loop.time()))
+        connection[1].close()
         return took
 
     took = await asyncio.gather(*(one(question, when) for question, when in zip(questions, due.tolist(), strict=True)))
-    for (_, writer), _ in free:
-        writer.close()
     return np.array(took)
 
 

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from recrawl.cli.serve_run import bound, serve_all
@@ -21,6 +22,7 @@ def main() -> None:
     """Serve until standard input ends."""
     what, folder = sys.argv[1:]
     place = open_workspace(Path(folder), {})
+    close: Callable[[], None] = lambda: None  # noqa: E731 - what there is to end besides
     if what == "travel":
         from recrawl.cli.serve_archive import archive_of
         from recrawl.show.dashboard.stores import Stores
@@ -31,11 +33,15 @@ def main() -> None:
         from recrawl.cli.serve_wiring import wired
         from recrawl.show.dashboard.app import make_app
 
-        app = make_app(wired(place, Guard(), RealClock().now).site)
+        dashboard = wired(place, Guard(), RealClock().now)
+        app, close = make_app(dashboard.site), dashboard.close
     with bound("127.0.0.1", 0) as listening:
         port = listening.getsockname()[1]
         threading.Thread(target=_until_told, daemon=True).start()
-        serve_all([(app, listening)], lambda: print(f"port {port}", flush=True))
+        try:
+            serve_all([(app, listening)], lambda: print(f"port {port}", flush=True))
+        finally:
+            close()
 
 
 def _until_told() -> None:

@@ -26,7 +26,8 @@ added_external, outcome, verdict, status) SELECT id, {_TIME}, 5000, {{segment}},
 {{verdict}}, 200 FROM page WHERE id BETWEEN {{first}} AND {{last}} ORDER BY id"""
 _LINES = f"""SELECT key || ' ' || strftime('%Y%m%d%H%M%S', {_TIME.format(n="n")}, 'unixepoch') ||
 ' {{{{"url": "' || url || '", "mime": "text/html", "status": "200", "digest": "' || printf('%020d', id * 10 + n / 2) ||
-'", "length": "2900", "offset": "' || ((id % 10000) * 3000) || '", "filename": "bench-' || (id / 10000) || '.warc.gz"}}}}'
+'", "length": "2900", "offset": "' || ((id % 10000) * 3000) ||
+'", "filename": "bench-' || (id / 10000) || '.warc.gz"}}}}'
 FROM page CROSS JOIN ({{rounds}}) ORDER BY key, n"""
 
 
