@@ -125,13 +125,19 @@ def test_files_that_somebody_made(run, tmp_path):
             )
             time = to_timestamp14(START + week * 7 * DAY + number)
             lines.append(f"org,site)/{number} {time} http://site.org/{number} text/html 200 {digest} - - 9 0 a.warc.gz")
+    quick = to_timestamp14(START + 1.0)
+    lines.insert(
+        1, f"org,site)/0 {quick} http://site.org/0 text/html 200 EYLWTCTP5Q6IQJS3ZLKZBRGIRXTTLGRG - - 9 0 a.warc.gz"
+    )
     (tmp_path / "index.cdx").write_text("\n".join([*lines, ""]))
     done = run("report", "index.cdx")
     assert done.returncode == 0, done.stderr
     assert "Report on index.cdx" in (tmp_path / "report.html").read_text("utf-8")
     sections = sections_of(run("report", "index.cdx", "--json"))
     assert tiles_of(sections["holdings"])["pages"] == "12"
-    assert tiles_of(sections["holdings"])["changes seen"] == "3"
+    assert tiles_of(sections["holdings"])["changes seen"] == "4"
+    rates = next(table for table in sections["behaviour"]["tables"] if table["name"] == "rates-pages")
+    assert rates["columns"][1]["values"][0] > 0.5 * DAY  # the page was downloaded twice in a second once
     files = {table["name"]: table for table in sections["holdings"]["tables"]}["formats"]
     assert [column["values"] for column in files["columns"]] == [["CDX"], [1]]
 

@@ -21,7 +21,7 @@ from recrawl.cli.assess_recorded import Recorded, recorded
 from recrawl.cli.knowledge import Span, estimate_from, learn, lesson_of, section_labels
 from recrawl.cli.rates_question import estimator_named
 from recrawl.errors import InputError
-from recrawl.estimate.estimator import Evidence
+from recrawl.estimate.estimator import Estimator, Evidence
 from recrawl.estimate.operational_posterior import OperationalPosterior
 from recrawl.estimate.posterior import Posterior
 from recrawl.model import Belief, FloatArray, IntArray
@@ -189,6 +189,22 @@ def without_quick_gaps(evidence: Evidence) -> Evidence:
     ends = np.append(0, np.cumsum(kept))[histories.offsets]
     slow = replace(histories, offsets=ends, gaps=histories.gaps[kept], changed=histories.changed[kept])
     return replace(evidence, histories=slow)
+
+
+@dataclass(frozen=True, slots=True)
+class Unhurried:
+    """An estimator that is not told of gaps of less than a minute: in archives of others they are no evidence."""
+
+    estimator: Estimator
+
+    @property
+    def name(self) -> str:
+        """That of the estimator."""
+        return self.estimator.name
+
+    def __call__(self, evidence: Evidence) -> Belief:
+        """What the estimator believes given the other gaps."""
+        return self.estimator(without_quick_gaps(evidence))
 
 
 def _files(store: Store, looks: Looks) -> IntArray:

@@ -184,14 +184,15 @@ def _sections(  # noqa: PLR0913 - where from, when, and what is asked
     versions: str | None = None,
     expected: Expected | None = None,
 ) -> list[Section]:
-    from recrawl.cli.assess_answer import Asked, NothingToJudgeError
+    from recrawl.cli.assess_answer import Asked, NothingToJudgeError, Unhurried
     from recrawl.cli.rates_question import Question
     from recrawl.cli.report_sections import Wanted, sections_of
     from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
     from recrawl.show.report.section import Section
 
     asked = Asked(only_pages=archive is not None, pages=pages)
-    question = Question(ESTIMATORS[DEFAULT], now, expected=expected)
+    estimator = ESTIMATORS[DEFAULT] if archive is None else Unhurried(ESTIMATORS[DEFAULT])
+    question = Question(estimator, now, expected=expected)
     try:
         return sections_of(store, Wanted(asked, question, versions), archive)
     except NothingToJudgeError as error:
