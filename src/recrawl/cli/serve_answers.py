@@ -40,6 +40,8 @@ SAMPLE = 20_000
 """Pages from which is learned what to expect of any."""
 MOMENTS = 60
 """Looks after which it is told what was believed."""
+MOST_LOOKS = 5_000
+"""Latest looks that count there: what a page was like before says little of it now."""
 MANY = 20_000
 """Pages from which on a survey is made by a child: it would hold up the pages of the dashboard."""
 LARGEST_TEXT = 400_000
@@ -118,7 +120,7 @@ class WorkspaceAnswers:
         with self._stores.one() as store:
             visits = store.visits(pages=np.array([page]))
             host = store.pages(np.array([page])).host
-        looks = visits.take(visits.answered())
+        looks = visits.take(np.flatnonzero(visits.answered())[-MOST_LOOKS:])
         if not len(looks):
             return empty
         grown = _as_it_grew(looks)

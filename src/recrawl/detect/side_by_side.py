@@ -12,11 +12,11 @@ from typing import TypeAlias
 Piece: TypeAlias = tuple[str, bool]
 """A stretch of a line, and whether it differs from the other side."""
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
-_LONG = 4_000
+_LONG = 1_000
 """Characters of a line beyond which words are not compared: it is marked as a whole."""
 _ALIKE = 0.3
 """Share of words in common below which two lines are not one line that was edited."""
-MOST_LINES = 4_000
+MOST_LINES = 1_500
 """Lines of a version beyond which it is not compared: the time would grow with their square."""
 
 
@@ -86,7 +86,7 @@ def _edited(old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]] |
         return ((old, True),), ((new, True),)
     one, other = _WORDS.findall(old), _WORDS.findall(new)
     matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
-    if matcher.ratio() < _ALIKE:
+    if matcher.quick_ratio() < _ALIKE or matcher.ratio() < _ALIKE:
         return None
     left: list[Piece] = []
     right: list[Piece] = []
