@@ -37,6 +37,9 @@ MAKERS = {
     "proportional to the truth": partial(Proportional, true_rates=true_rates),
     "new links": partial(NewLinks, {"internal": expected_links, "external": expected_links}),
     "archive with expected rates": partial(Valued, expected=lambda pages: 1.0 / (DAY * (1 + pages.id % 30))),
+    "two numbers a page with expected rates": partial(
+        Valued, belief="gamma", expected=lambda pages: 1.0 / (DAY * (1 + pages.id % 30))
+    ),
     "hacs within 60 days": partial(hacs, window=60 * DAY),
     "hacs as printed": partial(hacs, theta=0.5, unknown_rate=0.0, longest=np.inf),
     **{f"{name} from the budget": partial(POLICIES[name], start=None) for name in sorted(START_FROM_BUDGET)},
