@@ -96,6 +96,7 @@ class RatesOfPages:
         return gamma.fit(histories, prior.take(np.zeros(len(histories), np.int64))).mean()
 
     def _learned(self) -> GammaBelief:
+        """What is likely of any page; worked out when it is first asked for, which takes a moment."""
         with self._lock:
             if self._prior is None:
                 with self._place.open_store() as store:

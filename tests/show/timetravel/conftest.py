@@ -185,6 +185,12 @@ def server(make_server):
     return make_server()
 
 
+@pytest.fixture(scope="session")
+def serve_app():
+    """Serves an application on a socket, and gives what ends that."""
+    return serve
+
+
 @pytest.fixture
 def build_visits():
     """Adds one visit to a workspace."""
