@@ -126,6 +126,26 @@ def test_a_large_site_has_room_for_every_page_and_is_laid_out_the_same_again():
         assert cKDTree(places).query(places, k=2)[0][:, 1].min() > NEAREST
 
 
+@pytest.mark.parametrize("shape", ["chain", "comb", "pairs"])
+def test_a_part_that_would_be_nearly_empty_is_one_flower(shape):
+    """However deep a tree is, its picture is not much wider than its pages need."""
+    pages = 3000
+    parent = np.arange(-1, pages - 1)
+    if shape == "comb":  # every page of a chain has another below it
+        parent[pages // 2 :] = np.arange(pages // 2)
+    if shape == "pairs":
+        parent = (np.arange(pages) - 1) // 2
+        parent[0] = ROOT
+    change = np.full(pages, ChangeClass.UNSEEN)
+    change[-4:] = SAME  # something is folded, so not all can be one flower
+    for tree in (unfolded(pages), collapse(parent, change)):
+        layout = tree_layout(parent, tree)
+        places = np.c_[layout.x, layout.y]
+        assert np.isfinite(places).all()
+        assert cKDTree(places).query(places, k=2)[0][:, 1].min() > NEAREST
+    assert tree_layout(parent, unfolded(pages)).radius < 12 * np.sqrt(pages)
+
+
 def test_pages_of_a_directory_lie_together_in_their_disc():
     """Neighbours by address are near each other in a disc, far nearer than any two pages of it are."""
     pages = 2000

@@ -16,6 +16,7 @@ from recrawl.model import FloatArray
 _ROUNDING = 1e-9
 _STEPS_AROUND = 48
 _FEW = 3
+_PAIR = 2
 _MOST_IN_FRONT = 600
 _BUNDLE = 100
 
@@ -163,6 +164,8 @@ def around(x: FloatArray, y: FloatArray, radius: FloatArray) -> tuple[float, flo
     """
     if len(x) == 1:
         return float(x[0]), float(y[0]), float(radius[0])
+    if len(x) == _PAIR:
+        return _around_two(*(float(one) for one in (*x, *y, *radius)))
     heavy = radius * radius
     across, up = float((x * heavy).sum() / heavy.sum()), float((y * heavy).sum() / heavy.sum())
     best = (across, up, math.inf)
@@ -178,3 +181,13 @@ def around(x: FloatArray, y: FloatArray, radius: FloatArray) -> tuple[float, flo
         pull = (away + float(radius[far])) / away / (step + 1)
         across, up = across + pull * (x[far] - across), up + pull * (y[far] - up)
     return best
+
+
+def _around_two(x: float, a: float, y: float, b: float, radius: float, other: float) -> tuple[float, float, float]:  # noqa: PLR0913, PLR0917 - two circles
+    """The least circle around two, at (x, y) and (a, b)."""
+    apart = math.hypot(a - x, b - y)
+    if apart + min(radius, other) <= max(radius, other):
+        return (x, y, radius) if radius >= other else (a, b, other)
+    whole = (apart + radius + other) / 2.0
+    along = (whole - radius) / apart
+    return x + along * (a - x), y + along * (b - y), whole

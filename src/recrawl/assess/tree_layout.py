@@ -3,7 +3,8 @@
 Every page has one place for ever. A page that is drawn lies in the middle of its *flower*: the pages below it that have
 nothing below them lie around it, like seeds of a sunflower. What is folded into it lies in a disc beside, whose area
 grows with its pages: unfolded, they appear inside the disc. Flower, disc and the circles of the other pages below are
-packed into one circle, and so on up to the roots. In flowers and discs neighbours by address lie side by side, along a
+packed into one circle, and so on up to the roots. A part that would be nearly empty that way, such as a long chain of
+pages, is one flower as a whole. In flowers and discs neighbours by address lie side by side, along a
 Hilbert curve. Lengths are in units of the distance between two pages.
 """
 
@@ -25,6 +26,8 @@ _GOLDEN = math.pi * (3.0 - math.sqrt(5.0))
 _RIM = 0.5
 _GAP = 0.4
 _HILBERT_BITS = 10
+_LOOSE = 8.0
+"""A part of the tree so many times as wide as a flower of its pages is drawn as that flower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ def tree_layout(parent: IntArray, tree: CollapsedTree) -> TreeLayout:
     across, up, whole = shapes.side_by_side([shapes.radius[node] for node in roots])
     for node, x, y in zip(roots, across, up, strict=True):
         shapes.centre_x[node], shapes.centre_y[node] = x, y
-    for node in inner:
+    for node in inner:  # parents first
         shapes.unwrap(node)
     return shapes.places(whole)
 
@@ -84,6 +87,11 @@ class _Shapes:
         self.radius: list[float] = [0.0] * nodes
         self.centre_x, self.centre_y = np.full(nodes, np.nan), np.full(nodes, np.nan)
         self._inside: dict[int, tuple[list[float], list[float]]] = {}
+        self._pages = self._seeds + 1
+        """Pages drawn in the circle of each that is no seed, itself included; 0 if a disc is among them."""
+        self._pages[tree.folded > 0] = 0
+        self._flower_of = np.arange(nodes)
+        """In whose flower each lies: its own, or that of a page above which is one flower with all below it."""
 
     def wrap(self, node: int) -> None:
         """Pack flower, disc and the circles below into one, all of which are known."""
@@ -96,6 +104,12 @@ class _Shapes:
             return
         across, up, self.radius[node] = self.side_by_side(parts)
         self._inside[node] = across, up
+        below = self._pages[self._children[node]]
+        self._pages[node] = self._pages[node] + below.sum() if self._pages[node] and below.all() else 0
+        flower = float(_disc_radius(self._pages[node]))
+        if self._pages[node] and self.radius[node] > _LOOSE * flower:
+            self.radius[node] = flower
+            del self._inside[node]
 
     @staticmethod
     def side_by_side(radius: list[float]) -> tuple[list[float], list[float], float]:
@@ -109,7 +123,8 @@ class _Shapes:
 
     def unwrap(self, node: int) -> None:
         """From the middle of a circle to the middles of what is inside. The flower's own becomes that of the page."""
-        if node not in self._inside:
+        if node not in self._inside or self._flower_of[node] != node:
+            self._flower_of[self._children[node]] = self._flower_of[node]
             return
         x, y = float(self.centre_x[node]), float(self.centre_y[node])
         across, up = self._turned(node, x, y)
@@ -142,8 +157,10 @@ class _Shapes:
         disc_x, disc_y = np.full(len(x), np.nan), np.full(len(x), np.nan)
         for node in np.flatnonzero(tree.folded).tolist():
             (disc_x[node],), (disc_y[node],) = self._inside[node]
-        seeds = np.flatnonzero(self.seed)
-        _sow(seeds, parent[seeds], (x, y), (x, y), 1)
+        order = self._order.order
+        seeds = order[(self.seed | (self._flower_of != np.arange(len(x))))[order]]
+        of = np.where(self.seed[seeds], self._flower_of[parent[seeds]], self._flower_of[seeds])
+        _sow(seeds, of, (x, y), (x, y), 1)
         hidden = self._order.order[~tree.drawn[self._order.order]]
         _sow(hidden, _holders(parent, tree.drawn, self._order)[hidden], (disc_x, disc_y), (x, y), 0)
         return TreeLayout(x, y, disc_x, disc_y, self._disc, whole)
