@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from recrawl.show.report.behaviour import Behaviour, Level
 MOST_FORETOLD = 4_000
 """Pages whose looks are foretold, evenly spread: a curve of ten points needs no more."""
 FEWEST_FORETOLD = 100
+_SLASHES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,12 @@ def _level(name: str, chosen: Chosen, known: LogNormalFit | None = None) -> Leve
 
 
 def _is_home(url: str) -> bool:
-    parts = urlsplit(url)
-    return parts.path in {"", "/"} and not parts.query
+    """Whether a URL, as the store writes it, is that of the page / of a host.
+
+    >>> [_is_home(url) for url in ("http://a.org/", "http://a.org/?q", "http://a.org/x/")]
+    [True, False, False]
+    """
+    return url.endswith("/") and url.count("/") == _SLASHES
 
 
 def _foretold(chosen: Evidence, estimator: Estimator) -> tuple[FloatArray, BoolArray]:

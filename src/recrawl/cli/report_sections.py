@@ -25,7 +25,7 @@ from recrawl.show.report.holdings import Holdings, holdings_section
 from recrawl.show.report.scatter import scatter_section
 from recrawl.show.report.section import Section
 from recrawl.show.report.sharpness import MOST_ROWS, Quality, quality_sections
-from recrawl.show.report.site_pages import media_types, pages_of_archive
+from recrawl.show.report.site_pages import pages_of_archive
 from recrawl.store.base import Store
 from recrawl.time import DAY
 
@@ -57,8 +57,8 @@ def sections_of(store: Store, wanted: Wanted, archive: Archive | None = None) ->
     # The clock of a simulated crawl may be ahead of ours.
     question = replace(wanted.question, by=By.PAGE, now=max(wanted.question.now, found.quality.end))
     learned = rows_for(store, question)
-    mime = media_types(store, found.quality.looks.page)
     drawn = pages_of_archive(store, found.quality, found.urls, found.recorded.via)
+    mime = [drawn.mime[place] for place in np.argsort(drawn.page).tolist()]
     return [
         holdings_section(_holdings(store, found, wanted, archive, mime)),
         *quality_sections(_quality(found, learned, question.now, archive)),
