@@ -223,10 +223,12 @@ def test_the_data_of_a_graph_may_come_from_the_server(page, pages, tmp_path):
     section = Section("A", "a", [], [Figure("site-graph", "Graph", graph.KIND, {"src": "http://graph.test/data.json"})])
     text = report_html(Report("A", "About", NOW, "1", [section]), EXTRAS)
     text = text.replace("default-src &#39;none&#39;", "default-src &#39;none&#39;; connect-src &#39;self&#39;")
-    answers = [json_text(graph_data(pages)), json.dumps({"parent": []})]
+    answers = [json_text(graph_data(pages)), json.dumps({"parent": []}), "no JSON"]
     page.route("http://graph.test/", lambda route: route.fulfill(body=text, content_type="text/html"))
     page.route("**/data.json", lambda route: route.fulfill(body=answers.pop(0), content_type="application/json"))
     go(page, "http://graph.test/")
     assert nodes(page) > 10
     page.reload()
     page.get_by_text("There is no page to draw yet.").wait_for()
+    page.reload()
+    page.get_by_text("could not be read").wait_for()

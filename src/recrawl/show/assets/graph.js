@@ -245,11 +245,23 @@
     return () => { window.removeEventListener("beforeprint", before); window.removeEventListener("afterprint", after); };
   };
 
+  const NOTHING = { csv: () => ({ url: [] }), png: () => "data:,", svg: () => "" };
+  const ask = async (address) => {
+    try {
+      const answer = await fetch(address, { credentials: "same-origin", headers: { accept: "application/json" } });
+      return answer.ok ? await answer.json() : null;
+    } catch { return null; }
+  };
+
   const draw = async (box, given) => {
-    const data = given.src ? await fetch(given.src, { credentials: "same-origin", headers: { accept: "application/json" } }).then((answer) => answer.json()) : given;
+    const data = given.src ? await ask(given.src) : given;
+    if (!data) {
+      box.replaceChildren(element("p", { class: "empty" }, "The pages of this graph could not be read. Load the page again to try once more."));
+      return NOTHING;
+    }
     if (!data.parent || !data.parent.length) {
       box.replaceChildren(element("p", { class: "empty" }, "There is no page to draw yet."));
-      return { csv: () => ({ url: [] }), png: () => "data:,", svg: () => "" };
+      return NOTHING;
     }
     const tree = recrawl.site.readTree(data);
     const parts = frame(box);
