@@ -353,7 +353,7 @@ def dashboard_of(place: Workspace, *options: str) -> Iterator[Served]:
     with subprocess.Popen(command, env=inherited, stdout=subprocess.PIPE, text=True) as process:
         try:
             said = {}
-            for line in process.stdout:
+            for line in iter(process.stdout.readline, ""):
                 if line.startswith("Ctrl-C"):
                     break
                 words = line.split()

@@ -1,0 +1,163 @@
+"""The report in a real browser: one file that asks for nothing, says what the store holds, and can be taken apart."""
+
+import csv
+import io
+
+import pytest
+
+from recrawl.cli.main import main
+
+WIDTHS = "[document.documentElement.scrollWidth, window.innerWidth]"
+DRAWN = """(figure) => { const plot = figure.querySelector('.plot');
+    return plot && plot.childElementCount > 0 && plot.querySelector('canvas, svg, .empty') !== null; }"""
+
+
+@pytest.fixture(scope="session")
+def report(made_workspace, tmp_path_factory):
+    """The file, made as users make it."""
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["recrawl", "report", "-w", str(made_workspace.folder), "-o", str(file)])
+        with pytest.raises(SystemExit) as done:
+            main()
+    assert not done.value.code
+    return file
+
+
+def show(page, report):
+    page.goto(report.as_uri())
+    return page
+
+
+def drawn(page, figure):
+    """Bring a figure into view and wait until it is drawn."""
+    figure.scroll_into_view_if_needed()
+    for _ in range(1_200):
+        if figure.evaluate(DRAWN):
+            return figure
+        page.wait_for_timeout(50)
+    pytest.fail(f"{figure.get_attribute('data-chart')} was never drawn")
+
+
+def saved(page, figure, form):
+    with page.expect_download() as found:
+        figure.locator(f'[data-save="{form}"]').click()
+    return found.value.path().read_bytes()
+
+
+def columns(data):
+    rows = list(csv.reader(io.StringIO(data.decode("utf-8-sig"))))
+    return dict(zip(rows[0], zip(*rows[1:], strict=True), strict=False))
+
+
+def test_it_asks_for_nothing_and_draws_everything(page, report, witness, keep):
+    show(page, report)
+    figures = page.locator("figure[data-chart]").all()
+    assert len(figures) >= 15
+    for figure in figures:
+        drawn(page, figure)
+    assert witness.asked == [report.as_uri()]
+    page.evaluate("scrollTo(0, 0)")
+    keep(page, "report-whole", full_page=True)
+
+
+@pytest.mark.parametrize("look", [{"dark": True}, {"phone": True}], ids=lambda look: next(iter(look)))
+def test_it_is_readable_at_night_and_on_a_phone(open_page, report, keep, look):
+    page = show(open_page(**look), report)
+    drawn(page, page.locator("figure[data-chart]").first)
+    scrolled, inner = page.evaluate(WIDTHS)
+    assert scrolled <= inner
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]")
+    assert (light < 60) == ("dark" in look)
+    keep(page, f"report-{next(iter(look))}")
+
+
+def test_its_numbers_are_those_of_the_store(page, report, made_workspace):
+    with made_workspace.open_store() as store:
+        counts, hosts = store.counts(0.0), store.hosts()
+    show(page, report)
+    tiles = page.locator("#holdings .tile")
+    told = {tile.locator("dt").inner_text(): tile.locator("dd").first.inner_text() for tile in tiles.all()}
+    shown = {title: text.replace(",", "") for title, text in told.items()}
+    assert shown["pages"] == str(counts.pages)
+    assert shown["looks"] == str(counts.visits - counts.failed)
+    assert shown["changes seen"] == str(counts.changed)
+    assert page.locator('table[data-table="hosts"] tbody tr').count() == len(hosts)
+
+
+def test_tables_are_sorted_filtered_and_saved(page, report):
+    show(page, report)
+    box = page.locator("#table-rates-pages")
+    column = box.locator("tbody tr td:first-child, tbody tr th:first-child")
+    box.locator("thead button").first.click()
+    once = column.all_inner_texts()
+    box.locator("thead button").first.click()
+    twice = column.all_inner_texts()
+    assert len(once) == len(twice) >= 10
+    assert once != twice
+    for shown in (once, twice):
+        assert shown in (sorted(shown), sorted(shown, reverse=True))
+    box.get_by_label("Filter rows").fill("data.living")
+    box.locator("tbody tr").first.wait_for()
+    few = column.all_inner_texts()
+    assert few
+    assert all("data.living" in text for text in few)
+    box.get_by_label("Filter rows").fill("")
+    with page.expect_download() as found:
+        box.get_by_role("button", name="CSV").click()
+    assert set(once + twice + few) <= set(next(iter(columns(found.value.path().read_bytes()).values())))
+
+
+def test_figures_are_saved_as_picture_drawing_and_data(page, report):
+    show(page, report)
+    for name in ("visits-over-time", "page-scatter"):
+        figure = drawn(page, page.locator(f'figure[data-chart="{name}"]'))
+        assert saved(page, figure, "png").startswith(b"\x89PNG\r\n\x1a\n")
+        assert b"<svg" in saved(page, figure, "svg")[:200]
+        assert len(columns(saved(page, figure, "csv"))) >= 2
+
+
+def test_the_graph_unfolds_finds_tells_and_is_saved(page, report, made_workspace, keep):
+    with made_workspace.open_store() as store:
+        urls = store.urls(store.visits().page)
+    show(page, report)
+    figure = drawn(page, page.locator('figure[data-chart="site-graph"]'))
+    tree = figure.get_by_role("tree")
+    tree.wait_for()
+    folded = tree.get_by_role("treeitem").count()
+    figure.get_by_role("button", name="Unfold all").click()
+    closed = tree.locator('[role="treeitem"][aria-expanded="false"]').first
+    closed.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(0)
+    assert tree.get_by_role("treeitem").count() > folded
+    wanted = next(url for url in urls if url.endswith(".html"))
+    figure.get_by_label("Find a page by its address").fill(wanted)
+    page.keyboard.press("Enter")
+    figure.locator(".graph-facts", has_text=wanted).wait_for()
+    assert "change" in figure.locator(".graph-facts").inner_text()
+    assert saved(page, figure, "png").startswith(b"\x89PNG\r\n\x1a\n")
+    assert set(urls) <= set(columns(saved(page, figure, "csv"))["url"])
+    with page.expect_download() as found:
+        figure.get_by_role("button", name="GraphML").click()
+    assert b"<graphml" in found.value.path().read_bytes()[:400]
+    keep(page, "report-graph")
+
+
+def test_the_cube_of_the_thesis_is_behind_a_switch(page, report, keep):
+    show(page, report)
+    figure = drawn(page, page.locator('figure[data-chart="page-scatter"]'))
+    switch = figure.locator(".scatter-switch")
+    switch.click()
+    assert switch.get_attribute("aria-pressed") == "true"
+    keep(page, "report-scatter-3d")
+    switch.click()
+    assert switch.get_attribute("aria-pressed") == "false"
+
+
+def test_it_prints(page, report):
+    show(page, report)
+    page.emulate_media(media="print")
+    printed = page.pdf(format="A4")
+    assert printed.startswith(b"%PDF-")
+    assert page.locator(".chart-tools").first.is_hidden()
