@@ -18,7 +18,6 @@ from recrawl.show.report.page import Extras, Report, report_html, report_json
 from recrawl.show.report.section import Column, ColumnKind, Figure, Section, Table, Tile
 
 HOSTILE = '"></script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028&amp;'
-VOID = {"meta", "link", "img", "br", "input"}
 
 
 class Elements(HTMLParser):

@@ -23,7 +23,6 @@ FEWEST_BARS = 8
 """Things below which a histogram shows nothing: each is drawn by itself instead."""
 MOST_WHISKERS = 300
 _FINE = 200
-_LN2 = float(np.log(2.0))
 
 
 @dataclass(frozen=True, slots=True)
