@@ -36,5 +36,6 @@ class SiteStatements:
         self.steps = f"SELECT {_STEP} FROM site_capture_step WHERE capture = $1 ORDER BY step"
         self.count_pages = "SELECT COUNT(*) FROM site_capture_page WHERE capture = $1"
         self.count_steps = (
-            "SELECT revisit, COUNT(DISTINCT number), MAX(time) FROM site_capture_step WHERE capture = $1 GROUP BY revisit"
+            "SELECT revisit, COUNT(DISTINCT number), MAX(time) FROM site_capture_step WHERE capture = $1 "
+            "GROUP BY revisit"
         )
