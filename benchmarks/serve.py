@@ -88,7 +88,7 @@ def measure(options: argparse.Namespace, folder: Path) -> None:
         return int(rng.integers(1, options.pages + 1))
 
     def moment(number: int) -> float:
-        return population.time_of(number, 0) + rng.uniform(0, options.captures * population.ROUND)
+        return population.time_of(number, 0) + float(rng.uniform(0, options.captures * population.ROUND))
 
     def gate() -> Question:
         number = page()

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import sys
 
+from recrawl.errors import require
+
 
 def main() -> None:
     """Serve until standard input ends."""
-    from gevent.monkey import patch_all
-
-    patch_all()
-    import gevent
-    from gevent.pywsgi import WSGIServer
-    from pywb.warcserver.warcserver import WarcServer
-
-    app = WarcServer(custom_config={"collections": {"bench": sys.argv[1]}, "collections_root": "_none_"})
-    server = WSGIServer(("127.0.0.1", 0), app, log=None)
+    require("gevent.monkey", "replay").patch_all()
+    gevent, pywsgi = require("gevent", "replay"), require("gevent.pywsgi", "replay")
+    app = require("pywb.warcserver.warcserver", "replay").WarcServer(
+        custom_config={"collections": {"bench": sys.argv[1]}, "collections_root": "_none_"}
+    )
+    server = pywsgi.WSGIServer(("127.0.0.1", 0), app, log=None)
     server.start()
     print(f"port {server.server_port}", flush=True)
 

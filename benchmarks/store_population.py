@@ -52,7 +52,7 @@ def populate_sqlite(path: Path, pages: int, hosts: int, *, found_by_url: bool = 
         key = "CAST(printf('%016d', i) AS BLOB)"
         connection.execute(_PAGES.format(numbers=numbers.format(pages), hosts=hosts, key=key))
         if found_by_url:
-            connection.create_scalar_function("key_hash", key_hash, 1, deterministic=True)
+            connection.create_scalar_function("key_hash", lambda *key: key_hash(str(key[0])), 1, deterministic=True)
             connection.execute("UPDATE page SET key_hash = key_hash(key)")
         connection.execute("CREATE INDEX page_by_start ON page (key_start)")
         connection.execute(_SCHEDULE.format(span=DUE_SPAN))
