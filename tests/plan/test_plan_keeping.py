@@ -38,6 +38,17 @@ def test_more_budget_keeps_more(objective):
     assert all(0 <= one.recall <= 1 and one.found <= one.happening for one in kept)
 
 
+def test_links_wait_half_an_interval_and_less_where_visits_go_to_where_they_come():
+    demand = demand_of(objective="links", longest=math.inf)
+    even = keep_at_rates(demand, np.full(len(demand), 0.5 / DAY))
+    assert even.delay == pytest.approx(DAY)
+    # The square-root law: w·ν·τ² is the same for all pages.
+    best = keep(demand, len(demand) * 0.5 / DAY)
+    rate = demand.belief.mean()
+    assert best.delay == pytest.approx(DAY * np.sqrt(rate).sum() ** 2 / (len(demand) * rate.sum()), rel=1e-3)
+    assert best.delay < 0.8 * even.delay
+
+
 def test_the_best_rates_keep_more_than_equal_ones():
     demand = demand_of(objective="freshness", longest=math.inf)
     even = keep_at_rates(demand, np.full(len(demand), 10 / DAY / len(demand)))
