@@ -47,8 +47,8 @@ class Door:
 def why_not_write(guard: Guard, scope: Scope) -> str:
     """Why this request may change nothing; empty if it may.
 
-    Programs show the token, or work on this machine where none is needed. What a browser sends for another site names
-    its origin, and is refused; and so are forms, which need no permission of ours to be sent.
+    Programs show the token, or work on this machine where none is needed. What a browser sends for another site, or for
+    an archived page, which has no origin at all, says so and is refused.
     """
     headers = headers_of(scope)
     if guard.shows_bearer(headers):
@@ -60,8 +60,6 @@ def why_not_write(guard: Guard, scope: Scope) -> str:
         return "The request comes from another site."
     if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
         return "The request comes from another site."
-    if "sandbox" in headers.get("sec-fetch-dest", "") or origin == "null":
-        return "The request comes from an archived page."
     return ""
 
 
