@@ -23,7 +23,9 @@ def test_every_law_sums_to_one_and_keeps_the_mean(head, number):
 def test_the_laws_are_those_of_the_books():
     count = np.array([0.0, 3.0, 1.0])
     shape = np.exp(0.7)
-    assert FittedHead(CountHead.POISSON, 0.0).likelihood(MEAN, count) == pytest.approx(stats.poisson(MEAN).logpmf(count))
+    assert FittedHead(CountHead.POISSON, 0.0).likelihood(MEAN, count) == pytest.approx(
+        stats.poisson(MEAN).logpmf(count)
+    )
     found = FittedHead(CountHead.NEGATIVE_BINOMIAL, 0.7).likelihood(MEAN, count)
     assert found == pytest.approx(stats.nbinom(shape, shape / (shape + MEAN)).logpmf(count))
     asleep = 0.5 * (count == 0) + 0.5 * stats.poisson(2 * MEAN).pmf(count)
