@@ -1,8 +1,10 @@
 """Archived bytes as answers: raw as they came, or as a page that is safe to look at.
 
 Rules of this file:
- 1. Archived content never acts on anything. Every answer with archived bytes has a policy that sandboxes it: it has an
-    origin of its own, runs no script, sends no form, and loads nothing but from this archive.
+ 1. Archived content never acts on anything. Every answer with archived bytes has a policy that sandboxes it: it runs no
+    script, sends no form, and loads nothing but from this archive. It keeps the origin of this server, which is not
+    that of the dashboard: with none at all, browsers would not show its links and pictures who is asking, and whoever
+    needs a token would see neither. What runs no script can do nothing with an origin.
  2. Raw bytes (``id_``) are the body as the server sent it, without transfer-encoding. Nothing is added.
  3. Headers of the original never become ours, except those without which the body makes no sense; all of them are there
     under ``X-Archive-Orig-``.
@@ -24,9 +26,9 @@ from recrawl.store.base import Store
 from recrawl.urls import address
 
 POLICY = (
-    "sandbox allow-popups allow-top-navigation-by-user-activation; default-src 'none'; img-src 'self' data:; "
-    "media-src 'self' data:; font-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-src 'self'; "
-    "object-src 'none'; script-src 'none'; form-action 'none'; base-uri 'none'"
+    "sandbox allow-same-origin allow-popups allow-top-navigation-by-user-activation; default-src 'none'; "
+    "img-src 'self' data:; media-src 'self' data:; font-src 'self' data:; style-src 'self' 'unsafe-inline'; "
+    "frame-src 'self'; object-src 'none'; script-src 'none'; form-action 'none'; base-uri 'none'"
 )
 """Rule 1."""
 SAFETY = {
@@ -34,10 +36,10 @@ SAFETY = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "SAMEORIGIN",
     "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "cross-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-"""Of every answer with archived bytes. To a page in a sandbox its parts come from elsewhere, hence ``cross-origin``."""
+"""Of every answer with archived bytes. Other sites may not show them, nor run them as their own scripts."""
 _KEPT = ("content-type", "content-encoding", "content-language", "content-disposition")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UNWRITABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
