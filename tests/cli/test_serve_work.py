@@ -1,26 +1,31 @@
 """What the dashboard lets others do: captures and comparisons in other processes, and orders to crawls that run."""
 
+import json
 import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from recrawl.cli.capture_output import report_lines
 from recrawl.cli.serve_captures import CaptureProcesses
 from recrawl.cli.serve_limits import WorkspaceControls
 from recrawl.cli.serve_policies import CompareProcess
 from recrawl.cli.workspace import open_workspace
 from recrawl.crawl import controls
+from recrawl.crawl.capture_order import CaptureOrder
+from recrawl.crawl.capture_quality import report_json, report_of
 from recrawl.crawl.clock import RealClock
 from recrawl.errors import ConfigError, InputError
 from recrawl.living.quirks import Quirks
 from recrawl.living.web import LivingWeb
-from recrawl.model import Verdict, Visits
-from recrawl.show.dashboard.captures import Order, course
+from recrawl.model import Outcome, Verdict, Visits
+from recrawl.show.dashboard.captures import Order, captures_views, course
 from recrawl.show.dashboard.policies import panels
+from recrawl.show.dashboard.routes import Asked
 from recrawl.show.dashboard.stores import Stores
 from recrawl.simulate.sites import tree_site
-from recrawl.store.values import FoundPages, SiteLog, SiteStep
+from recrawl.store.values import FoundPages, SiteProgress, SiteStep
 from recrawl.time import DAY, HOUR
 
 FLAGS = {"fetch.contact": "me@example.org", "fetch.allow_networks": "127.0.0.0/8 ::1", "politeness.factor": "0"}
@@ -81,7 +86,7 @@ def test_a_capture_that_ends_by_itself_says_how_good_it_is(place, captures, home
     assert state(captures) == "done", captures.works()[0].said
     with place.open_store() as store:
         [capture] = store.site_captures()
-        words = captures.stated(store, capture)
+        words = captures.stated(capture)
         counts = store.site_counts(capture.id)
     assert "12 pages found" in words[0]
     assert (counts.pages, counts.visited, counts.seen_again) == (12, 12, 12)
@@ -203,9 +208,60 @@ def test_passwords_of_the_store_are_not_shown(workspace):
 
 
 def test_a_long_course_is_thinned_out():
-    found = FoundPages(np.arange(5), np.full(5, -1), np.ones(5), np.ones(5))
-    steps = [SiteStep(step, step % 5, step >= 5_000, 10.0 + step, 0, 1) for step in range(10_000)]
-    drawn = course(SiteLog(found, np.zeros(5, np.int64), steps), 10.0)
+    steps = [SiteStep(step, step % 5, step >= 5_000, 10.0 + step, 0, 1) for step in range(0, 10_000, 3)]
+    drawn = course(steps, 10.0, 3)
     points = sum(len(series["x"]) for series in drawn["data"]["series"])
-    assert points == 10_000 // 3 + 1
+    assert points == len(steps)
     assert "of 3 steps" in drawn["words"]
+
+
+class Told:
+    """A store that has told how a capture is; whoever asks for all of its steps is turned away."""
+
+    def __init__(self, store):
+        self._store, self.steps, self.counted = store, 0, 0
+
+    def site_captures(self):
+        return self._store.site_captures()
+
+    def site_counts(self, capture):
+        self.counted += 1
+        return self._store.site_counts(capture)
+
+    def site_steps(self, capture, every):
+        found = self._store.site_steps(capture, every)
+        self.steps += len(found)
+        return found
+
+    def close(self):
+        self._store.close()
+
+
+def test_a_long_capture_is_shown_from_what_is_stored_of_it(place, captures):
+    """As ``recrawl capture`` says it, from a few of its steps, which are counted once."""
+    pages = 9_000
+    order = CaptureOrder(site="http://a.example/", strategy="bfs-lifo", delay=0.5, max_pages=None)
+    with place.open_store() as store:
+        ids = store.discover([f"http://a.example/{number}" for number in range(pages)], 1.0)
+        known = FoundPages(ids, np.full(pages, -1), np.full(pages, 1e-6), np.ones(pages))
+        number = store.begin_site_capture(order.site, order.as_json(), delay=0.5, now=1.0, known=known)
+        [capture] = store.site_captures()
+        seen = SiteStep(0, 0, revisit=False, time=2.0, outcome=Outcome.FETCHED, verdict=Verdict.UNKNOWN)
+        none = FoundPages(ids[:0], ids[:0], known.rate[:0], known.weight[:0])
+        store.record(Visits.of(ids[:1], [2.0]), site=SiteProgress(number, seen, none, known=pages))
+        report = report_of(store, replace(capture, finished=99.0))
+        stored = {**report_json(report, store.urls), "looks": 2 * pages}
+        store.finish_site_capture(number, json.dumps(stored), 99.0)
+        [capture] = store.site_captures()
+        words = report_lines(store, report_of(store, capture))
+    told = Told(place.open_store())
+    stores = Stores(lambda: told)
+    every_capture, one_capture, _ = captures_views(stores, captures)
+    shown = one_capture.answer(Asked({"capture": number}, 100.0))
+    assert shown["words"] == words
+    assert "9,000 pages found" in words[0]
+    assert told.steps == 1
+    assert "of 5 steps" in shown["figures"][1]["words"]
+    assert every_capture.answer(Asked({}, 100.0))["captures"] == [shown["capture"]]
+    assert told.counted == 1
+    stores.close()

@@ -41,6 +41,9 @@ def test_a_capture_is_read_back_as_it_was_recorded(location):
         assert log.after.tolist() == [0, 1, 1]
         assert log.found.rate.tolist() == [0.5, 0.5, 1.5]
         assert log.steps == [first, again]
+        assert store.site_steps(capture, 1) == [first, again]
+        assert store.site_steps(capture, 2) == [first]
+        assert store.site_steps(capture + 1, 1) == []
         assert store.site_counts(capture) == SiteCounts(pages=3, visited=1, seen_again=1, last=13.0)
         assert store.site_counts(capture + 1) == SiteCounts(0, 0, 0, -np.inf)
         [noted] = store.site_captures()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from recrawl.cli.tables import print_json, print_table, shown_time
 from recrawl.crawl.capture_course import Course, course_of
 from recrawl.crawl.capture_order import CaptureOrder
-from recrawl.crawl.capture_quality import CaptureReport, report_of
+from recrawl.crawl.capture_quality import CaptureReport, report_json, report_of
 from recrawl.errors import InputError, StoreError
-from recrawl.show.quality import statement_words
-from recrawl.show.words import counted, listed
+from recrawl.show.quality import stored_words
+from recrawl.show.words import counted, some_named
 
 if TYPE_CHECKING:
     from recrawl.store.base import Store
@@ -33,24 +34,29 @@ def print_report(store: Store, report: CaptureReport, json_output: bool) -> None
 
 
 def report_lines(store: Store, report: CaptureReport) -> list[str]:
-    """The statement in words, a line each."""
-    capture = report.capture
+    """The statement about a finished capture in words, a line each."""
+    return stored_lines(report.capture, report_json(report, store.urls))
+
+
+def stored_lines(capture: SiteCapture, stored: Mapping[str, Any]) -> list[str]:
+    """The same from the statement as it is stored: nothing else is looked up, however many pages there are."""
     order = CaptureOrder.from_json(capture.terms)
-    lines = [f"Capture {capture.id} of {capture.site} by {order.strategy}: {counted(report.found, 'page')} found."]
-    lines += statement_words(report.quality, store.urls, _NAMED)
-    if report.proven is not None:
-        plan = report.proven
+    found = counted(stored["pagesFound"], "page")
+    lines = [f"Capture {capture.id} of {capture.site} by {order.strategy}: {found} found."]
+    lines += stored_words(stored["quality"], _NAMED)
+    plan = stored["plan"]
+    if plan is not None:
         lines.append(
-            f"Plan of {counted(plan.pages, 'page')}: expected coherence {plan.expected_coherence:.6g} by weight, "
-            f"proven bound {plan.bound:.6g}, gap {plan.gap:.3%}."
+            f"Plan of {counted(plan['pages'], 'page')}: expected coherence {plan['expectedCoherence']:.6g} by weight, "
+            f"proven bound {plan['bound']:.6g}, gap {plan['gap']:.3%}."
         )
-    for pages, what in (
-        (report.failed, "Not captured, as every try failed"),
-        (report.refused, "Not captured, as robots.txt forbids it"),
-        (report.gone, "Not there"),
+    for key, what in (
+        ("failed", "Not captured, as every try failed"),
+        ("refused", "Not captured, as robots.txt forbids it"),
+        ("gone", "Not there"),
     ):
-        if len(pages):
-            lines.append(f"{what}: {listed(pages, store.urls, _NAMED)}.")
+        if stored[key]["count"]:
+            lines.append(f"{what}: {some_named(stored[key]['pages'][:_NAMED], stored[key]['count'])}.")
     return lines
 
 

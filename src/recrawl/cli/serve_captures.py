@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -9,17 +10,14 @@ from typing import TYPE_CHECKING
 from recrawl.capture import OFFLINE, STRATEGIES
 from recrawl.cli.capture import DEFAULT_STRATEGY
 from recrawl.cli.serve_children import Child, in_workspace
-from recrawl.crawl.capture_course import course_of
 from recrawl.crawl.capture_order import CaptureOrder
-from recrawl.errors import ConfigError, ExitCode, StoreError
+from recrawl.errors import ConfigError, ExitCode
 from recrawl.formats.seeds import parse_seed
 from recrawl.show.dashboard.captures import Order, Work
 from recrawl.time import DAY, parse_duration
 
 if TYPE_CHECKING:
     from recrawl.cli.workspace import Workspace
-    from recrawl.crawl.capture_course import Course
-    from recrawl.store.base import Store
     from recrawl.store.values import SiteCapture
 
 MOST_AT_ONCE = 4
@@ -73,12 +71,11 @@ class CaptureProcesses:
             known = list(self._children.items())
             return [Work(site, child.started, _state(child), child.last_words()) for site, child in reversed(known)]
 
-    def stated(self, store: Store, capture: SiteCapture) -> list[str]:
+    def stated(self, capture: SiteCapture) -> list[str]:
         """What is said about a finished capture, in words."""
-        from recrawl.cli.capture_output import report_lines
-        from recrawl.crawl.capture_quality import report_of
+        from recrawl.cli.capture_output import stored_lines
 
-        return report_lines(store, report_of(store, capture, _course(store, capture)))
+        return stored_lines(capture, json.loads(capture.statement))
 
     def close(self) -> None:
         """End all that run. What they did is kept, and each can be resumed."""
@@ -123,11 +120,3 @@ def _state(child: Child) -> str:
             return "stopped"
         case _:  # one that is told to stop before it listens has no code of its own
             return "stopped" if child.stopping else "failed"
-
-
-def _course(store: Store, capture: SiteCapture) -> Course | None:
-    """The course that a finished capture took; ``None`` if this recrawl would take another."""
-    try:
-        return course_of(capture, store.site_log(capture.id))
-    except StoreError:
-        return None

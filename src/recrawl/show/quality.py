@@ -1,10 +1,14 @@
-"""The statement about a capture in words."""
+"""The statement about a capture in words: of one just made, or of one as it is stored."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
 from recrawl.assess.statement import LIKELY, Statement
-from recrawl.assess.statement_json import Names
-from recrawl.show.words import counted, listed, period, valid_period
+from recrawl.assess.statement_json import Names, statement_json
+from recrawl.show.words import counted, period, some_named, valid_period
 from recrawl.time import format_duration
 
 
@@ -13,50 +17,65 @@ def statement_words(said: Statement, names: Names, most: int = 5) -> list[str]:
 
     ``names`` gives the URLs of page ids.
     """
-    if not said.pages:
+    return stored_words(statement_json(said, names, most), most)
+
+
+def stored_words(said: Mapping[str, Any], most: int = 5) -> list[str]:
+    """The same of a statement as ``statement_json`` writes it: nothing else is looked up."""
+    if not said["pages"]:
         return ["There are no pages to speak of."]
-    took = format_duration(said.end - said.start)
-    lines = [f"{counted(said.pages, 'page')}, {period(said.start, said.end)} ({took})."]
+    start, end = _seconds(said["from"]), _seconds(said["until"])
+    coherence, joint = said["coherence"], said["validTogether"]
+    lines = [f"{counted(said['pages'], 'page')}, {period(start, end)} ({format_duration(end - start)})."]
     lines += _blur_words(said)
-    lines += _coherence_words(said)
-    for pages, what in ((said.changed, "Changed"), (said.missing, "Missing"), (said.apart(), "Valid at other times")):
-        if len(pages):
-            lines.append(f"{what}: {listed(pages, names, most)}.")
-    if len(said.hopeless):
-        by = "given up by the strategy" if said.hopeless_named else f"chance to stay unchanged below {LIKELY:.0%}"
-        lines.append(f"Hopeless ({by}): {listed(said.hopeless, names, most)}.")
+    lines += _coherence_words(coherence, joint)
+    apart: Sequence[str] = () if joint is None else joint["apart"]
+    for pages, count, what in (
+        (said["changedPages"], coherence["changed"], "Changed"),
+        (said["missingPages"], coherence["missing"], "Missing"),
+        (apart, 0 if joint is None else coherence["coherent"] - joint["pages"], "Valid at other times"),
+    ):
+        if count:
+            lines.append(f"{what}: {some_named(pages[:most], count)}.")
+    hopeless = said["hopeless"]
+    if hopeless["count"]:
+        named = hopeless["by"] == "strategy"
+        by = "given up by the strategy" if named else f"chance to stay unchanged below {LIKELY:.0%}"
+        lines.append(f"Hopeless ({by}): {some_named(hopeless['pages'][:most], hopeless['count'])}.")
     return lines
 
 
-def _blur_words(said: Statement) -> list[str]:
-    if not said.rated:
+def _blur_words(said: Mapping[str, Any]) -> list[str]:
+    if not said["pagesWithRate"]:
         return ["Blur: not known, as no page has a known rate of change."]
-    line = (
-        f"Blur: {said.predicted_blur.average:.3g} expected changes a page between a moment asked for and what is shown"
-    )
-    if said.achieved_blur is not None:
-        line += f"; {said.achieved_blur.average:.3g} given what the revisits found"
-    if said.rated < said.pages:
-        line += f" (of the {said.rated:,} pages whose rate is known)"
+    predicted, achieved = said["blur"]["predicted"], said["blur"]["achieved"]
+    line = f"Blur: {predicted['average']:.3g} expected changes a page between a moment asked for and what is shown"
+    if achieved is not None:
+        line += f"; {achieved['average']:.3g} given what the revisits found"
+    if said["pagesWithRate"] < said["pages"]:
+        line += f" (of the {said['pagesWithRate']:,} pages whose rate is known)"
     return [f"{line}."]
 
 
-def _coherence_words(said: Statement) -> list[str]:
-    judged = len(said.coherent) + len(said.changed) + len(said.missing)
-    if not judged:
+def _coherence_words(said: Mapping[str, Any], joint: Mapping[str, Any] | None) -> list[str]:
+    if not said["coherent"] + said["changed"] + said["missing"]:
         return ["Coherence: not known, as no page was seen twice."]
-    itself = f" ({said.seen_once:,} of them seen once, which needs no revisit)" if said.seen_once else ""
+    itself = f" ({said['seenOnce']:,} of them seen once, which needs no revisit)" if said["seenOnce"] else ""
     line = (
-        f"Coherence: {counted(len(said.coherent), 'page')} unchanged from visit to revisit{itself}, "
-        f"{len(said.changed):,} changed, {len(said.missing):,} missing, {len(said.unknown):,} not seen again"
+        f"Coherence: {counted(said['coherent'], 'page')} unchanged from visit to revisit{itself}, "
+        f"{said['changed']:,} changed, {said['missing']:,} missing, {said['unknown']:,} not seen again"
     )
-    if said.expected_of:
-        line += f"; {said.expected_coherence:.1f} of {said.expected_of:,} expected, {said.coherent_of_them:,} found"
-    return [f"{line}.", *_together_words(said)]
+    if said["expectedOf"]:
+        line += f"; {said['expected']:.1f} of {said['expectedOf']:,} expected, {said['coherentOfThem']:,} found"
+    return [f"{line}.", *_together_words(joint)]
 
 
-def _together_words(said: Statement) -> list[str]:
-    if not len(said.coherent):
+def _together_words(joint: Mapping[str, Any] | None) -> list[str]:
+    if joint is None:
         return []
-    which = "All coherent pages" if said.joint.complete else f"{int(said.joint.inside.sum()):,} of the coherent pages"
-    return [f"{which} were valid together {valid_period(said.joint.start, said.joint.end)}."]
+    which = "All coherent pages" if joint["allCoherentPages"] else f"{joint['pages']:,} of the coherent pages"
+    return [f"{which} were valid together {valid_period(_seconds(joint['from']), _seconds(joint['until']))}."]
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()

@@ -25,8 +25,17 @@ def listed(pages: IntArray, names: Callable[[IntArray], Sequence[str]], most: in
     >>> listed(np.array([4, 5, 6]), lambda pages: [f"/{page}" for page in pages], 2)
     '/4, /5 and 1 more'
     """
-    rest = len(pages) - most
-    return ", ".join(names(pages[:most])) + (f" and {rest:,} more" if rest > 0 else "")
+    return some_named(names(pages[:most]), len(pages))
+
+
+def some_named(names: Sequence[str], count: int) -> str:
+    """These names, and how many more of ``count`` there are.
+
+    >>> some_named(["/4", "/5"], 3), some_named(["/4"], 1)
+    ('/4, /5 and 1 more', '/4')
+    """
+    rest = count - len(names)
+    return ", ".join(names) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def period(start: float, end: float) -> str:

@@ -26,6 +26,7 @@ from recrawl.store.values import (
     SiteCounts,
     SiteLog,
     SiteProgress,
+    SiteStep,
     StoreCounts,
 )
 
@@ -341,6 +342,10 @@ class Store(LookUps, Protocol):
 
     def site_log(self, capture: int) -> SiteLog:
         """The pages of a capture in the order found, and its steps in the order made."""
+        ...
+
+    def site_steps(self, capture: int, every: int) -> list[SiteStep]:
+        """One of ``every`` steps of a capture, the first included, in the order made: enough for a picture."""
         ...
 
     def site_counts(self, capture: int) -> SiteCounts:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from recrawl.errors import StoreError
@@ -78,8 +80,17 @@ def log_of(session: Session, capture: int) -> SiteLog:
     """Pages and steps of a capture, each in order."""
     table = session.table(_PAGES, session.statements.sites.pages, capture)
     page, via, after, rate, weight = (np.ascontiguousarray(table[name]) for name in _PAGES.fields or ())
-    steps = [
-        SiteStep(step, number, bool(revisit), time, outcome, verdict)
-        for step, number, revisit, time, outcome, verdict in session.rows(session.statements.sites.steps, capture)
-    ]
+    steps = _steps(session.rows(session.statements.sites.steps, capture))
     return SiteLog(FoundPages(page, via, rate, weight), after, steps)
+
+
+def some_steps(session: Session, capture: int, every: int) -> list[SiteStep]:
+    """One of so many steps of a capture, in order."""
+    return _steps(session.rows(session.statements.sites.some_steps, capture, every))
+
+
+def _steps(rows: list[tuple[Any, ...]]) -> list[SiteStep]:
+    return [
+        SiteStep(step, number, bool(revisit), time, outcome, verdict)
+        for step, number, revisit, time, outcome, verdict in rows
+    ]

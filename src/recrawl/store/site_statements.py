@@ -34,6 +34,7 @@ class SiteStatements:
         )
         self.step = f"SELECT {_STEP} FROM site_capture_step WHERE capture = $1 AND step = $2"
         self.steps = f"SELECT {_STEP} FROM site_capture_step WHERE capture = $1 ORDER BY step"
+        self.some_steps = f"SELECT {_STEP} FROM site_capture_step WHERE capture = $1 AND step % $2 = 0 ORDER BY step"
         self.count_pages = "SELECT COUNT(*) FROM site_capture_page WHERE capture = $1"
         self.count_steps = (
             "SELECT revisit, COUNT(DISTINCT number), MAX(time) FROM site_capture_step WHERE capture = $1 "

@@ -43,6 +43,7 @@ from recrawl.store.values import (
     SiteCounts,
     SiteLog,
     SiteProgress,
+    SiteStep,
     StoreCounts,
 )
 
@@ -360,6 +361,10 @@ class SqlStore(SqlLookUps):
     def site_log(self, capture: int) -> SiteLog:
         """Pages and steps of a capture."""
         return self._database.read(lambda session: site_captures.log_of(session, capture))
+
+    def site_steps(self, capture: int, every: int) -> list[SiteStep]:
+        """One of so many steps of a capture."""
+        return self._database.read(lambda session: site_captures.some_steps(session, capture, every))
 
     def site_counts(self, capture: int) -> SiteCounts:
         """How far a capture is."""

@@ -15,7 +15,7 @@ from recrawl.show.report.graph import graph_data
 from recrawl.show.report.section import Figure
 from recrawl.show.report.site_pages import pages_of_capture
 from recrawl.store.base import Store
-from recrawl.store.values import SiteCapture, SiteLog, SiteStep
+from recrawl.store.values import SiteCapture, SiteStep
 
 MOST_STEPS = 4_000
 """Steps that the picture of a capture shows; of longer ones it shows every so many."""
@@ -80,18 +80,27 @@ class CaptureDesk(Protocol):
         """What was begun here, latest first."""
         ...
 
-    def stated(self, store: Store, capture: SiteCapture) -> list[str]:
+    def stated(self, capture: SiteCapture) -> list[str]:
         """What is said about a finished capture, in words."""
         ...
 
 
 def captures_views(stores: Stores, desk: CaptureDesk) -> list[View]:
     """The pages about captures."""
+    finished: dict[int, dict[str, Any]] = {}
+
+    def row(store: Store, capture: SiteCapture, works: Sequence[Work]) -> dict[str, Any]:
+        """Those that are finished stay as they are: their steps are counted once."""
+        if not capture.is_finished:
+            return _row(store, capture, works)
+        if capture.id not in finished:
+            finished[capture.id] = _row(store, capture, works)
+        return finished[capture.id]
 
     def all_of_them(_asked: Asked) -> Answer:
         with stores.one() as store:
             works = desk.works()
-            rows = [_row(store, capture, works) for capture in reversed(store.site_captures())]
+            rows = [row(store, capture, works) for capture in reversed(store.site_captures())]
         return {
             "captures": rows,
             "works": [_work(work) for work in works],
@@ -103,15 +112,18 @@ def captures_views(stores: Stores, desk: CaptureDesk) -> list[View]:
     def one_of_them(asked: Asked) -> Answer:
         with stores.one() as store:
             capture = _find(store, asked["capture"])
-            answer: Answer = {"capture": _row(store, capture, desk.works()), "terms": json.loads(capture.terms)}
+            answer: Answer = {"capture": row(store, capture, desk.works()), "terms": json.loads(capture.terms)}
             if not capture.is_finished:
                 return {**answer, "words": [], "statement": None, "figures": []}
-            return {
-                **answer,
-                "words": desk.stated(store, capture),
-                "statement": json.loads(capture.statement),
-                "figures": [tree(capture.id), course(store.site_log(capture.id), capture.started)],
-            }
+            stated = json.loads(capture.statement)
+            every = max(-(-stated["looks"] // MOST_STEPS), 1)
+            steps = store.site_steps(capture.id, every)
+        return {
+            **answer,
+            "words": desk.stated(capture),
+            "statement": stated,
+            "figures": [tree(capture.id), course(steps, capture.started, every)],
+        }
 
     def tree_of_one(asked: Asked) -> Answer:
         with stores.one() as store:
@@ -280,10 +292,8 @@ def tree(capture: int) -> dict[str, Any]:
     return asdict(figure)
 
 
-def course(log: SiteLog, started: float) -> dict[str, Any]:
-    """A figure of the steps of a capture: which page was visited when, and what it found. O(steps)."""
-    every = max(-(-len(log.steps) // MOST_STEPS), 1)
-    steps = log.steps[::every]
+def course(steps: Sequence[SiteStep], started: float, every: int) -> dict[str, Any]:
+    """A figure of the steps of a capture, one of ``every``: which page was visited when, and what it found."""
     columns = [(step.time - started, step.number, _found(step)) for step in steps]
     series = [
         {
