@@ -27,12 +27,13 @@ def test_archived_bytes_come_in_a_sandbox_and_nobody_guesses_what_they_are(serve
     policy = answer.header("content-security-policy")
     assert policy.startswith("sandbox ")
     assert "allow-scripts" not in policy
-    assert "allow-same-origin" not in policy
+    assert "allow-forms" not in policy
     assert "script-src 'none'" in policy
     assert answer.header("x-content-type-options") == "nosniff"
     assert answer.header("set-cookie") is None
     assert answer.header("content-type")
     assert answer.header("access-control-allow-origin") is None
+    assert answer.header("cross-origin-resource-policy") == "same-origin"
 
 
 def test_what_named_no_type_gets_a_harmless_one(server):
@@ -156,6 +157,21 @@ def test_nobody_writes_from_another_site_or_without_the_token(server, guarded, p
     cookie = guarded.ask(f"/?token={SECRET}").header("set-cookie").partition(";")[0]
     assert guarded.ask(path, "POST", line, Cookie=cookie).status == 403
     assert guarded.ask(path, "POST", line, Authorization="Bearer wrong").status == 401
+
+
+@pytest.mark.parametrize("form", ["text", "cdxj"])
+@pytest.mark.parametrize("way", ["{folder}/", "../../{name}/warc/", "{folder}/../warc/"])
+def test_no_line_that_is_sent_leads_out_of_the_folder_of_archive_files(server, make_server, form, way):
+    """The bytes of another workspace on the same machine stay there, whatever file a line names."""
+    other = make_server(filled=False)
+    folder = server.place.warc
+    line = server.ask(f"archive/cdx?url={HOME}dir/one&output={form}").text
+    [name] = [file.name for file in folder.glob("*.warc.gz")]
+    path = way.format(folder=folder, name=f"../{server.place.folder.parent.name}/{server.place.folder.name}")
+    assert other.ask("archive", "POST", line.replace(name, f"{path}{name}")).text == "Added 1 records\n"
+    answer = other.ask(f"archive/20240101000100id_/{HOME}dir/one")
+    assert answer.status == 404
+    assert "not in this workspace" in answer.text
 
 
 def test_too_much_at_once_is_refused(server, monkeypatch):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from recrawl.errors import require
 from recrawl.formats.captures import Report
 from recrawl.formats.cdx import read_cdx
 from recrawl.formats.cdxj import read_cdxj
@@ -43,7 +44,27 @@ def delete(archive: Archive, data: bytes, skip: bool) -> str:
 
 
 def batches_of(data: bytes, report: Report) -> list[Any]:
-    """Lines of CDX or CDXJ as captures, all of them: so a bad one shows before anything is done."""
+    """Lines of CDX or CDXJ as captures, all of them: so a bad one shows before anything is done.
+
+    Of the file that a line names only its bare name is taken: no line leads out of the folder of our archive files.
+    """
     first = data.lstrip().partition(b"\n")[0]
     read = read_cdxj if b"{" in first else read_cdx
-    return list(read(io.BytesIO(data), "the lines", report))
+    return [_with_bare_names(batch) for batch in read(io.BytesIO(data), "the lines", report)]
+
+
+def _with_bare_names(batch: Any) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    pa: Any = require("pyarrow", "columns")
+    names = [_bare(name) for name in batch.column("file").to_pylist()]
+    at = batch.schema.get_field_index("file")
+    return batch.set_column(at, batch.schema.field(at), pa.array(names, pa.string()))
+
+
+def _bare(name: str) -> str:
+    """The last part of a path.
+
+    >>> _bare("/srv/other/a.warc.gz"), _bare("../../a.warc.gz"), _bare(".."), _bare("a.warc.gz")
+    ('a.warc.gz', 'a.warc.gz', '', 'a.warc.gz')
+    """
+    last = name.replace("\\", "/").rpartition("/")[2]
+    return "" if last in {".", ".."} else last
