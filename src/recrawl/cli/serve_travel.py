@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -59,9 +60,10 @@ def time_travel(place: Workspace, guard: Guard, host: str, port: int, *, replay:
         replayed = ""
         if replay:
             inside = stack.enter_context(bound("127.0.0.1", 0))
-            apps.append((time_travel_app(archive), inside))
+            word = secrets.token_hex(16)  # so that only pywb can ask there: others on this machine show the token
+            apps.append((time_travel_app(archive, hidden_below=word), inside))
             child = PywbReplay(
-                f"{address_of(inside, '127.0.0.1')}/",
+                f"{address_of(inside, '127.0.0.1')}/{word}/",
                 f"{address}/api/memento",
                 host=host,
                 port=port and port + 1,

@@ -108,6 +108,18 @@ def test_a_page_without_scripts_leads_to_the_one_with_them(travel):
     assert f'href="{travel.replay}{HOURS[0]}/{HOME}"' in page
 
 
+def test_nobody_but_pywb_knows_where_it_asks(travel):
+    """Others on this machine could ask there without the token otherwise, and even write."""
+    _, inside = travel.apps[0]
+    address = "http://{}:{}/".format(*inside.getsockname())
+    for path in ("/", "/archive/cdx?url=site.example", f"/archive/{HOURS[0]}id_/{HOME}", f"/timegate/{HOME}"):
+        assert ask(address, path)[0] == 404
+    connection = http.client.HTTPConnection(*inside.getsockname(), timeout=60)
+    connection.request("POST", "/archive/delete", "x")
+    assert connection.getresponse().status in {404, 405}
+    connection.close()
+
+
 def test_strangers_see_neither(travel):
     assert ask(travel.replay, f"{HOURS[0]}/{HOME}", Cookie="")[0] == 403
     assert ask(travel.replay, f"{HOURS[0]}/{HOME}", Cookie=f"{GUARD.pass_name}=wrong")[0] == 403

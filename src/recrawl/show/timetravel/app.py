@@ -36,28 +36,37 @@ PLAIN = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Cont
 
 
 def time_travel_app(
-    archive: Archive, guard: Guard | None = None, *, collection: str = COLLECTION, replay: str = ""
+    archive: Archive, guard: Guard | None = None, *, replay: str = "", hidden_below: str = ""
 ) -> Starlette:
-    """The application. ``replay`` is where pywb replays the same collection, if it does."""
+    """The application. ``replay`` is where pywb replays the same collection, if it does.
+
+    With ``hidden_below`` it is for a program that is told this word: it has captures and their index below it and
+    nothing else, and nobody can write.
+    """
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
     from starlette.routing import Route
 
     guard = guard or Guard()
+    collection = f"{hidden_below}/{COLLECTION}" if hidden_below else COLLECTION
     travel = TimeTravel(archive, guard, collection, replay)
     both = ["GET", "HEAD"]
-    routes = [
+    of_captures = [
+        Route(f"/{collection}/cdx", _told(travel.cdx), methods=both),
+        Route(f"/{collection}/{{rest:path}}", _told(travel.travel), methods=both),
+    ]
+    of_all = [
         Route("/", _told(travel.start), methods=both),
         Route("/api/memento", _told(travel.memento_facts), methods=["GET"]),
         Route("/cdx/search/cdx", _told(travel.cdx), methods=both),
-        Route(f"/{collection}/cdx", _told(travel.cdx), methods=both),
         Route(f"/{collection}.wacz", _told(travel.package), methods=[*both, "OPTIONS"]),
         Route(f"/{collection}", travel.ingest, methods=["POST"]),
         Route(f"/{collection}/delete", travel.delete, methods=["POST"]),
         Route("/timegate/{rest:path}", _told(travel.travel), methods=both),
-        Route(f"/{collection}/{{rest:path}}", _told(travel.travel), methods=both),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(Door, guard=guard)])
+    return Starlette(
+        routes=of_captures if hidden_below else [*of_all, *of_captures], middleware=[Middleware(Door, guard=guard)]
+    )
 
 
 class TimeTravel:
