@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
+from recrawl.cli.serve_run import address_at
 from recrawl.errors import RecrawlError, require
 from recrawl.show.dashboard.security import Guard
 from recrawl.show.timetravel.app import COLLECTION
@@ -23,7 +24,7 @@ _FACTS = "@FACTS@"
 
 
 class PywbReplay:
-    """pywb as a child. It asks ``archive``, a server of time travel that asks for no token, for all it shows."""
+    """pywb as a child. For all it shows it asks ``archive``, where a server of time travel answers only who knows it."""
 
     def __init__(self, archive: str, facts: str, *, host: str, port: int, guard: Guard) -> None:
         """Begin, and wait until it takes requests. ``facts`` is where its banner asks how sharp a page is.
@@ -54,8 +55,7 @@ class PywbReplay:
             said = (folder / "log").read_text("utf-8", "replace").strip().rpartition("\n")[2]
             self.close()
             raise RecrawlError(f"pywb did not begin: {said}", "Give another --port, or leave out --replay.")
-        name = f"[{host}]" if ":" in host else host
-        self.address = f"http://{name}:{port_taken}/{COLLECTION}/"
+        self.address = f"{address_at(host, port_taken)}/{COLLECTION}/"
         """Where pages are replayed, with a slash at its end."""
 
     def _port(self) -> int | None:

@@ -44,8 +44,18 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def address_of(listening: socket.socket, host: str) -> str:
-    """The address that a browser opens; of a server that listens everywhere, by the name of the machine."""
-    port = listening.getsockname()[1]
+    """The address that a browser opens."""
+    return address_at(host, listening.getsockname()[1])
+
+
+def address_at(host: str, port: int) -> str:
+    """The address that a browser opens; of a server that listens everywhere, by the name of the machine.
+
+    >>> address_at("127.0.0.1", 8080), address_at("::1", 8080)
+    ('http://127.0.0.1:8080', 'http://[::1]:8080')
+    >>> address_at("0.0.0.0", 8080) == address_at(socket.gethostname(), 8080)
+    True
+    """
     if host in _EVERYWHERE:
         host = socket.gethostname()
     name = f"[{host}]" if ":" in host else host
