@@ -164,3 +164,12 @@ def test_a_look_that_is_visit_and_revisit_in_one_is_coherent_by_itself():
     assert looks.time[pairs.revisit[:2]].tolist() == [2.0, 1.0]
     assert pairs.found.tolist() == [Found.UNCHANGED, Found.UNCHANGED, Found.UNKNOWN]
     assert pair(looks, rounds, site).found.tolist() == [Found.UNCHANGED, Found.CHANGED, Found.UNKNOWN]
+
+
+def test_a_second_look_that_could_not_be_compared_hides_nothing():
+    says = [Verdict.UNKNOWN, Verdict.UNCHANGED, Verdict.UNKNOWN]
+    looks = Looks.from_visits(Visits.of([1, 1, 1], [0.0, 5.0, 6.0], verdict=says))
+    site = np.zeros(1, np.int64)
+    pairs = pair(looks, find_rounds(looks, site, 100.0), site)
+    assert pairs.revisit.tolist() == [1]
+    assert pairs.found.tolist() == [Found.UNCHANGED]

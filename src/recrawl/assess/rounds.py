@@ -146,16 +146,19 @@ def known_rounds(looks: Looks, site: IntArray, label: IntArray) -> Rounds:
 def pair(looks: Looks, rounds: Rounds, site: IntArray, once: BoolArray | None = None) -> Pairs:
     """Every page of every crawl with its revisit. O(m log m).
 
-    A page that is gone at its first look in a crawl is not in that crawl. ``once`` tells looks that are visit and
-    revisit in one: the innermost page of a capture with nested intervals.
+    A page that is gone at its first look in a crawl is not in that crawl. The revisit is the last look in the crawl
+    that could be compared, so that a second look, which only told noise from change, does not hide what it judged.
+    ``once`` tells looks that are visit and revisit in one: the innermost page of a capture with nested intervals.
     """
     row = looks.row_of_look()
     first = np.flatnonzero(starts_of_runs(row, rounds.of_look))
     last = np.flatnonzero(ends_of_runs(row, rounds.of_look))
+    told = looks.gone | (looks.says != Verdict.UNKNOWN)
+    compared = np.maximum.accumulate(np.where(told, np.arange(len(row)), NO_REVISIT))[last]
     has_next = np.append(row[1:] == row[:-1], np.zeros(min(len(row), 1), np.bool_))
     following = np.where(has_next[last], first + 1, NO_REVISIT)
     alone = following if once is None else np.where(once[first], first, following)
-    revisit = np.where(last > first, last, alone)
+    revisit = np.where(last > first, np.where(compared > first, compared, last), alone)
     there = ~looks.gone[first]
     first, revisit = first[there], revisit[there]
     opening = np.full(int(site.max(initial=-1)) + 1, len(rounds))

@@ -11,7 +11,7 @@ from recrawl.assess.looks import NOWHERE, Looks
 from recrawl.assess.rounds import Rounds, known_rounds
 from recrawl.model import ANSWERED, BoolArray, IntArray, Outcome
 from recrawl.store.base import Store
-from recrawl.store.values import SiteLog
+from recrawl.store.values import SiteCapture, SiteLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,24 @@ def recorded(store: Store, looks: Looks) -> Recorded:
         log = store.site_log(one.id)
         step = np.array([step.number for step in log.steps], np.int64)
         place = looks.find(log.found.page[step], np.array([step.time for step in log.steps], np.float64))
+        capture[_meanwhile(one, log, looks) & (capture == NOWHERE)] = number
         capture[place[place != NOWHERE]] = number
         if one.is_finished and CaptureOrder.from_json(one.terms).revisits:
             alone = place[_seen_once(log, step)]
             once[alone[alone != NOWHERE]] = True
         _note_parents(log, looks, via)
     return Recorded(sum(one.is_finished for one in captures), capture, once, via)
+
+
+def _meanwhile(capture: SiteCapture, log: SiteLog, looks: Looks) -> BoolArray:
+    """Looks at its pages while a capture was made: second looks, which tell noise from change, are no steps of it."""
+    times = [step.time for step in log.steps]
+    if not times:
+        return np.zeros(len(looks.time), np.bool_)
+    until = capture.finished if capture.is_finished else max(times)
+    inside = (looks.time >= min(times)) & (looks.time <= until)
+    inside[inside] = np.isin(looks.page[looks.row_of_look()[inside]], log.found.page)
+    return inside
 
 
 def _seen_once(log: SiteLog, number: IntArray) -> IntArray:
