@@ -139,7 +139,7 @@ def report_of_workspace(
         )
     moment = _clock() if now is None else now
     expected = expected_changes(place, store, moment)
-    sections = _sections(store, moment, None, pages=pages, versions=versions, expected=expected)
+    sections = _sections(store, moment, None, pages=pages, capture=capture, versions=versions, expected=expected)
     if capture is not None:
         from recrawl.cli.report_capture import statement_section
 
@@ -181,6 +181,7 @@ def _sections(  # noqa: PLR0913 - where from, when, and what is asked
     archive: Archive | None,
     *,
     pages: IntArray | None = None,
+    capture: int | None = None,
     versions: str | None = None,
     expected: Expected | None = None,
 ) -> list[Section]:
@@ -194,7 +195,7 @@ def _sections(  # noqa: PLR0913 - where from, when, and what is asked
     estimator = ESTIMATORS[DEFAULT] if archive is None else Unhurried(ESTIMATORS[DEFAULT])
     question = Question(estimator, now, expected=expected)
     try:
-        return sections_of(store, Wanted(asked, question, versions), archive)
+        return sections_of(store, Wanted(asked, question, versions, capture), archive)
     except NothingToJudgeError as error:
         return [Section("Nothing to judge yet", "holdings", [str(error), *_NEXT])]
 

@@ -25,7 +25,7 @@ from recrawl.show.report.holdings import Holdings, holdings_section
 from recrawl.show.report.scatter import scatter_section
 from recrawl.show.report.section import Section
 from recrawl.show.report.sharpness import MOST_ROWS, Quality, quality_sections
-from recrawl.show.report.site_pages import pages_of_archive
+from recrawl.show.report.site_pages import SitePages, media_types, pages_of_archive, pages_of_capture
 from recrawl.store.base import Store
 from recrawl.time import DAY
 
@@ -45,6 +45,8 @@ class Wanted:
     question: Question
     versions: str | None = None
     """Where the versions of a page are listed: a link with ``{url}`` or ``{id}`` in it."""
+    capture: int | None = None
+    """The capture of a site whose graph is drawn; the whole archive's if nobody says."""
 
 
 def sections_of(store: Store, wanted: Wanted, archive: Archive | None = None) -> list[Section]:
@@ -57,8 +59,8 @@ def sections_of(store: Store, wanted: Wanted, archive: Archive | None = None) ->
     # The clock of a simulated crawl may be ahead of ours.
     question = replace(wanted.question, by=By.PAGE, now=max(wanted.question.now, found.quality.end))
     learned = rows_for(store, question)
-    drawn = pages_of_archive(store, found.quality, found.urls, found.recorded.via)
-    mime = [drawn.mime[place] for place in np.argsort(drawn.page).tolist()]
+    mime = media_types(store, found.quality.looks.page)
+    drawn = _drawn(store, found, wanted.capture, mime)
     return [
         holdings_section(_holdings(store, found, wanted, archive, mime)),
         *quality_sections(_quality(found, learned, question.now, archive)),
@@ -67,6 +69,17 @@ def sections_of(store: Store, wanted: Wanted, archive: Archive | None = None) ->
         scatter_section(drawn),
         graph_section(drawn, wanted.versions),
     ]
+
+
+def _drawn(store: Store, found: Answer, capture: int | None, mime: list[str]) -> SitePages:
+    """The pages of graph and scatter plot: as the archive has them at last, or as one capture found them."""
+    if capture is None:
+        return pages_of_archive(store, found.quality, found.urls, found.recorded.via, mime)
+    drawn = pages_of_capture(store, capture)
+    looked = found.quality.looks.page
+    row = np.minimum(np.searchsorted(looked, drawn.page), len(looked) - 1)
+    # By now more is known of rates than when the strategy was told.
+    return replace(drawn, rate=np.where(looked[row] == drawn.page, found.quality.rate[row], drawn.rate))
 
 
 def _holdings(store: Store, found: Answer, wanted: Wanted, archive: Archive | None, mime: list[str]) -> Holdings:
