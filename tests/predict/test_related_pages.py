@@ -1,5 +1,7 @@
 """Related pages against the full table of cosines, and approximate searches that say how far they are off."""
 
+import sys
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -57,6 +59,20 @@ def test_a_poor_search_says_so():
     poor = within_clusters(vectors, np.random.default_rng(1), k=10, clusters=200, probes=1)
     good = within_clusters(vectors, np.random.default_rng(1), k=10, clusters=200, probes=40)
     assert poor.recall < 0.8 < good.recall
+
+
+def test_clusters_are_those_of_the_topics_and_none_is_empty(monkeypatch):
+    """With plain numpy: the cheaper way needs no library beside it."""
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    rng = np.random.default_rng(3)
+    topic = np.repeat(np.eye(8, dtype=np.float32), 50, axis=0)
+    vectors = topic + 0.01 * rng.standard_normal(topic.shape, dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    found = within_clusters(vectors, rng, k=10, clusters=40, probes=40)
+    assert found.recall == 1.0
+    assert (found.row // 50 == np.arange(400)[:, None] // 50).all()
+    copies = within_clusters(np.repeat(np.eye(4, dtype=np.float32), 30, axis=0), rng, k=29, clusters=20, probes=1)
+    assert (copies.similarity == 1.0).all()
 
 
 def test_few_pages_are_compared_exactly():
