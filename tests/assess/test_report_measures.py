@@ -133,6 +133,23 @@ def test_of_few_changes_no_rhythm_is_told():
     assert "are needed" in rhythm_words(rhythm(np.full(168, 0.1), np.full(168, 1.0)))[0]
 
 
+def test_of_days_and_hours_that_nobody_watched_nothing_is_told():
+    hour = np.arange(168)
+    one, few, day = (np.where(which, 10.0, 0.0) for which in (hour == 0, hour < 72, hour % 24 < 8))
+    [alone] = rhythm_words(rhythm(8.0 * one, one))
+    assert "1 of 7 days of the week and 1 of 24 hours" in alone
+    uneven = rhythm(np.where(hour < 24, 9.0, 1.0) * few, few)
+    assert not uneven.days.certain
+    assert "3 of 7 days of the week: which are busier cannot be told" in rhythm_words(uneven)[0]
+    assert "8 of 24 hours" in rhythm_words(rhythm(day, day))[1]
+
+
+def test_a_weekend_without_changes_is_told():
+    hour = np.arange(168)
+    [days, _] = rhythm_words(rhythm(np.where(hour < 120, 5.0, 0.0), np.full(168, 3.0)))
+    assert days.endswith("none comes on a day of the weekend.")
+
+
 @given(st.lists(st.tuples(st.floats(0.2, 30.0), st.floats(HOUR, 1_000 * DAY)), min_size=1, max_size=30))
 def test_every_page_is_in_both_histograms_once(pages):
     a, b = (np.array(column) for column in zip(*pages, strict=True))

@@ -37,10 +37,21 @@ class Profile:
     """How often a flat profile looks at least as uneven; NaN without changes."""
 
     @property
+    def watched(self) -> int:
+        """Parts of the cycle in which anybody looked."""
+        return int(np.isfinite(self.factor).sum())
+
+    @property
+    def complete(self) -> bool:
+        """Whether every part was watched: of the others nobody knows whether they are busier."""
+        return self.watched == len(self.factor)
+
+    @property
     def certain(self) -> bool:
         """Whether it is neither chance nor too small to matter."""
-        known = self.factor[np.isfinite(self.factor)]
-        return bool(self.p < CERTAIN) and float(known.max()) >= MATTERS * float(known.min())
+        if not self.complete:
+            return False
+        return bool(self.p < CERTAIN) and float(self.factor.max()) >= MATTERS * float(self.factor.min())
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +102,22 @@ def rhythm_words(found: Rhythm) -> list[str]:
     if not found.changes >= FEWEST_CHANGES:
         known = f"Of {found.changes:.0f} changes it is known to within days when they came"
         return [f"{known}; {FEWEST_CHANGES:.0f} are needed to tell a rhythm."]
-    return [_days_words(found.days), _hours_words(found.hours)]
+    days, hours = found.days, found.hours
+    if not (days.complete or hours.complete):
+        seen = f"Looks fell on {days.watched} of {DAYS} days of the week and {hours.watched} of {HOURS} hours of a day"
+        return [f"{seen}: a rhythm can be told when all were watched."]
+    return [_days_words(days), _hours_words(hours)]
 
 
 def _days_words(days: Profile) -> str:
+    if not days.complete:
+        return f"Looks fell on {days.watched} of {DAYS} days of the week: which are busier cannot be told yet."
     if not days.certain:
         return "No day of the week is clearly busier than another."
-    best, worst = int(np.nanargmax(days.factor)), int(np.nanargmin(days.factor))
-    rest = days.factor[:5].mean() / days.factor[5:].mean()
-    weekend = f"; a working day brings {rest:.2g} times as many as a day of the weekend" if np.isfinite(rest) else ""
+    best, worst = int(np.argmax(days.factor)), int(np.argmin(days.factor))
+    quiet = float(days.factor[5:].mean())
+    rest = f"{days.factor[:5].mean() / quiet:.2g} times as many as" if quiet > 0 else "changes, and none comes on"
+    weekend = f"; a working day brings {rest} a day of the weekend"
     return (
         f"Most changes come on a {DAY_NAMES[best]} ({days.factor[best]:.2g} times the mean), fewest on a "
         f"{DAY_NAMES[worst]} ({days.factor[worst]:.2g}){weekend}."
@@ -107,9 +125,11 @@ def _days_words(days: Profile) -> str:
 
 
 def _hours_words(hours: Profile) -> str:
+    if not hours.complete:
+        return f"Looks fell on {hours.watched} of {HOURS} hours of the day: which are busier cannot be told yet."
     if not hours.certain:
         return "No hour of the day is clearly busier than another."
-    best, worst = int(np.nanargmax(hours.factor)), int(np.nanargmin(hours.factor))
+    best, worst = int(np.argmax(hours.factor)), int(np.argmin(hours.factor))
     return (
         f"The busiest hour is {best:02}–{(best + 1) % HOURS:02} UTC ({hours.factor[best]:.2g} times the mean), the "
         f"quietest {worst:02}–{(worst + 1) % HOURS:02} UTC ({hours.factor[worst]:.2g})."
