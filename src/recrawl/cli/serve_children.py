@@ -15,7 +15,7 @@ PATIENCE = 10.0
 
 
 class Child:
-    """A verb of recrawl in a process of its own, which ends with the dashboard."""
+    """A verb of recrawl in a process of its own, which ends with the dashboard, also if that is killed."""
 
     def __init__(self, arguments: list[str], now: float) -> None:
         """Begin. No shell reads the arguments."""
@@ -25,8 +25,8 @@ class Child:
         self._out, self._err = (Path(self._folder.name) / name for name in ("out", "err"))
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self._process = subprocess.Popen(  # noqa: S603 - our own program, and no shell
-                [sys.executable, "-m", "recrawl", *arguments],
-                stdin=subprocess.DEVNULL,
+                [sys.executable, "-m", "recrawl.cli.serve_tether", *arguments],
+                stdin=subprocess.PIPE,  # nothing is written: its end tells the child that we are no more
                 stdout=out,
                 stderr=err,
                 start_new_session=True,  # Ctrl-C in our terminal is for us; the child hears of it from us
@@ -52,6 +52,8 @@ class Child:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+        if self._process.stdin:
+            self._process.stdin.close()
         self._folder.cleanup()
 
     def output(self) -> str:

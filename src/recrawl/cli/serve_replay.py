@@ -24,7 +24,7 @@ _FACTS = "@FACTS@"
 
 
 class PywbReplay:
-    """pywb as a child. For all it shows it asks ``archive``, where a server of time travel answers only who knows it."""
+    """pywb as a child. For all it shows it asks ``archive``, where a server of time travel answers who knows it."""
 
     def __init__(self, archive: str, facts: str, *, host: str, port: int, guard: Guard) -> None:
         """Begin, and wait until it takes requests. ``facts`` is where its banner asks how sharp a page is.

@@ -1,6 +1,7 @@
 """A survey of many pages, made by a child: pages of the dashboard do not wait for it, and its memory is given back.
 
-The child is this file, run as a module. Columns come back as one NumPy archive, the rest as JSON; nothing is unpickled.
+The child is this file, run as a module; it ends with whoever began it. Columns come back as one NumPy archive, the
+rest as JSON; nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recrawl.cli.serve_tether import end_with_parent
 from recrawl.errors import InputError, RecrawlError
 from recrawl.show.dashboard.answers import Survey
 
@@ -44,18 +46,19 @@ class SurveyChild:
         with TemporaryDirectory(prefix="recrawl-") as folder:
             place = [str(self._place.folder), json.dumps(dict(self._place.flags))]
             command = [sys.executable, "-m", __name__, folder, repr(now), *place]
-            self._child = subprocess.Popen(  # noqa: S603 - our own program, and no shell
+            with subprocess.Popen(  # noqa: S603 - our own program, and no shell
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # nothing is written: its end tells the child that we are no more
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C in our terminal is for us
-            )
-            _, said = self._child.communicate()
-            if self._child.returncode == _USER_ERROR:
+            ) as self._child:
+                said = self._child.stderr.read() if self._child.stderr else b""
+                code = self._child.wait()
+            if code == _USER_ERROR:
                 what, remedy = json.loads(said)
                 raise InputError(what, remedy)
-            if self._child.returncode:
+            if code:
                 raise RuntimeError(said.decode("utf-8", "replace"))
             return _read(Path(folder))
 
@@ -84,6 +87,7 @@ def _read(folder: Path) -> Survey:
 
 def main(folder: str, now: str, workspace: str, flags: str) -> None:
     """Make a survey of a workspace and leave it in a folder."""
+    end_with_parent()
     from recrawl.cli.serve_survey import survey_of
     from recrawl.cli.workspace import open_workspace
 
