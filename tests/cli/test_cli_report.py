@@ -109,6 +109,11 @@ def test_a_single_page_is_spoken_of_in_sentences(run, tmp_path, looks):
     sections = sections_of(run("report", "-w", "tiny", "--json"))
     assert "1 page on 1 host" in sections["holdings"]["words"][0]
     assert "too few" in sections["calibration"]["words"][0]
+    often = sections["behaviour"]["words"]
+    assert often[0].startswith("No page was looked at twice" if looks == 1 else "None of 1 page that could be watched")
+    assert often[-1].startswith(
+        "No site was looked at twice on different days" if looks == 1 else "None of 1 site that"
+    )
     assert not sections["poisson"]["figures"]
     assert not sections["rhythm"]["figures"]
     assert run("report", "-w", "tiny").returncode == 0

@@ -77,6 +77,7 @@ def _level(name: str, chosen: Chosen, known: LogNormalFit | None = None) -> Leve
     return Level(
         name,
         len(which),
+        int((np.diff(histories.offsets)[which] > 0).sum()),
         interval_spread(rows.belief.take(which)) if len(which) else None,
         [chosen.names[row] for row in moving.tolist()],
         1.0 / rate,

@@ -33,6 +33,8 @@ class Level:
     """In the singular."""
     things: int
     """How many there are, those never seen to change included."""
+    again: int
+    """Of how many two looks could be compared."""
     spread: IntervalSpread | None
     names: Sequence[str]
     """Of those that changed, in the order of the columns."""
@@ -77,8 +79,7 @@ def _how_often(found: Behaviour) -> Section:
     return Section(
         "How pages change",
         "behaviour",
-        words=[_often_words(level) for level in levels]
-        or ["No page was looked at twice: how often they change is not known."],
+        words=[_often_words(level) for level in levels],
         figures=figures,
         tables=[_often_table(level) for level in levels if len(level.every)],
         notes=[
@@ -95,10 +96,13 @@ def _how_often(found: Behaviour) -> Section:
 
 
 def _often_words(level: Level) -> str:
-    still = level.things - len(level.every)
+    if not level.again:
+        when = " on different days" if level.name == "site" else ""
+        return f"No {level.name} was looked at twice{when}: how often they change is not known."
+    still = level.again - len(level.every)
     never = f" {counted(still, level.name)} never changed while watched." if still else ""
     if not len(level.every):
-        return f"None of {counted(level.things, level.name)} was seen to change."
+        return f"None of {counted(level.again, level.name)} that could be watched was seen to change."
     middle = format_duration(float(np.median(level.every)))
     line = f"The middle {level.name} of the {len(level.every):,} that changed does so every {middle}"
     if np.isnan(level.fit.mu):
