@@ -115,6 +115,31 @@ def test_a_model_cut_short_is_told(trained):
         read_model(content[: len(content) // 2])
 
 
+@pytest.mark.parametrize(
+    ("column", "harm"),
+    [
+        ("threshold", lambda old: old[:1]),
+        ("unknown_left", lambda old: old[:1]),
+        ("names", lambda old: old[:1]),
+        ("left", lambda old: old[:1]),
+        ("column", lambda old: old + 1_000),
+        ("right", lambda old: old.astype(np.int64)),
+        ("value", lambda old: old.astype(str)),
+        ("goes_left", lambda old: old[:, :8]),
+        ("head", lambda old: old * np.nan),
+    ],
+)
+def test_a_model_whose_trees_reach_beyond_their_columns_is_refused(trained, column, harm):
+    """What walks the trees is compiled, and looks at no bounds: it would read whatever lies there."""
+    with np.load(io.BytesIO(model_bytes(trained))) as file:
+        arrays = {name: file[name] for name in file.files}
+    arrays |= {name: harm(old) for name, old in arrays.items() if name.endswith(f"known_site/{column}")}
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    with pytest.raises(InputError, match="damaged"):
+        read_model(content.getvalue())
+
+
 def test_the_same_seed_makes_the_same_model():
     table, site, histories, _ = population(120, 5)
     counts = {CHANGES: look_counts(histories)}

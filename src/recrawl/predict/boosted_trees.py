@@ -30,6 +30,15 @@ _KNOWN = 10
 """Pages that a feature must be known of to be learned from; where it is known of none, growing would even fail."""
 
 
+_OF_NODES = ("column", "threshold", "left", "right", "unknown_left", "names", "value")
+"""Columns with a row for each node."""
+_KINDS: dict[str, type[np.generic]] = {
+    **dict.fromkeys(("root", "column", "left", "right", "names"), np.int32),
+    **dict.fromkeys(("threshold", "value"), np.float64),
+    **dict.fromkeys(("unknown_left", "goes_left", "known"), np.bool_),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class BoostedTrees:
     """Regression trees whose answers add up. Nodes of all trees lie in one table."""
@@ -82,11 +91,15 @@ class BoostedTrees:
         """The reverse of :meth:`arrays`.
 
         Raises:
-            ValueError: they lead nowhere: a node outside the table, or trees without end.
+            ValueError: they lead nowhere: a node outside the table, columns of other lengths or kinds, or trees
+                without end. Compiled code looks at no bounds, so nothing else does later.
         """
-        given = {field.name: arrays[field.name] for field in fields(cls) if field.name != "start"}
+        given = {name: _of_kind(arrays[name], kind) for name, kind in _KINDS.items()}
         trees = cls(**given, start=float(arrays["start"]))
         nodes = np.arange(len(trees.value))
+        if any(given[name].shape != nodes.shape for name in _OF_NODES) or trees.root.ndim != 1:
+            msg = "these columns have different lengths"
+            raise ValueError(msg)
         leaf = trees.left == nodes
         # Children lie behind their parents, so every way ends.
         onwards = leaf | ((trees.left > nodes) & (trees.right > nodes) & (trees.right < len(nodes)))
@@ -117,6 +130,13 @@ class BoostedTrees:
                 goes = np.where(name >= 0, by_name, asked <= self.threshold[node])
                 node = np.where(np.where(unknown, self.unknown_left[node], goes), self.left[node], self.right[node])
             found += self.value[node]
+
+
+def _of_kind(column: AnyArray, kind: type[np.generic]) -> AnyArray:
+    if column.dtype != kind:
+        msg = f"these are no numbers of the kind {kind.__name__}"
+        raise ValueError(msg)
+    return np.ascontiguousarray(column)
 
 
 @compiled

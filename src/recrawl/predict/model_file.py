@@ -71,7 +71,10 @@ def _count_prior(arrays: Mapping[str, AnyArray], place: str) -> CountPrior:
 
 
 def _answerer(arrays: Mapping[str, AnyArray], place: str) -> Answerer:
-    everywhere, usual, *head = arrays[f"{place}head"].astype(np.float64).tolist()
+    numbers = arrays[f"{place}head"].astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise ValueError(_DAMAGED[0])
+    everywhere, usual, *head = numbers.tolist()
     own = {name.removeprefix(place): column for name, column in arrays.items() if name.startswith(place)}
     trees = BoostedTrees.from_arrays(own) if "root" in own else None
     return Answerer(trees, everywhere, usual, Head(*head))
