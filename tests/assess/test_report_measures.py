@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recrawl.assess.archive_quality import archive_quality
 from recrawl.assess.interval_spread import interval_spread
 from recrawl.assess.looks import Looks
-from recrawl.assess.missed_changes import certainly_missed, expected_missed
+from recrawl.assess.missed_changes import certainly_missed, dated_changes, expected_missed
 from recrawl.assess.quality_over_time import sharpness, staying_fresh
 from recrawl.assess.rhythm import rhythm, rhythm_words
 from recrawl.assess.scores import Calibration
@@ -65,11 +65,13 @@ def test_certainly_missed_is_what_counting_by_hand_finds(rows, claims):
     looks = looks_of(rows)
     page, said, dated = (np.array([row[place] for row in claims], float) for place in range(3))
     missed = certainly_missed(looks, page.astype(np.int64), said, dated)
+    could_be = dated_changes(looks, page.astype(np.int64), said, dated)
     for row, number in enumerate(looks.page.tolist()):
         times = looks.time[looks.offsets[row] : looks.offsets[row + 1]]
         dates = sorted({d for p, s, d in claims if p == number and d <= s and d > times[0]})
         by_hand = sum(not any(first <= time < following for time in times) for first, following in pairwise(dates))
         assert missed[row] == by_hand
+        assert could_be[row] == len(dates)
 
 
 def test_hidden_changes_are_those_of_a_poisson_page():

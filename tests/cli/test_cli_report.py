@@ -31,9 +31,10 @@ def workspace(tmp_path):
         verdict[::20] = Verdict.UNKNOWN
         store.record(Visits.of(page, time, verdict=verdict))
         store.record(Visits.of(pages[:1], [START + 0.5 * DAY], outcome=Outcome.SERVER_ERROR))
-        said = np.array([START + 0.3 * DAY, START + 0.6 * DAY])
-        nothing = np.zeros(2, np.int64)
-        store.add_claims(Claims(pages[[0, 0]], said, ["sitemap"] * 2, said - 60.0, nothing, np.full(2, -1.0)))
+        said = START + np.array([0.3, 0.6, 0.6]) * DAY
+        dated = np.append(said[:2] - 60.0, START - DAY)  # the last of another page, from before anybody looked at it
+        nothing = np.zeros(3, np.int64)
+        store.add_claims(Claims(pages[[0, 0, 1]], said, ["sitemap"] * 3, dated, nothing, np.full(3, -1.0)))
         counted = int(changes.reshape(60, 20)[:, 1:].sum())
     return folder, counted
 
@@ -66,6 +67,7 @@ def test_its_numbers_are_those_of_the_store(run, workspace):
     assert tiles["changes seen"] == f"{changes:,}"
     assert tiles["failed visits"] == "1"
     assert tiles["certainly missed"] == "1"
+    assert "Of 2 changes that sites dated themselves while" in sections["holdings"]["words"][-1]
     bars = {figure["name"]: figure for figure in sections["holdings"]["figures"]}["visits-over-time"]["data"]["series"]
     assert sum(sum(one["y"]) for one in bars) == 1_201
     rates = next(table for table in sections["behaviour"]["tables"] if table["name"] == "rates-pages")

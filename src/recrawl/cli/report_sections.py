@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recrawl.assess.missed_changes import certainly_missed, expected_missed
+from recrawl.assess.missed_changes import certainly_missed, dated_changes, expected_missed
 from recrawl.assess.quality_over_time import sharpness, staying_fresh
 from recrawl.assess.timeline import bins
 from recrawl.cli.assess_answer import Answer, Asked, answer
@@ -89,7 +89,7 @@ def _holdings(store: Store, found: Answer, wanted: Wanted, archive: Archive | No
     if wanted.asked.pages is not None:
         failed = failed.take(np.isin(failed.page, wanted.asked.pages))
     claims = store.claims(looks.page)
-    dated = np.isfinite(claims.lastmod)
+    told = claims.page, claims.time, claims.lastmod
     files = Counter(one.format.value for one in archive.brought if one.accepted) if archive is not None else {}
     return Holdings(
         found.quality,
@@ -99,8 +99,8 @@ def _holdings(store: Store, found: Answer, wanted: Wanted, archive: Archive | No
         failed.time,
         failed.outcome.astype(np.int64),
         _sites_of(store, failed.page, found.sites),
-        certainly_missed(looks, claims.page[dated], claims.time[dated], claims.lastmod[dated]),
-        len(np.unique(np.stack([claims.page[dated], claims.lastmod[dated]]), axis=1).T),
+        certainly_missed(looks, *told),
+        int(dated_changes(looks, *told).sum()),
         expected_missed(looks, found.quality.rate),
     )
 

@@ -54,7 +54,7 @@ class Holdings:
     missed: IntArray
     """Changes of each page that were certainly missed."""
     dated: int
-    """Changes that sites dated themselves."""
+    """Changes that sites dated themselves, after the first look at the page."""
     hidden: FloatArray
     """Changes of each page expected to hide behind those seen."""
 
@@ -113,9 +113,10 @@ def _words(found: Holdings, kinds: IntArray) -> list[str]:
 def _missed_words(found: Holdings) -> list[str]:
     missed, hidden = int(found.missed.sum()), float(found.hidden.sum())
     if not found.dated:
-        certain = "No site dated its changes, so none is known for certain to have been missed"
+        certain = "No site dated a change of a page that was watched, so none is known for certain to have been missed"
     else:
-        certain = f"Of {found.dated:,} changes that sites dated themselves, {missed:,} were certainly missed"
+        dated = counted(found.dated, "change")
+        certain = f"Of {dated} that sites dated themselves while pages were watched, {missed:,} were certainly missed"
     if hidden >= 0.5:  # noqa: PLR2004 - below, it rounds to none
         return [f"{certain}; about {hidden:,.0f} more are expected to hide behind the changes that were seen."]
     return [f"{certain}."]
