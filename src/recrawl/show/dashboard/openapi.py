@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recrawl.show.dashboard.routes import LARGEST, LONGEST_TEXT, Action, Parameter, View
@@ -12,7 +12,14 @@ Schema = dict[str, Any]
 _ERRORS = {
     "400": "The question makes no sense.",
     "404": "There is no such thing in this workspace.",
+    "422": "It makes sense, but what is configured or stored does not allow it.",
     "503": "The store is away, or the question would take too long.",
+}
+_ORDER_ERRORS = {
+    "403": "Whoever asks may change nothing.",
+    "409": "It cannot be done as things are: what is to be stopped does not run, or what is to go on is finished.",
+    "413": "The form is too large.",
+    "415": "The body is neither a form nor JSON.",
 }
 
 
@@ -53,7 +60,7 @@ def _get(view: View) -> Schema:
         "operationId": _name(view.api),
         "summary": view.summary,
         "parameters": [_parameter(one) for one in view.parameters],
-        "responses": {"200": _answered(view), **_refused()},
+        "responses": {"200": _answered(view), **_refused(_ERRORS)},
     }
 
 
@@ -85,8 +92,7 @@ def _post(action: Action) -> Schema:
                 },
             },
             "303": {"description": "It is done; for browsers."},
-            "403": {"description": "Whoever asks may change nothing.", "content": _error()},
-            **_refused(),
+            **_refused(_ERRORS | _ORDER_ERRORS),
         },
     }
 
@@ -101,8 +107,8 @@ def _answered(view: View) -> Schema:
     return {"description": view.summary, "content": {"application/json": {"schema": schema}}}
 
 
-def _refused() -> Schema:
-    return {status: {"description": words, "content": _error()} for status, words in _ERRORS.items()}
+def _refused(errors: Mapping[str, str]) -> Schema:
+    return {status: {"description": words, "content": _error()} for status, words in errors.items()}
 
 
 def _error() -> Schema:
