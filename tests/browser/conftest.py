@@ -332,6 +332,14 @@ def made_workspace(tmp_path_factory, living_site, hostile_site) -> Workspace:
     return place
 
 
+@pytest.fixture(scope="session")
+def report(made_workspace, tmp_path_factory) -> Path:
+    """The report on it, made as users make it."""
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    recrawl("report", "-w", made_workspace.folder, "-o", file)
+    return file
+
+
 @dataclass(frozen=True)
 class Served:
     """A dashboard that runs, and the archived pages beside it. Addresses end with a slash."""
@@ -380,7 +388,7 @@ def served(made_workspace):
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def served_copy(made_workspace, tmp_path_factory):
     """A dashboard of a workspace of its own, for tests that change something."""
     folder = shutil.copytree(made_workspace.folder, tmp_path_factory.mktemp("copy") / "orders")

@@ -1,6 +1,7 @@
 """Every page of the dashboard in a real browser: what it shows is what the store holds, on a desk and on a phone."""
 
 import json
+import re
 
 import pytest
 
@@ -9,6 +10,9 @@ from recrawl.model import Verdict
 PAGES = ("/", "/hosts", "/pages", "/captures", "/captures/1", "/policies", "/settings")
 UNNAMED = """[...document.querySelectorAll('input:not([type=hidden]), select')]
     .filter((one) => !one.labels.length && !one.ariaLabel).map((one) => one.outerHTML)"""
+REACHED = "document.querySelectorAll('a[href], button, input:not([type=hidden]), select').length"
+OUT_OF_ORDER = """[...document.querySelectorAll('[tabindex]')]
+    .filter((one) => !['0', '-1'].includes(one.getAttribute('tabindex'))).length"""
 WIDTHS = "[document.documentElement.scrollWidth, window.innerWidth]"
 
 
@@ -35,15 +39,53 @@ def changed_page(served):
         return page, store.urls(visits.page[visits.page == page][:1])[0], visits.take(visits.page == page)
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_every_page_fits_a_desk_and_a_phone_by_day_and_by_night(open_page, served, witness, keep, path):
-    for look in ({}, {"dark": True}, {"phone": True}):
-        page = visit(open_page(**look), served, path)
-        assert page.locator("main h1").count() == 1
-        assert page.locator('.bar nav a[aria-current="page"]').count() == 1
-        scrolled, inner = page.evaluate(WIDTHS)
-        assert scrolled <= inner, f"{path} is wider than a window of {inner} pixels"
-        keep(page, f"dashboard{path.replace('/', '-').rstrip('-')}-{'-'.join(look) or 'day'}", full_page=True)
+def fits(page, path):
+    """Nothing is cut off: there is no scrolling sideways."""
+    assert page.locator("main h1").count() == 1
+    assert page.locator('.bar nav a[aria-current="page"]').count() == 1
+    scrolled, inner = page.evaluate(WIDTHS)
+    assert scrolled <= inner, f"{path} is wider than a window of {inner} pixels"
+
+
+def is_walked_by_keys(page, path):
+    """Every field has a name, and the focus goes from one to the next in the order of the page."""
+    assert page.evaluate(REACHED) >= 8
+    assert page.evaluate(OUT_OF_ORDER) == 0
+    seen = set()
+    for _ in range(8):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.outerHTML.slice(0, 120)"))
+    assert len(seen) == 8, f"the focus is caught somewhere in {path}"
+    assert page.evaluate(UNNAMED) == []
+
+
+def has_a_twin(page, served):
+    """The same for programs, at the address that its foot names."""
+    twin = page.get_by_role("link", name="This page as JSON").get_attribute("href")
+    answer = page.request.get(served.at(twin))
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert isinstance(answer.json(), dict)
+
+
+@pytest.fixture(params=[*PAGES, "/pages/one"])
+def path(request, changed_page):
+    """Of a page of the dashboard, each in turn."""
+    return f"/pages/{changed_page[0]}" if request.param == "/pages/one" else request.param
+
+
+def test_every_page_fits_every_window_and_is_for_keys_and_programs_too(open_page, served, witness, keep, path):
+    name = "dashboard" + re.sub(r"^/pages/.*", "/pages/one", path).replace("/", "-").rstrip("-")
+    desk = visit(open_page(), served, path)
+    fits(desk, path)
+    keep(desk, f"{name}-day", full_page=True)
+    desk.emulate_media(color_scheme="dark")
+    keep(desk, f"{name}-dark")
+    has_a_twin(desk, served)
+    is_walked_by_keys(desk, path)
+    phone = visit(open_page(phone=True), served, path)
+    fits(phone, path)
+    keep(phone, f"{name}-phone", full_page=True)
     assert witness.origins() == {served.dashboard.rstrip("/")}
 
 
@@ -132,17 +174,7 @@ def test_one_page_shows_its_visits_its_belief_and_its_versions_side_by_side(page
     until(page, f"document.querySelector('#visit h2').innerText !== {json.dumps(before)}")
 
 
-def test_every_page_has_a_twin_for_programs(page, served, changed_page):
-    for path in (*PAGES, f"/pages/{changed_page[0]}"):
-        visit(page, served, path)
-        twin = page.get_by_role("link", name="This page as JSON").get_attribute("href")
-        answer = page.request.get(served.at(twin))
-        assert answer.status == 200
-        assert answer.headers["content-type"] == "application/json"
-        assert isinstance(answer.json(), dict)
-
-
-def test_the_keyboard_is_enough(page, served):
+def test_keys_lead_to_the_content_to_other_pages_and_to_the_search(page, served):
     visit(page, served, "/")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -153,20 +185,6 @@ def test_the_keyboard_is_enough(page, served):
     page.wait_for_url("**/hosts")
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.name") == "search"
-    for path in PAGES:
-        visit(page, served, path)
-        reached = page.evaluate("document.querySelectorAll('a[href], button, input:not([type=hidden]), select').length")
-        assert reached >= 8
-        assert (
-            page.evaluate('document.querySelectorAll(\'[tabindex]:not([tabindex="0"]):not([tabindex="-1"])\').length')
-            == 0
-        )
-        seen = set()
-        for _ in range(8):
-            page.keyboard.press("Tab")
-            seen.add(page.evaluate("document.activeElement.outerHTML.slice(0, 120)"))
-        assert len(seen) == 8, f"the focus is caught somewhere in {path}"
-        assert page.evaluate(UNNAMED) == []
 
 
 def test_nothing_moves_when_parts_are_renewed(page, served, until):
@@ -174,10 +192,9 @@ def test_nothing_moves_when_parts_are_renewed(page, served, until):
     until(page, "!document.querySelector('main').textContent.includes('…')")
     place = "[...document.querySelectorAll('main h2, main table')].map((one) => one.getBoundingClientRect().top)"
     before = page.evaluate(place)
-    for _ in range(2):
-        with page.expect_response(lambda answer: answer.url == served.at("/")):
-            pass
-        page.evaluate("new Promise(requestAnimationFrame)")
+    with page.expect_response(lambda answer: answer.url == served.at("/")):
+        pass
+    page.evaluate("new Promise(requestAnimationFrame)")
     assert page.evaluate(place) == before
 
 

@@ -23,9 +23,11 @@ def hostile_pages(served, hostile_site):
 
 def is_calm(page):
     """Nothing from the archive ran, became an element, or was taken for a template."""
-    page.wait_for_load_state("networkidle")
+    if page.locator("#visit-part").count():
+        page.locator("#visit-part #visit").wait_for()
+    page.evaluate("new Promise(requestAnimationFrame)")
     assert page.evaluate(ACTED)
-    assert page.locator("img[onerror], svg[onload], [onload]").count() == 0
+    assert page.locator("img, svg[onload], [onload], [onerror]").count() == 0
     assert "49" not in page.evaluate("document.title")
 
 

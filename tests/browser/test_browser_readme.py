@@ -1,20 +1,5 @@
 """The two pictures of the README; CONTRIBUTING.md says how they are made anew."""
 
-import pytest
-
-from recrawl.cli.main import main
-
-
-@pytest.fixture(scope="module")
-def report(made_workspace, tmp_path_factory):
-    file = tmp_path_factory.mktemp("readme") / "report.html"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["recrawl", "report", "-w", str(made_workspace.folder), "-o", str(file)])
-        with pytest.raises(SystemExit) as done:
-            main()
-    assert not done.value.code
-    return file
-
 
 def test_the_dashboard_for_the_readme(page, served, keep, until):
     page.goto(served.dashboard)

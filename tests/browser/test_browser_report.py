@@ -5,23 +5,9 @@ import io
 
 import pytest
 
-from recrawl.cli.main import main
-
 WIDTHS = "[document.documentElement.scrollWidth, window.innerWidth]"
 DRAWN = """(figure) => { const plot = figure.querySelector('.plot');
     return plot && plot.childElementCount > 0 && plot.querySelector('canvas, svg, .empty') !== null; }"""
-
-
-@pytest.fixture(scope="session")
-def report(made_workspace, tmp_path_factory):
-    """The file, made as users make it."""
-    file = tmp_path_factory.mktemp("report") / "report.html"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["recrawl", "report", "-w", str(made_workspace.folder), "-o", str(file)])
-        with pytest.raises(SystemExit) as done:
-            main()
-    assert not done.value.code
-    return file
 
 
 def show(page, report):
