@@ -276,6 +276,7 @@ def test_rows_tell_visits_and_changes_of_each_page(place, get):
         ("/api/pages/9223372036854775808", 400, "must be"),
         ("/api/pages?after=nonsense!", 400, "no place in this list"),
         ("/api/pages?after=WyJhXHUwMDAwIiwgMV0", 400, "no place in this list"),
+        ("/api/pages?after=" + base64.b64encode(b"[" * 1_400).decode(), 400, "no place in this list"),
         ("/api/pages?limit=100000", 400, "must be 1 to 200"),
         ("/api/pages?sort=chance", 400, "sort is 'chance'"),
     ],

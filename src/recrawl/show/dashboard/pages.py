@@ -156,7 +156,7 @@ def unpacked(word: str) -> Mark:
                 return float(value), number
             if "\x00" not in value and value.isprintable():
                 return value, number
-    except (ValueError, TypeError, binascii.Error, OverflowError):
+    except (ValueError, TypeError, binascii.Error, OverflowError, RecursionError):
         pass
     raise RefusedError("after is no place in this list.", "Give what the answer before said in next.")
 
