@@ -193,12 +193,13 @@ def serve_app():
 
 @pytest.fixture
 def build_visits():
-    """Adds one visit to a workspace."""
+    """Adds visits to a workspace, each so many seconds after the start."""
 
-    def add(place, url, raw_head, raw_body):
+    def add(place, url, raw_head, raw_body, after=(0,)):
         with place.open_store() as store:
             made = Builder(place, store)
-            made.visit(url, 0, raw_head, raw_body)
+            for seconds in after:
+                made.visit(url, seconds, raw_head, raw_body)
             made.close()
 
     return add

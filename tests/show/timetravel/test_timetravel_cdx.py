@@ -181,10 +181,31 @@ def test_revisits_are_resolved_to_where_their_bytes_lie(server):
     assert not_modified[-3:] == first[8:11]
 
 
+def test_the_bytes_of_revisits_are_not_looked_for_without_end(server, monkeypatch):
+    query = f"url={HOME}&resolveRevisits=true"
+    asked_for = []
+    monkeypatch.setattr(cdx_rows, "original_among", _counted(cdx_rows.original_among, asked_for))
+    assert len(rows(server, query)) == 4
+    assert len(asked_for) == 1  # both revisits repeat one record
+    monkeypatch.setattr(cdx_rows, "MOST_LOOKED_AT", 2)
+    answer = server.ask(f"archive/cdx?{query}")
+    assert (answer.status, "fewer lines" in answer.text) == (400, True)
+
+
+def _counted(work, calls):
+    def counted(*arguments):
+        calls.append(arguments)
+        return work(*arguments)
+
+    return counted
+
+
 @pytest.mark.parametrize(
     "query",
     [
         "",
+        f"url={HOME}{'&filter=!=status:1' * 21}",
+        f"url={HOME}{'&collapse=status' * 21}",
         "url=",
         "url=ftp://x/",
         f"url={HOME}&limit=many",

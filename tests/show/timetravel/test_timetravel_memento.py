@@ -78,9 +78,14 @@ def test_an_address_may_be_written_in_many_ways(server, written):
     assert answer.header("location") == f"{server.base}archive/{LAST}/{HOME}"
 
 
+def test_an_address_may_come_encoded(server):
+    answer = server.ask("archive/2024id_/http%3A%2F%2Fsite.example%2Fq%3Fa%3D1%26b%3D2")
+    assert answer.header("location") == f"{server.base}archive/20240101000050id_/{HOME}q?a=1&b=2"
+
+
 def test_the_query_of_an_address_belongs_to_it(server):
-    answer = server.ask(f"archive/2024/{HOME}q?b=2&a=1")
-    assert answer.header("location") == f"{server.base}archive/20240101000050/{HOME}q?a=1&b=2"
+    answer = server.ask(f"archive/2024id_/{HOME}q?b=2&a=1")
+    assert answer.header("location") == f"{server.base}archive/20240101000050id_/{HOME}q?a=1&b=2"
     assert server.ask(f"archive/20240101000050id_/{HOME}q?a=1&b=2").body == b"found"
 
 
@@ -152,6 +157,53 @@ def test_another_time_leads_to_the_nearest_memento_in_the_same_form(server):
     assert answer.status == 302
     assert answer.header("location") == f"{server.base}archive/{THIRD}id_/{HOME}"
     assert answer.header("x-recrawl-distance") == "1500"
+
+
+@pytest.mark.parametrize("modifier", ["", "mp_"])
+def test_people_get_the_nearest_memento_at_once_and_its_banner_tells_how_far_it_is(server, modifier):
+    answer = server.ask(f"archive/20240101040000{modifier}/{HOME}")
+    assert answer.status == 200
+    assert answer.header("content-location") == f"{server.base}archive/{LAST}{modifier}/{HOME}"
+    assert answer.header("memento-datetime") == DATES[LAST]
+    assert answer.header("x-recrawl-distance") == "3600"
+    told = re.search(r"<summary[^>]*>([^<]*)</summary>", answer.text)[1]
+    assert re.fullmatch(
+        r"Archived 2024-01-01T05:00:00Z · 1 h after the time asked for · about 0.\d+ changes between", told
+    )
+    proved = server.ask(f"archive/20240101012000{modifier}/{HOME}").text
+    assert "20 min before the time asked for · provably as it was</summary>" in proved
+    exact = server.ask(f"archive/{LAST}{modifier}/{HOME}")
+    assert exact.header("content-location") is None
+    assert "Archived 2024-01-01T05:00:00Z</summary>" in exact.text
+
+
+def test_nobody_who_goes_from_memento_to_memento_walks_in_circles(make_server, build_visits):
+    """Three captures in one second are one memento: its neighbours are in other seconds."""
+    crowded = make_server(filled=False)
+    given = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n", b"x"
+    build_visits(crowded.place, HOME, *given, after=(0, 0.1, 0.2, 60, 60.5, 120, 120.5))
+    way, seen = crowded.ask(f"archive/{HOME}", Accept_Datetime=DATES[FIRST]).header("location"), []
+    while way:
+        assert way not in seen
+        seen.append(way)
+        relations = {
+            name: uri
+            for uri, more in links(crowded.ask(way.removeprefix(crowded.base))).items()
+            for name in more["rel"].split()
+        }
+        way = relations.get("next")
+    assert [uri.removeprefix(f"{crowded.base}archive/")[:14] for uri in seen] == [
+        "20240101000000",
+        "20240101000100",
+        "20240101000200",
+    ]
+    assert relations["last"] == seen[-1]
+    latest = crowded.ask(f"archive/{HOME}")
+    assert latest.header("location") == seen[-1]
+    assert links(latest)[seen[-1]]["rel"] == "last memento"
+    # What is told is told of the capture that is shown there.
+    shown = crowded.ask(f"archive/20240101000200id_/{HOME}")
+    assert latest.header("x-recrawl-valid-from") == shown.header("x-recrawl-valid-from")
 
 
 def test_a_head_is_the_answer_without_its_body(server):

@@ -65,6 +65,20 @@ def test_a_page_tells_how_far_its_parts_lie_apart(server, modifier):
     assert found["parts-together"] == "no"
 
 
+def test_parts_that_were_not_looked_up_prove_nothing(make_server, build_visits, monkeypatch):
+    odd = make_server(filled=False)
+    build_visits(odd.place, f"{HOME}a.png", b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n", b"a")
+    build_visits(odd.place, f"{HOME}b.png", b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n", b"b")
+    page = b"<img src=/a.png><img src=/b.png>"
+    build_visits(odd.place, HOME, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", page)
+    found = sharp(odd.ask(f"archive/20240101000000/{HOME}"))
+    assert (found["parts"], found["parts-together"]) == ("2/2", "yes")
+    monkeypatch.setattr("recrawl.show.timetravel.sharp.MOST_PARTS", 1)
+    found = sharp(odd.ask(f"archive/20240101000000/{HOME}"))
+    assert (found["parts"], found["parts-together"]) == ("1/2", "no")
+    assert facts(odd, f"url={HOME}&at=2024")["parts"]["provably_together"] is False
+
+
 def test_parts_have_no_parts(server):
     found = sharp(server.ask(f"archive/20240101000010cs_/{HOME}style.css"))
     assert "parts" not in found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from recrawl.formats.timemap_write import ArchiveUris
 from recrawl.show.timetravel.moments import begin_of
@@ -15,6 +16,7 @@ MODIFIERS = ("", "id_", "mp_", "if_", "js_", "cs_", "im_")
 _MEMENTO = re.compile(r"(\d{1,14})([a-z]{2}_)?/(.+)", re.DOTALL | re.ASCII)
 _MAP = re.compile(r"timemap/([a-z]+)/(?:(\d{1,6})/)?(.+)", re.DOTALL | re.ASCII)
 _ONE_SLASH = re.compile(r"(https?):/+", re.IGNORECASE)
+_ENCODED = re.compile(r"https?%3A(%2F|/)", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
@@ -63,7 +65,13 @@ def asked_for(rest: str) -> MementoAsked | MapAsked | GateAsked:
 
 
 def web_url(text: str) -> str:
-    """A URL as people and proxies write it into a path: perhaps without scheme, perhaps with a slash too few."""
+    """A URL as people, programs and proxies write it into a path: without scheme, with a slash too few, or encoded.
+
+    >>> web_url("http%3A%2F%2Fexample.org%2Fa%3Fb%3D1"), web_url("example.org/a%2Fb")
+    ('http://example.org/a?b=1', 'http://example.org/a%2Fb')
+    """
+    if _ENCODED.match(text):
+        text = unquote(text)
     text = _ONE_SLASH.sub(r"\1://", text, count=1)
     if not _SCHEME.match(text) or re.match(r"[^/]*:\d", text):
         text = f"http://{text.lstrip('/')}"

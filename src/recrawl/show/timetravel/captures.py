@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from recrawl.model import Page
 from recrawl.show.timetravel.refusal import RefusalError
@@ -14,7 +15,7 @@ from recrawl.time import to_timestamp14
 from recrawl.urls import address
 
 _AT_ONCE = 32
-_SEARCHED = 20_000
+MOST_SEARCHED = 20_000
 """Captures that are looked at for the one that a record repeats."""
 
 
@@ -67,14 +68,24 @@ def page_of(store: Store, url: str) -> Page:
 def nearest(store: Store, url: str, at: float) -> Found:
     """The capture nearest to a moment, of two the earlier; infinity asks for the last one. O(log n)."""
     page = page_of(store, url)
+    return _placed(store, page, _nearest(store, page, at))
+
+
+def nearest_alone(store: Store, url: str, at: float) -> Kept:
+    """The same capture, for who does not ask where it stands among the others."""
+    page = page_of(store, url)
+    return _nearest(store, page, at)
+
+
+def _nearest(store: Store, page: Page, at: float) -> Kept:
     before = next(_walk(store, page, at, backwards=True), None)
     after = next(_walk(store, page, math.nextafter(at, math.inf), backwards=False), None) if math.isfinite(at) else None
     sides = [side for side in (before, after) if side is not None]
     if not sides:
         raise RefusalError(f"{page.url} was never archived here.", 404)
-    return _placed(
-        store, page, min(sides, key=lambda side: (abs(at - side.time) if math.isfinite(at) else 0, side.time))
-    )
+    found = min(sides, key=lambda side: (abs(at - side.time) if math.isfinite(at) else 0, side.time))
+    # An address names a second: of several captures in it, the first.
+    return next(_walk(store, page, math.floor(found.time), backwards=False))
 
 
 def named(store: Store, url: str, second: float) -> Found | None:
@@ -86,20 +97,26 @@ def named(store: Store, url: str, second: float) -> Found | None:
 
 def original(store: Store, kept: Kept) -> Kept | None:
     """The capture whose bytes a record repeats: the last before it with the same digest, else the first after it."""
+    return original_among(store, kept, MOST_SEARCHED)[0]
+
+
+def original_among(store: Store, kept: Kept, most: int) -> tuple[Kept | None, int]:
+    """The same among so many captures before it, and as many after it; and how many were looked at."""
     page = Page(kept.page, 0, kept.url, "", 0.0, 0.0)
+    looked_at = 0
     for backwards in (True, False):
-        for number, other in enumerate(_walk(store, page, kept.time, backwards=backwards)):
+        for other in islice(_walk(store, page, kept.time, backwards=backwards), most):
+            looked_at += 1
             if other.digest == kept.digest and not other.repeats and other.file and other.offset >= 0:
-                return other
-            if number > _SEARCHED:
-                break
-    return None
+                return other, looked_at
+    return None, looked_at
 
 
 def _placed(store: Store, page: Page, kept: Kept) -> Found:
     first, last = (next(_walk(store, page, end, backwards=end > 0)) for end in (-math.inf, math.inf))
-    before = next(_walk(store, page, math.nextafter(kept.time, -math.inf), backwards=True), None)
-    after = next(_walk(store, page, math.nextafter(kept.time, math.inf), backwards=False), None)
+    second = math.floor(kept.time)  # neighbours are in other seconds: in this one they would have the same address
+    before = next(_walk(store, page, math.nextafter(second, -math.inf), backwards=True), None)
+    after = next(_walk(store, page, second + 1.0, backwards=False), None)
     return Found(kept, first.time, last.time, before.time if before else None, after.time if after else None)
 
 

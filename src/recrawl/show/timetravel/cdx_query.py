@@ -36,6 +36,8 @@ _FILTER = re.compile(r"(!?)([=~]?)([A-Za-z]+):(.*)", re.DOTALL)
 _PLACE = re.compile(r"(\S+) (-?\d{1,12}(?:\.\d{1,9})?)", re.ASCII)
 _LONGEST = 500
 """Characters of a pattern."""
+_MOST_CONDITIONS = 20
+"""Filters and collapses of a query: each costs time for every capture that is looked at."""
 MOST_LINES = 100_000
 """In one answer."""
 BLOCK_LINES = 3_000
@@ -98,6 +100,10 @@ def query_of(pairs: Sequence[tuple[str, str]]) -> CdxQuery:
     KeyRange(start='org,example)/a/', end='org,example)/a/\x7f', since=-inf, until=inf, backwards=False, beyond=None)
     """
     words = dict(pairs)
+    if sum(name == "filter" or name.startswith("collapse") for name, _ in pairs) > _MOST_CONDITIONS:
+        raise RefusalError(
+            f"More than {_MOST_CONDITIONS} filters and collapses at once; a filter may name several values."
+        )
     keys, exact = _keys(words)
     sort = _one_of(words.get("sort", "default"), "sort", ("default", "reverse", "closest"))
     limit = _number(words, "limit", MOST_LINES, least=-MOST_LINES)

@@ -17,7 +17,7 @@ from typing import Any
 
 from recrawl.errors import require
 from recrawl.formats.warc_records import base32
-from recrawl.show.timetravel.captures import Kept, original
+from recrawl.show.timetravel.captures import MOST_SEARCHED, Kept, original_among
 from recrawl.show.timetravel.cdx_query import (
     BLOCK_LINES,
     ORIGINS,
@@ -227,14 +227,33 @@ def _collapsed(lines: list[Line], collapses: tuple[Collapse, ...]) -> list[Line]
 
 
 def _resolved(store: Store, lines: list[Line]) -> list[Line]:
-    """With each revisit where the bytes lie that it repeats."""
-    found = []
+    """With each revisit where the bytes lie that it repeats.
+
+    Those of one page with one digest are looked for once, and for the whole answer rule 2 counts what is looked at.
+    """
+    known: dict[tuple[int, bytes], dict[str, str]] = {}
+    found, left = [], MOST_LOOKED_AT
     for line in lines:
         origins = dict.fromkeys(ORIGINS, "-")
         if line.value("mimetype") == REVISIT:
-            kept = original(store, Kept(line.page, "", line.time, 0, REVISIT, line.raw_digest, "", -1))
-            if kept is not None:
-                [there] = _lines(_keyed(store.captures_between(kept.page, kept.time, kept.time, 1), line.key, ""))
-                origins = {name: there.value(name.removeprefix("orig.")) for name in ORIGINS}
+            what = line.page, line.raw_digest
+            if what not in known:
+                known[what], looked_at = _origins(store, line, left)
+                left -= looked_at
+                if left <= 0:
+                    raise RefusalError(
+                        "It takes too long to look for the bytes of so many revisits; ask for fewer lines."
+                    )
+            origins |= known[what]
         found.append(replace(line, fields={**line.fields, **origins}))
     return found
+
+
+def _origins(store: Store, line: Line, most: int) -> tuple[dict[str, str], int]:
+    """Where the bytes of a revisit lie, if that is known, and how many captures were looked at."""
+    revisit = Kept(line.page, "", line.time, 0, REVISIT, line.raw_digest, "", -1)
+    kept, looked_at = original_among(store, revisit, min(MOST_SEARCHED, most))
+    if kept is None:
+        return {}, looked_at
+    [there] = _lines(_keyed(store.captures_between(kept.page, kept.time, kept.time, 1), line.key, ""))
+    return {name: there.value(name.removeprefix("orig.")) for name in ORIGINS}, looked_at

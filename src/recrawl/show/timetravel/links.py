@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from recrawl.formats.timemap_write import ArchiveUris
 from recrawl.show.timetravel.captures import Found
 from recrawl.time import to_http_date, to_timestamp14
@@ -17,12 +19,12 @@ def link_header(uris: ArchiveUris, found: Found) -> str:
         f'<{uris.timemap(url, "json")}>; rel="timemap"; type="application/json"',
         f'<{uris.timemap(url, "cdxj")}>; rel="timemap"; type="application/cdxj+ors"',
     ]
-    relations: dict[float, list[str]] = {}
+    relations: dict[int, list[str]] = {}
     for name, time in (("first", found.first), ("last", found.last), ("prev", found.before), ("next", found.after)):
         if time is not None:
-            relations.setdefault(time, []).append(name)
-    relations.setdefault(found.kept.time, [])
-    for time in sorted(relations):
-        rel = " ".join([*relations[time], "memento"])
-        links.append(f'<{uris.memento(url, to_timestamp14(time))}>; rel="{rel}"; datetime="{to_http_date(time)}"')
+            relations.setdefault(math.floor(time), []).append(name)
+    relations.setdefault(math.floor(found.kept.time), [])
+    for second in sorted(relations):
+        rel = " ".join([*relations[second], "memento"])
+        links.append(f'<{uris.memento(url, to_timestamp14(second))}>; rel="{rel}"; datetime="{to_http_date(second)}"')
     return ", ".join(links)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from recrawl.assess.sharpness import Sharpness
 from recrawl.formats.timemap_write import ArchiveUris
 from recrawl.show.timetravel.addresses import MementoAsked, web_url
 from recrawl.show.timetravel.archive import Archive
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _DIGITS = 14
 _BARE = ("id_", "if_")
 """Without a banner: the bytes themselves, and what stands in frames."""
+_FOR_PEOPLE = ("", "mp_")
 _UNSPREAD = ("js_", "cs_", "im_")
 
 
@@ -44,14 +46,18 @@ class Mementos:
         return _redirect(uris.memento(found.kept.url, found.kept.timestamp), headers)
 
     def memento(self, store: Store, uris: ArchiveUris, asked: MementoAsked, accept: str) -> Response:
-        """The capture that the address names, or the way to the nearest one."""
-        found = named(store, asked.url, asked.second) if len(asked.digits) == _DIGITS else None
-        if found is None:
-            near = nearest(store, asked.url, asked.second)
-            sharp = sharpness_of(self._archive, store, [near.kept], _within(asked.second, near.kept.time))
-            place = uris.memento(near.kept.url, near.kept.timestamp + asked.modifier)
-            return _redirect(place, {"Link": link_header(uris, near)} | headers_of(sharp))
-        at = _within(accepted(accept) if accept else asked.second, found.kept.time)
+        """The capture that the address names, or the way to the nearest one.
+
+        People get that one at once: behind a redirect nobody would know any more which time they asked for, and the
+        banner could not tell how far the copy is from it.
+        """
+        exact = named(store, asked.url, asked.second) if len(asked.digits) == _DIGITS else None
+        found = exact or nearest(store, asked.url, asked.second)
+        at = _within(accepted(accept) if accept and exact else asked.second, found.kept.time)
+        place = uris.memento(found.kept.url, found.kept.timestamp + asked.modifier)
+        if not exact and asked.modifier not in _FOR_PEOPLE:
+            sharp = sharpness_of(self._archive, store, [found.kept], at)
+            return _redirect(place, {"Link": link_header(uris, found)} | headers_of(sharp))
         there = archived(self._archive, store, found.kept)
         page = self._archive.bytes_.page(there.capture) if asked.modifier not in _UNSPREAD else None
         if page is None:
@@ -62,6 +68,7 @@ class Mementos:
         headers = [
             ("Memento-Datetime", to_http_date(found.kept.time)),
             ("Link", link_header(uris, found)),
+            *([] if exact else [("Content-Location", place)]),
             *original_headers(there, uris, asked.modifier),
             *headers_of(sharp, parts).items(),
             *SAFETY.items(),
@@ -98,6 +105,7 @@ class Mementos:
         kept = found.kept
         facts = {"": f"Archived {to_iso(kept.time)}"}
         if parts is not None:
+            facts[""] += _how_far(parts.sharp)
             facts |= _in_words(parts)
         if there.capture.truncated:
             facts["Cut short"] = there.capture.truncated
@@ -117,6 +125,23 @@ def _within(asked: float, time: float) -> float:
     return time if asked <= time < asked + 1.0 else asked
 
 
+def _how_far(sharp: Sharpness) -> str:
+    """How far a page is from the time asked for, and what may lie between; nothing if it is of that very time.
+
+    >>> import numpy as np
+    >>> given = Sharpness(*(np.array([value]) for value in (7210.0, 10.0, 10.0, 10.0, 0.25)))
+    >>> _how_far(given)
+    ' · 2 h before the time asked for · about 0.25 changes between'
+    """
+    away, expected = float(sharp.away()[0]), float(sharp.expected[0])
+    if abs(away) < 1.0:
+        return ""
+    told = f" · {format_duration(abs(away))} {'before' if away < 0 else 'after'} the time asked for"
+    if sharp.proved()[0]:
+        return f"{told} · provably as it was"
+    return told + (f" · about {expected:.2g} changes between" if math.isfinite(expected) else "")
+
+
 def _in_words(parts: Parts) -> dict[str, str]:
     """The sharpness of a page, for its banner."""
     first, last = (to_iso(float(side[0])) for side in (parts.sharp.first, parts.sharp.last))
@@ -124,8 +149,7 @@ def _in_words(parts: Parts) -> dict[str, str]:
     if parts.asked:
         spread = format_duration(parts.spread.seconds)
         told["Parts"] = f"{len(parts.kept)} of {parts.asked} archived, {spread} between the earliest and the latest"
-        together = parts.spread.together and not parts.missing
-        told["Valid together"] = "yes, provably" if together else "not proved"
+        told["Valid together"] = "yes, provably" if parts.together else "not proved"
     return told
 
 
@@ -141,7 +165,7 @@ def _parts_json(parts: Parts, uris: ArchiveUris) -> dict[str, Any]:
         "earliest": to_iso(parts.spread.earliest),
         "latest": to_iso(parts.spread.latest),
         "spread_seconds": parts.spread.seconds,
-        "provably_together": parts.spread.together and not parts.missing,
+        "provably_together": parts.together,
         "list": listed,
     }
 

@@ -12,7 +12,7 @@ import numpy as np
 from recrawl.assess.looks import Looks
 from recrawl.assess.sharpness import Sharpness, Spread, sharpness, spread
 from recrawl.show.timetravel.archive import Archive
-from recrawl.show.timetravel.captures import Kept, nearest
+from recrawl.show.timetravel.captures import Kept, nearest_alone
 from recrawl.show.timetravel.refusal import RefusalError
 from recrawl.store.base import Store
 from recrawl.time import to_http_date, to_iso
@@ -34,6 +34,11 @@ class Parts:
     spread: Spread
     """Of the page and its parts."""
 
+    @property
+    def together(self) -> bool:
+        """Whether all of it, with no part missing or not looked up, was provably valid at one instant."""
+        return self.spread.together and len(self.kept) == self.asked
+
 
 def sharpness_of(archive: Archive, store: Store, kept: Sequence[Kept], at: float) -> Sharpness:
     """What is known of these copies for a moment. O(visits of their pages)."""
@@ -49,7 +54,7 @@ def parts_of(archive: Archive, store: Store, kept: Kept, html: str, at: float) -
     urls = archive.bytes_.embeds(html, kept.url)
     for url in urls[:MOST_PARTS]:
         try:
-            found.append(nearest(store, url, kept.time).kept)
+            found.append(nearest_alone(store, url, kept.time))
         except RefusalError:
             missing.append(url)
     sharp = sharpness_of(archive, store, [kept, *found], at)
@@ -75,7 +80,7 @@ def headers_of(sharp: Sharpness, parts: Parts | None = None) -> dict[str, str]:
     if parts is not None:
         told["X-Recrawl-Parts"] = f"{len(parts.kept)}/{parts.asked}"
         told["X-Recrawl-Parts-Spread"] = f"{math.trunc(parts.spread.seconds)}"
-        told["X-Recrawl-Parts-Together"] = "yes" if parts.spread.together and not parts.missing else "no"
+        told["X-Recrawl-Parts-Together"] = "yes" if parts.together else "no"
     return told
 
 
