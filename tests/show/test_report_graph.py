@@ -205,6 +205,24 @@ def test_one_crawl_has_nothing_to_compare(store):
     assert areas_section(store, alone, ["a.org"], [""]).figures == ()
 
 
+def test_a_site_that_is_looked_at_all_the_time_is_compared_by_stretches_of_time(store):
+    page = store.discover(URLS, START)
+    hours = np.tile(24 * np.arange(20), len(page)) + np.repeat(3 * np.arange(len(page)), 20)  # never a pause
+    verdict = np.where(np.arange(160) % 20 == 7, Verdict.CHANGED, Verdict.UNCHANGED)
+    verdict[::20] = Verdict.UNKNOWN
+    store.record(Visits.of(np.repeat(page, 20), START + 3_600.0 * hours, verdict=verdict))
+    looks = Looks.from_visits(store.visits())
+    site = np.arange(len(page)) % 2
+    quality = archive_quality(looks, np.full(8, 1 / DAY), np.ones(8), site, rounds=find_rounds(looks, site))
+    assert len(quality.rounds) == 2
+    section = areas_section(store, quality, ["a.org", "b.org"], ["text/html"] * 8)
+    assert section.words[0].startswith("2 hosts were looked at all the time: each stretch of 1 d is compared")
+    counts = {one["name"]: one["y"].tolist() for one in section.figures[0].data["series"]}
+    assert sum(counts["changed"]) == 8
+    assert sum(counts["unchanged"]) == 8 * 20 - 8 - 8  # every look but the changes and those of the first stretch
+    assert not any(counts["deleted"])
+
+
 def test_nothing_in_an_address_leaves_the_data(pages):
     evil = SitePages(
         pages.page[:1],

@@ -60,10 +60,13 @@ class SeenLinks:
     last: FloatArray
 
 
-def crawl_changes(looks: Looks, rounds: Rounds, site: int, kind: IntArray, links: SeenLinks) -> CrawlChanges:
+def crawl_changes(  # noqa: PLR0913 - looks, how they are cut, what is counted
+    looks: Looks, rounds: Rounds, site: int, kind: IntArray, links: SeenLinks, *, by_absence: bool = True
+) -> CrawlChanges:
     """Compare each crawl of a site with what was known before it; ``kind`` numbers the kind of each page from 0.
 
-    O((m + l) log m) for m looks and l links.
+    Without ``by_absence`` no crawl is whole, and only pages that are found gone are deleted. O((m + l) log m) for m
+    looks and l links.
 
     >>> from recrawl.assess.rounds import known_rounds
     >>> from recrawl.model import Visits
@@ -79,7 +82,7 @@ def crawl_changes(looks: Looks, rounds: Rounds, site: int, kind: IntArray, links
     step = np.full(len(rounds), -1)
     step[crawls] = np.arange(len(crawls))
     found = _Found.of(looks, step[rounds.of_look])
-    became, until = found.became(len(crawls))
+    became, until = found.became(len(crawls), by_absence=by_absence)
     shape = (max(len(crawls), 1), kinds, len(Became))
     pages = np.zeros(shape, np.int64)
     counted = became >= 0
@@ -123,7 +126,7 @@ class _Found:
         opens, ends = starts_of_runs(row[look]), ends_of_runs(row[look])
         return cls(row[look], step[look], look, looks.gone[look], opens, ends, verdict)
 
-    def became(self, crawls: int) -> tuple[AnyArray, IntArray]:
+    def became(self, crawls: int, *, by_absence: bool) -> tuple[AnyArray, IntArray]:
         """What became of each page in each crawl that looked at it, and up to which crawl it is left out after that."""
         was_gone = ~self.opens & np.append(False, self.gone[:-1])[: len(self.gone)]
         judged = np.select(
@@ -135,7 +138,7 @@ class _Found:
         # Gone when first heard of, or gone before: nothing was there to delete.
         became = np.where(self.gone & (self.opens | was_gone), _NOTHING, became)
         there = np.bincount(self.step[~self.gone], minlength=crawls)
-        whole = np.append(False, there[1:] >= _WHOLE * there[:-1]) if crawls else np.empty(0, np.bool_)
+        whole = np.append(False, by_absence & (there[1:] >= _WHOLE * there[:-1]))[:crawls]
         next_whole = np.minimum.accumulate(np.where(whole, np.arange(crawls), crawls)[::-1])[::-1]
         following = np.append(self.step[1:], 0)[: len(self.step)]
         lost = np.append(next_whole, [crawls, crawls])[self.step + 1]
