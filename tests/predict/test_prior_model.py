@@ -10,7 +10,7 @@ from recrawl.errors import InputError, MissingExtraError
 from recrawl.estimate.empirical_bayes import fit_prior
 from recrawl.model import GammaBelief, Histories, Verdict, Visits
 from recrawl.predict.first_sight import first_sight, site_ids
-from recrawl.predict.look_counts import look_counts
+from recrawl.predict.look_counts import LookCounts, look_counts
 from recrawl.predict.model_file import model_bytes, read_model
 from recrawl.predict.page_versions import PageVersions
 from recrawl.predict.prior_model import CHANGES, LINK_EVENTS, NEW_LINKS, counted, train_model
@@ -82,6 +82,23 @@ def test_who_knows_less_of_pages_does_not_lift_them_beside_others(trained):
     apart, evenly = (max(one.values()) - min(one.values()) for one in (said, even))
     assert evenly < 0.3
     assert apart > 2 * evenly
+
+
+def test_pages_of_which_there_is_no_copy_do_not_lower_those_that_were_only_found():
+    """Beside a slow site with copies there may be a fast one without: known from an index, for instance."""
+    fast = np.arange(240) % 2 == 0
+    urls = [f"http://a.example/news/{n}" if is_fast else f"http://b.example/docs/{n}" for n, is_fast in enumerate(fast)]
+    page, site = np.arange(240), site_ids(urls)
+    count = LookCounts(np.where(fast, 30.0, 1.0), np.full(240, 100 * DAY))
+    versions = PageVersions.of(np.flatnonzero(~fast), np.zeros(120), {"content_size": np.full(120, 1000.0)})
+    model = train_model(first_sight(page, urls, versions), {CHANGES: count}, site)
+    slow = page[~fast], [urls[row] for row in np.flatnonzero(~fast)]
+    seen, found = first_sight(*slow, versions), first_sight(*slow)
+    even = [
+        np.log(model.prior(CHANGES, one, site[~fast]).mean() * model.level(CHANGES, one, site[~fast])).mean()
+        for one in (seen, found)
+    ]
+    assert even[0] == pytest.approx(even[1], abs=0.3)
 
 
 def test_it_comes_back_from_its_file(trained):

@@ -76,7 +76,7 @@ class Answerer:
     everywhere: float
     """The logarithm of the mean rate of all training pages."""
     usual: float
-    """The mean of ln μ over training pages, each foretold by those trained without it."""
+    """The mean of ln μ over pages of the training, each foretold by those trained without it."""
     head: Head
 
     def prior(self, table: FeatureTable) -> GammaBelief:
@@ -118,8 +118,19 @@ def chosen(which: BoolArray, these: Callable[[], GammaBelief], others: Callable[
     return GammaBelief(a, b)
 
 
-def train(table: FeatureTable, count: FloatArray, exposure: FloatArray, site: IntArray, *, seed: int = 0) -> CountPrior:
+def train(  # noqa: PLR0913 - what to learn from, and how
+    table: FeatureTable,
+    count: FloatArray,
+    exposure: FloatArray,
+    site: IntArray,
+    *,
+    seed: int = 0,
+    usual_of: BoolArray | None = None,
+) -> CountPrior:
     """Learn from pages that showed ``count`` events in ``exposure`` seconds, and whose features were known before.
+
+    ``usual_of`` are the pages over which it is taken what is usual, all if not given: answers of two models can only be
+    compared by what each says of the same pages.
 
     Where looks only tell that something changed, not how often, take the exposure that gives the page its estimated
     rate. O(n · columns · trees) for each of the 2 · FOLDS + 1 ensembles.
@@ -131,10 +142,11 @@ def train(table: FeatureTable, count: FloatArray, exposure: FloatArray, site: In
     if not len(seen):
         raise InputError("No page was watched for any time, so there is nothing to learn from.", "Import histories.")
     table, count, exposure, site = table.take(seen), count[seen], exposure[seen], site[seen]
+    usual_of = np.ones(len(seen), np.bool_) if usual_of is None else usual_of[seen]
     sites, number = np.unique(site, return_inverse=True)
     rng = np.random.default_rng(seed)
-    seen_before = Lesson(table, count, exposure, np.ones(len(table)))
-    alike = Lesson(without_names(table), count, exposure, 1.0 / np.bincount(number)[number])
+    seen_before = Lesson(table, count, exposure, np.ones(len(table)), usual_of)
+    alike = Lesson(without_names(table), count, exposure, 1.0 / np.bincount(number)[number], usual_of)
     by_page, by_site = rng.permutation(len(table)) % FOLDS, (rng.permutation(len(sites)) % FOLDS)[number]
     known, other = _learn(seen_before, by_page, seed), _learn(alike, by_site, seed)
     return CountPrior(table.schema, known, other, sites)
@@ -154,10 +166,13 @@ class Lesson:
     exposure: FloatArray
     weight: FloatArray
     """How much each page counts."""
+    usual_of: BoolArray
+    """Pages over which it is taken what is usual."""
 
     def take(self, rows: BoolArray) -> Lesson:
         """Some of them."""
-        return Lesson(self.table.take(rows), self.count[rows], self.exposure[rows], self.weight[rows])
+        count, exposure, weight = (one[rows] for one in (self.count, self.exposure, self.weight))
+        return Lesson(self.table.take(rows), count, exposure, weight, self.usual_of[rows])
 
     def log_rate(self) -> float:
         """Of all of them together; half an event that nobody saw yet keeps a quiet population above 0."""
@@ -176,7 +191,8 @@ def _learn(lesson: Lesson, fold: IntArray, seed: int) -> Answerer:
     plain, clever = (_fit_head(what, lesson) for what in (np.full(len(fold), everywhere), said))
     if _log_likelihood(clever, said, lesson) <= _log_likelihood(plain, np.full(len(fold), everywhere), lesson):
         return Answerer(None, everywhere, plain.usual(np.array([everywhere])), plain)
-    return Answerer(_grow(lesson, everywhere, seed), everywhere, clever.usual(said), clever)
+    compared = said[lesson.usual_of] if lesson.usual_of.any() else said
+    return Answerer(_grow(lesson, everywhere, seed), everywhere, clever.usual(compared), clever)
 
 
 def _log_mean(trees: BoostedTrees | None, table: FeatureTable, everywhere: float) -> FloatArray:

@@ -88,7 +88,10 @@ class PriorModel:
         return sum_of([one.prior(asked, site) for one in self.parts(event)])
 
     def level(self, event: str, table: FeatureTable, site: IntArray) -> FloatArray:
-        """By what to multiply the mean of each prior where only ratios between pages count."""
+        """By what to multiply the mean of each prior where only ratios between pages count.
+
+        Of one kind of event: a sum of two kinds has no answerer of its own.
+        """
         return self.events[event].level(table, site)
 
     def parts(self, event: str) -> list[EventPrior]:
@@ -118,20 +121,17 @@ def train_model(
     lessons = seen if bool(seen.any()) else np.ones(len(table), np.bool_)
     events = {}
     for event, count in counts.items():
-        found = _trained(when_found(table), count, site, seed)
+        # What is usual with either is taken over the pages that both know: else they could not be compared.
+        found = train(when_found(table), count.count, count.exposure, site, seed=seed, usual_of=lessons)
         progress()
-        looked_at = LookCounts(count.count[lessons], count.exposure[lessons])
-        events[event] = EventPrior(found, _trained(table.take(lessons), looked_at, site[lessons], seed))
+        watched, exposure = count.count[lessons], count.exposure[lessons]
+        events[event] = EventPrior(found, train(table.take(lessons), watched, exposure, site[lessons], seed=seed))
         progress()
     return PriorModel(events)
 
 
 STEPS = 2
 """Of training, for each kind of event."""
-
-
-def _trained(table: FeatureTable, count: LookCounts, site: IntArray, seed: int) -> CountPrior:
-    return train(table, count.count, count.exposure, site, seed=seed)
 
 
 def counted(row: IntArray, amount: npt.ArrayLike, exposure: FloatArray) -> LookCounts:
