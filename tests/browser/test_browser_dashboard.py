@@ -2,10 +2,19 @@
 
 import json
 import re
+import socket
+import threading
 
+import numpy as np
 import pytest
+import uvicorn
 
-from recrawl.model import Verdict
+from recrawl.cli.serve_wiring import wired
+from recrawl.cli.workspace import make_workspace
+from recrawl.model import Verdict, Visits
+from recrawl.show.dashboard.app import make_app
+from recrawl.show.dashboard.security import Guard
+from recrawl.time import DAY, VirtualClock
 
 PAGES = ("/", "/hosts", "/pages", "/captures", "/captures/1", "/policies", "/settings")
 UNNAMED = """[...document.querySelectorAll('input:not([type=hidden]), select')]
@@ -196,6 +205,37 @@ def test_nothing_moves_when_parts_are_renewed(page, served, until):
         pass
     page.evaluate("new Promise(requestAnimationFrame)")
     assert page.evaluate(place) == before
+
+
+@pytest.fixture
+def empty(tmp_path):
+    """A dashboard of a workspace without pages, in this process; with its workspace, and a clock to be put forward."""
+    place, clock = make_workspace(tmp_path / "new", {}), VirtualClock(1_000.0)
+    wires = wired(place, Guard(), clock.now)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(make_app(wires.site), lifespan="off", log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/", place, clock
+        server.should_exit = True
+        thread.join()
+    wires.close()
+
+
+def test_a_new_workspace_is_followed_from_its_first_page_on(page, empty):
+    """What it says to do next goes when it is done, and the pictures come, without a reload."""
+    address, place, clock = empty
+    page.goto(address)
+    page.get_by_text("There are no pages yet.").wait_for()
+    with place.open_store() as store:
+        ids = store.discover([f"http://a.example/{number}" for number in range(9)], 1.0)
+        clock.advance_to(clock.now() + DAY)
+        page.get_by_text("No page was visited yet.").wait_for()
+        store.record(Visits.of(ids, np.linspace(10.0, 1_000.0, 9)))
+        clock.advance_to(clock.now() + DAY)
+    page.locator("#activity canvas").wait_for()
+    page.get_by_text("No page was visited yet.").wait_for(state="detached")
+    assert number(tile(page, "Changes found").inner_text()) == 0
 
 
 def test_what_is_not_there_is_said_to_be_so(page, served, witness):

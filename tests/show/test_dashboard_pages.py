@@ -27,6 +27,7 @@ from recrawl.show.dashboard.security import Guard
 from recrawl.time import DAY, to_iso
 
 URL = "http://page.example/<script>alert(1)</script>"
+SILENT = "http://b.example/silent"
 EVIL = "</td><script>alert(2)</script><img src=x onerror=alert(3)>"
 VERSIONS = (
     f"<title>{EVIL}</title><p>We open at nine. The fee is 3 EUR. It is 10:00:00",
@@ -89,6 +90,8 @@ def _fill(store, now):
     status = np.where(failed, 503, 200)
     visits = Visits.of(page, time, outcome=outcome, verdict=verdict, status=status, cost=0.2)
     store.record(visits, due=now + rng.uniform(-3, 9, len(page)) * DAY, worker="me")
+    silent = store.discover([SILENT], now - 20 * DAY)
+    store.record(Visits.of(silent, [now - DAY], outcome=Outcome.UNREACHABLE), due=np.array([now + DAY]), worker="me")
 
 
 @pytest.fixture(scope="module")
@@ -291,7 +294,7 @@ def test_what_is_not_there_is_said(dashboard, ask, path, status, says):
 
 def test_a_page_tells_its_visits_and_what_was_believed(get, surveyed, evil):
     assert surveyed
-    found = until(lambda: get(f"/api/pages/{evil}"), lambda told: told["belief"]["time"] and told["next"])
+    found = until(lambda: get(f"/api/pages/{evil}"), lambda told: told["belief"] and told["next"])
     assert found["page"]["url"].startswith("http://page.example/")
     assert [one["verdict"] for one in found["visits"]] == ["changed", "unchanged", "unknown"]
     belief = found["belief"]
@@ -299,6 +302,18 @@ def test_a_page_tells_its_visits_and_what_was_believed(get, surveyed, evil):
     for low, middle, high in zip(belief["shortest"], belief["every"], belief["longest"], strict=True):
         assert low < middle < high
     assert found["next"]["why"]
+
+
+def test_a_page_that_never_answered_is_not_waited_for(dashboard, place, get, ask, surveyed):
+    """Nothing is believed of it, now or later: nobody is told to wait, and the page does not ask again and again."""
+    assert surveyed
+    with place.open_store() as store:
+        silent = store.find(SILENT).id
+    found = until(lambda: get(f"/api/pages/{silent}"), lambda told: told["belief"] is not None)
+    assert (found["belief"]["time"], found["page"]["failed"]) == ([], found["page"]["visits"])
+    text = ask(dashboard[0], f"/pages/{silent}")[2]
+    assert "No visit was answered yet" in text
+    assert "being worked out" not in text
 
 
 def test_a_visit_is_explained_with_both_versions(get, ask, dashboard, evil):

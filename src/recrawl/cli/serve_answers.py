@@ -111,12 +111,12 @@ class WorkspaceAnswers:
             histories = store.histories(pages=chosen)
             return fit_priors(histories, (store.pages(histories.page).host,))
 
-    def belief(self, page: int) -> dict[str, list[float]]:
-        """What was believed of a page after each of its looks; of many, some. Nothing while priors are learned."""
+    def belief(self, page: int) -> dict[str, list[float]] | None:
+        """What was believed of a page after each of its looks; of many, some. ``None`` while priors are learned."""
         found = None if self.priors is None else self.priors()
         empty: dict[str, list[float]] = {"time": [], "every": [], "shortest": [], "longest": []}
         if found is None or found.value is None:
-            return empty
+            return None if found is not None and found.running else empty
         with self._stores.one() as store:
             visits = store.visits(pages=np.array([page]))
             host = store.pages(np.array([page])).host

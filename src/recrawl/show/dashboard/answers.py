@@ -58,8 +58,11 @@ class Answers(Protocol):
         """What is expected of all pages. May take minutes."""
         ...
 
-    def belief(self, page: int) -> dict[str, list[float]]:
-        """What was believed of a page after each look: columns ``time``, ``every``, ``shortest``, ``longest``."""
+    def belief(self, page: int) -> dict[str, list[float]] | None:
+        """What was believed of a page after each look: columns ``time``, ``every``, ``shortest``, ``longest``.
+
+        ``None`` while what is expected of any page is being worked out.
+        """
         ...
 
     def explanation(self, page: int, at: float | None, *, changed: bool) -> dict[str, Any]:

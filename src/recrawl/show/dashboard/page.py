@@ -35,7 +35,8 @@ def views(stores: Stores, answers: Answers, survey: Callable[[], Found[Survey]])
             {
                 "page": "Id, URL, host, when it is due, whether it fails.",
                 "visits": "Its latest visits, latest first.",
-                "belief": "What was believed after each look: columns of times and of seconds between two changes.",
+                "belief": "What was believed after each look: columns of times and of seconds between two changes; "
+                "null while that is worked out.",
                 "next": "What is expected of it now, and why it is due then; null while that is worked out.",
             },
         ),
