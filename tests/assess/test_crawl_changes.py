@@ -9,7 +9,7 @@ from recrawl.assess.last_looks import last_change, last_there, times_there
 from recrawl.assess.looks import Looks
 from recrawl.assess.page_strips import strips
 from recrawl.assess.rounds import known_rounds
-from recrawl.model import Outcome, Verdict, Visits
+from recrawl.model import ChangeKind, Outcome, Verdict, Visits
 
 NO_LINKS = SeenLinks(np.empty(0, np.int64), np.empty(0), np.empty(0))
 PERIOD = 100.0
@@ -64,6 +64,21 @@ def test_links_come_and_go_with_their_pages():
         # Of page 1 one goes and one comes, page 2 is deleted, page 3 was found unchanged, so its links were not read.
         {Became.UNCHANGED: 2, Became.NEW: 1, Became.DELETED: 2},
         {Became.UNCHANGED: 2, Became.DELETED: 1},
+    ]
+
+
+def test_links_stand_until_other_links_are_found():
+    """Who finds the same links on a page whose text changed does not write them down again."""
+    kinds = [ChangeKind.NONE, ChangeKind.TEXT, ChangeKind.TEXT, ChangeKind.LINKS | ChangeKind.TEXT]
+    visits = Visits.of([1] * 4, PERIOD * np.arange(4), verdict=[NOT_SAID, OTHER, OTHER, OTHER], kinds=kinds)
+    looks = Looks.from_visits(visits)
+    site = np.zeros(1, np.int64)
+    rounds = known_rounds(looks, site, np.arange(4))
+    links = SeenLinks(np.zeros(2, np.int64), np.zeros(2), np.array([0.0, 3 * PERIOD]))
+    assert told(crawl_changes(looks, rounds, 0, site, links).links) == [
+        {Became.UNCHANGED: 2},
+        {Became.UNCHANGED: 2},
+        {Became.UNCHANGED: 1, Became.DELETED: 1},
     ]
 
 

@@ -6,8 +6,9 @@ Rules of this file, which follow the thesis (its Listing B.1) and say more where
  2. A page is *deleted* in the crawl that finds it gone, or in the first whole crawl that no longer has it, if none ever
     has it again. A crawl is whole if it has at least half as many pages as the one before it.
  3. A page that a crawl does not have, but a later one does, was *left out*: it counts for nothing else.
- 4. A link is there from the first look that saw it to the last, and on until its page is found changed. It is new,
-    unchanged or deleted, and cannot change. Links of a page that is deleted or left out are so too.
+ 4. A link is there from the first look that saw it to the last, and on until its page is found gone or with other
+    links: who finds the links of before does not write them down again. It is new, unchanged or deleted, and cannot
+    change. Links of a page that is deleted or left out are so too.
  5. The first crawl of a site has nothing before it, and is not counted.
 """
 
@@ -21,7 +22,7 @@ import numpy as np
 from recrawl.assess.looks import Looks
 from recrawl.assess.rounds import Rounds
 from recrawl.assess.truth import ragged_search
-from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray, Verdict
+from recrawl.model import AnyArray, BoolArray, ChangeKind, FloatArray, IntArray, Verdict
 from recrawl.model.arrays import ends_of_runs, offsets_of, starts_of_runs
 
 _WHOLE = 0.5
@@ -170,7 +171,7 @@ def _links_alive(looks: Looks, found: _Found, links: SeenLinks) -> tuple[IntArra
     time = looks.time[found.look]
     some = (links.row >= 0) & (rows[links.row + 1] > rows[links.row])
     row, first = links.row[some], links.first[some]
-    last = _until_changed(looks, row, links.last[some])
+    last = _until_changed(looks, row, first, links.last[some])
     born = ragged_search(rows, time, row, first, after_equal=False)
     died = ragged_search(rows, time, row, last, after_equal=True)
     seen = died > born
@@ -183,9 +184,14 @@ def _links_alive(looks: Looks, found: _Found, links: SeenLinks) -> tuple[IntArra
     return there - new, new, deleted, np.where(found.gone, 0, there)
 
 
-def _until_changed(looks: Looks, row: IntArray, last: FloatArray) -> FloatArray:
-    """The last look before the page was found changed after ``last``: links of an unchanged page are not read again."""
-    starts = looks.opens() | (looks.says == Verdict.CHANGED)
+def _until_changed(looks: Looks, row: IntArray, first: FloatArray, last: FloatArray) -> FloatArray:
+    """The last look before the one that found other links on the page, or wrote its links anew, after ``last``."""
+    linked = (looks.kinds & np.uint16(ChangeKind.LINKS | ChangeKind.NEW_LINKS)) != 0
+    starts = looks.opens() | looks.gone | linked
+    for written in (first, last):
+        place = ragged_search(looks.offsets, looks.time, row, written, after_equal=False)
+        here = np.minimum(place, max(len(looks.time) - 1, 0))
+        starts[here[(place < looks.offsets[row + 1]) & (looks.time[here] == written)]] = True
     version = np.cumsum(starts) - 1
     ends = np.flatnonzero(ends_of_runs(version))[version]
     place = ragged_search(looks.offsets, looks.time, row, last, after_equal=True) - 1
