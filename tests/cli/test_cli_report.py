@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from recrawl.cli.report import DASHBOARD
 from recrawl.cli.workspace import make_workspace
 from recrawl.errors import ExitCode
 from recrawl.model import Outcome, Verdict, Visits
@@ -61,6 +62,7 @@ def test_a_workspace_in_one_file(run, workspace):
 def test_its_numbers_are_those_of_the_store(run, workspace):
     folder, changes = workspace
     sections = sections_of(run("report", "-w", folder, "--json"))
+    assert sections["graph"]["figures"][0]["data"]["versions"] == DASHBOARD
     tiles = tiles_of(sections["holdings"])
     assert tiles["pages"] == "60"
     assert tiles["looks"] == "1,200"
@@ -108,7 +110,7 @@ def test_a_single_page_is_spoken_of_in_sentences(run, tmp_path, looks):
     with place.open_store() as store:
         page = store.discover(["http://a.org/"], START)
         store.record(Visits.of(np.repeat(page, looks), START + np.arange(looks) * DAY, verdict=[0, 1][:looks]))
-    sections = sections_of(run("report", "-w", "tiny", "--json"))
+    sections = sections_of(run("report", "-w", "tiny", "--json", "--versions", "none"))
     assert "1 page on 1 host" in sections["holdings"]["words"][0]
     assert "too few" in sections["calibration"]["words"][0]
     often = sections["behaviour"]["words"]
@@ -118,6 +120,7 @@ def test_a_single_page_is_spoken_of_in_sentences(run, tmp_path, looks):
     )
     assert not sections["poisson"]["figures"]
     assert not sections["rhythm"]["figures"]
+    assert sections["graph"]["figures"][0]["data"]["versions"] is None
     assert run("report", "-w", "tiny").returncode == 0
 
 
@@ -162,3 +165,10 @@ def test_a_link_to_versions_that_is_none(run, workspace, link):
     done = run("report", "-w", workspace[0], "--versions", link)
     assert done.returncode == ExitCode.ERROR
     assert "{url}" in done.stderr
+
+
+def test_pages_of_files_have_no_number(run, tmp_path):
+    (tmp_path / "index.cdx").write_text(" CDX N b a m s k r M S V g\n")
+    done = run("report", "index.cdx", "--versions", "https://a.org/{id}")
+    assert done.returncode == ExitCode.ERROR
+    assert "Write {url}" in done.stderr

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from recrawl.store.base import Store
 
 FILE_NAME = "report.html"
+DASHBOARD = "http://127.0.0.1:8080/pages/{id}"
+"""Where ``recrawl serve`` shows a page of a workspace with all its versions, unless it is told another port."""
+NO_LINK = "none"
 EXAMPLES = """
 recrawl report -w my-archive                     all about a workspace, as reports/report.html in it
 recrawl report -w my-archive --capture 3         about one capture of a site
@@ -55,7 +58,9 @@ def report(  # noqa: PLR0913 - one argument an option
     versions: Annotated[
         str | None,
         typer.Option(
-            metavar="LINK", help="Where versions of a page are listed: a link with {url} or {id} in it; none without."
+            metavar="LINK",
+            help="Where versions of a page are listed: a link with {url} or {id} in it, or none. By default the "
+            "dashboard that recrawl serve shows of a workspace; none for files.",
         ),
     ] = None,
     digests_only: Annotated[
@@ -69,16 +74,19 @@ def report(  # noqa: PLR0913 - one argument an option
 
     The file needs nothing else: it opens offline, prints well, and everything is in it. It says what there is, how
     sharp and how coherent it is, and how its pages change; what is computed is what recrawl assess and recrawl rates
-    say. Tables can be sorted and filtered, and every figure can be saved as PNG or SVG and its data as CSV.
+    say. Tables can be sorted and filtered, and every figure can be saved as PNG or SVG and its data as CSV. In the site
+    graph of a workspace every page has a link to its versions, which recrawl serve shows.
 
     Files are read into a store that is thrown away, as recrawl assess does. With too little to say something, the
     report says so.
     """
     from recrawl.cli.assess_sources import check_files
 
-    if versions is not None and not _is_link(versions):
+    if versions is not None and versions != NO_LINK and not _is_link(versions):
         raise InputError(f"{versions!r} is no link to versions.", "Write it like https://web.archive.org/web/*/{url}")
     if files:
+        if versions is not None and "{id}" in versions:
+            raise InputError("Pages of files have no {id}.", "Write {url} in the link.")
         if capture is not None:
             raise InputError("--capture is about a workspace.", "Leave out the files.")
         paths = check_files(files)
@@ -103,6 +111,11 @@ def report(  # noqa: PLR0913 - one argument an option
 
 def _is_link(text: str) -> bool:
     return text.startswith(("http://", "https://")) and ("{url}" in text or "{id}" in text)
+
+
+def _link(versions: str | None, usual: str | None) -> str | None:
+    """The link that was asked for, the usual one if nothing was, or none."""
+    return usual if versions is None else None if versions == NO_LINK else versions
 
 
 def write_report(made: Report, file: Path) -> None:
@@ -137,9 +150,9 @@ def report_of_workspace(
             f"Report on capture {capture}",
             f"About the pages of capture {capture}, of {known[capture].site}.",
         )
-    moment = _clock() if now is None else now
+    moment, link = _clock() if now is None else now, _link(versions, DASHBOARD)
     expected = expected_changes(place, store, moment)
-    sections = _sections(store, moment, None, pages=pages, capture=capture, versions=versions, expected=expected)
+    sections = _sections(store, moment, None, pages=pages, capture=capture, versions=link, expected=expected)
     if capture is not None:
         from recrawl.cli.report_capture import statement_section
 
@@ -168,7 +181,7 @@ def _of_files(paths: list[Path], versions: str | None, *, digests_only: bool) ->
     ):
         bar.stop()
         tell_problems(archive)
-        sections = _sections(archive.store, now, archive, versions=versions)
+        sections = _sections(archive.store, now, archive, versions=_link(versions, None))
     named = paths[0].name if len(paths) == 1 else f"{len(paths):,} files"
     more = " and others" if len(paths) > _NAMED else ""
     about = f"About {', '.join(path.name for path in paths[:_NAMED])}{more}."

@@ -68,8 +68,9 @@
   const facts = (tree, page) => {
     const lines = factsOf(tree.pages, page).flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]);
     const link = tree.versions(page);
+    const ours = link && link.startsWith("http://127.0.0.1:") ? element("span", { class: "muted" }, " (while recrawl serve runs)") : "";
     return [element("p", { class: "mono url" }, tree.pages.urls[page]), element("dl", {}, ...lines),
-      link ? element("p", {}, element("a", { href: link }, "All versions of this page")) : null];
+      link ? element("p", {}, element("a", { href: link }, "All versions of this page"), ours) : null];
   };
 
   const frame = (box) => {
