@@ -56,7 +56,8 @@ def serve(  # noqa: PLR0913 - one argument an option
         require(module, "show")
     from recrawl.cli.serve_run import address_of, bound, serve_all
     from recrawl.cli.serve_travel import time_travel
-    from recrawl.cli.serve_wiring import wired
+    from recrawl.cli.serve_warm import Looks
+    from recrawl.cli.serve_wiring import FIRST_LOOKS, wired
     from recrawl.crawl.clock import RealClock
     from recrawl.show.dashboard.app import make_app
     from recrawl.show.dashboard.security import Guard
@@ -73,7 +74,6 @@ def serve(  # noqa: PLR0913 - one argument an option
         shown = f"{address}/?token={guard.token}" if guard.token else f"{address}/"
 
         def ready() -> None:
-            dashboard.begin()
             typer.echo(f"The dashboard of {place.folder.resolve().name} is at {shown}")
             typer.echo(f"Archived pages are at {travel.archive}")
             if travel.replay:
@@ -82,8 +82,10 @@ def serve(  # noqa: PLR0913 - one argument an option
             if open_browser:
                 typer.launch(shown)
 
+        app = make_app(dashboard.site)
+        dashboard.begin()
         try:
-            serve_all([(make_app(dashboard.site), listening), *travel.apps], ready)
+            serve_all([(app, listening), *travel.apps], ready, [Looks(app, FIRST_LOOKS, guard.token), travel.first])
         finally:
             dashboard.close()
     typer.echo("The dashboard has ended.")

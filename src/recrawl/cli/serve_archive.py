@@ -15,11 +15,12 @@ from recrawl.crawl.sources import ArchivedBytes
 from recrawl.detect.body import decoded, media_type, text_of, unchunked
 from recrawl.detect.embeds import embeds_of
 from recrawl.detect.nesting import is_too_costly
-from recrawl.errors import InputError
+from recrawl.errors import InputError, StoreError
 from recrawl.estimate import gamma
 from recrawl.estimate.empirical_bayes import fit_prior
 from recrawl.formats.captures import Report
 from recrawl.model import Capture, FloatArray, GammaBelief, Histories, Visits
+from recrawl.show.dashboard.kept import Hands, Kept
 from recrawl.show.timetravel.archive import Archive, Taken
 from recrawl.show.timetravel.ingesting import batches_of
 
@@ -33,6 +34,10 @@ _LARGEST_PAGE = 8 << 20
 """Bytes of HTML that are shown as a page; more is shown raw."""
 _SAMPLE = 5_000
 """Pages from which is learned what to expect of any."""
+_FRESH = 600.0
+"""Seconds for which that is good enough: a crawl goes on beside us."""
+_PATIENCE = 60.0
+"""Seconds for which the first who asks waits for it."""
 
 
 def archive_of(place: Workspace, one_store: Callable[[], AbstractContextManager[Store]], clock: Clock) -> Archive:
@@ -41,7 +46,7 @@ def archive_of(place: Workspace, one_store: Callable[[], AbstractContextManager[
         name=place.folder.resolve().name or str(place.folder),
         store=one_store,
         bytes_=WorkspaceBytes(place.warc),
-        rates=RatesOfPages(place),
+        rates=RatesOfPages(place, clock),
         clock=clock.now,
         ingest=Ingest(place, clock),
         package=Package(place, clock),
@@ -80,10 +85,9 @@ class WorkspaceBytes:
 class RatesOfPages:
     """How often pages change: what their own looks say over what a sample of the workspace makes likely."""
 
-    def __init__(self, place: Workspace) -> None:
+    def __init__(self, place: Workspace, clock: Clock) -> None:
         self._place = place
-        self._lock = threading.Lock()
-        self._prior: GammaBelief | None = None
+        self._prior = Kept(self._learn, fresh=_FRESH, clock=clock.now, hands=Hands(1), patience=_PATIENCE)
 
     def __call__(self, visits: Visits) -> FloatArray:
         """Changes per second of each page among the looks, by ascending id; NaN for one that was never answered."""
@@ -92,17 +96,16 @@ class RatesOfPages:
         if not len(histories):
             return np.full(len(pages), np.nan)
         histories = histories.align(pages)
-        prior = self._learned()
-        return gamma.fit(histories, prior.take(np.zeros(len(histories), np.int64))).mean()
+        found = self._prior.get()
+        if found.value is None:
+            raise StoreError(found.error or "It takes long to learn how often pages change.", "Ask again in a while.")
+        return gamma.fit(histories, found.value.take(np.zeros(len(histories), np.int64))).mean()
 
-    def _learned(self) -> GammaBelief:
-        """What is likely of any page; worked out when it is first asked for, which takes a moment."""
-        with self._lock:
-            if self._prior is None:
-                with self._place.open_store() as store:
-                    chosen = np.unique(np.linspace(1, max(store.last_page(), 1), _SAMPLE).astype(np.int64))
-                    self._prior = fit_prior(store.histories(pages=chosen))
-            return self._prior
+    def _learn(self) -> GammaBelief:
+        """What is likely of any page. Takes a moment; who asks later gets what is known while it is learned anew."""
+        with self._place.open_store() as store:
+            chosen = np.unique(np.linspace(1, max(store.last_page(), 1), _SAMPLE).astype(np.int64))
+            return fit_prior(store.histories(pages=chosen))
 
 
 class Ingest:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from recrawl.cli.serve_warm import Looks, look_first
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,12 +63,19 @@ def address_at(host: str, port: int) -> str:
     return f"http://{name}:{port}"
 
 
-def serve_all(apps: Sequence[tuple[ASGIApp, socket.socket]], ready: Callable[[], None]) -> None:
-    """Serve each application on its socket until a signal comes; ``ready`` is called when all take requests."""
-    asyncio.run(_serve_all(apps, ready))
+def serve_all(
+    apps: Sequence[tuple[ASGIApp, socket.socket]], ready: Callable[[], None], first: Sequence[Looks] = ()
+) -> None:
+    """Serve each application on its socket until a signal comes.
+
+    ``ready`` is called when all take requests and what is to be looked at ``first`` has been, or took too long.
+    """
+    asyncio.run(_serve_all(apps, ready, first))
 
 
-async def _serve_all(apps: Sequence[tuple[ASGIApp, socket.socket]], ready: Callable[[], None]) -> None:
+async def _serve_all(
+    apps: Sequence[tuple[ASGIApp, socket.socket]], ready: Callable[[], None], first: Sequence[Looks]
+) -> None:
     servers = [_server(app) for app, _ in apps]
     with _ended_by_signals(servers):
         tasks = [
@@ -77,6 +85,7 @@ async def _serve_all(apps: Sequence[tuple[ASGIApp, socket.socket]], ready: Calla
         # uvicorn tells nobody when it is ready.
         while not all(server.started or task.done() for server, task in zip(servers, tasks, strict=True)):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+        await look_first(first)
         ready()
         await asyncio.gather(*tasks)
 

@@ -8,9 +8,12 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from recrawl.cli.serve_archive import archive_of
 from recrawl.cli.serve_replay import PywbReplay
 from recrawl.cli.serve_run import address_of, bound
+from recrawl.cli.serve_warm import Looks
 from recrawl.crawl.clock import RealClock
 from recrawl.show.dashboard.security import Guard
 from recrawl.show.dashboard.stores import Stores
@@ -38,6 +41,8 @@ class Travel:
     """Where archived pages are: put 14 digits, a slash and a URL behind it."""
     replay: str
     """The same with pywb; empty without it."""
+    first: Looks
+    """What the server looks at itself before others do."""
 
 
 @contextmanager
@@ -70,5 +75,14 @@ def time_travel(place: Workspace, guard: Guard, host: str, port: int, *, replay:
                 guard=guard,
             )
             replayed = stack.enter_context(child).address
-        apps.append((time_travel_app(archive, guard, replay=replayed), listening))
-        yield Travel(tuple(apps), f"{address}/{COLLECTION}/", replayed)
+        app = time_travel_app(archive, guard, replay=replayed)
+        apps.append((app, listening))
+        yield Travel(tuple(apps), f"{address}/{COLLECTION}/", replayed, Looks(app, _first_looks(stores), guard.token))
+
+
+def _first_looks(stores: Stores) -> list[str]:
+    """A look-up in the index, the newest page with its sharpness, and how sharp that is."""
+    with stores.one() as store:
+        newest = store.urls(np.arange(store.last_page(), store.last_page() + 1)) if store.last_page() else []
+    asked = [path for url in newest for path in (f"/{COLLECTION}/{url}", f"/{COLLECTION}/2000/{url}")]
+    return [f"/{COLLECTION}/cdx?url=example.org&filter=statuscode:200", *asked]

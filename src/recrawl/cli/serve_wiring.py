@@ -30,6 +30,9 @@ BEHIND_THE_SCENES = 3
 FRESH = {"work": 2.0, "hosts": 5.0, "counts": 15.0, "survey": 60.0, "priors": 600.0}
 """Seconds for which kept answers are good enough."""
 
+FIRST_LOOKS = ("/", "/hosts", "/pages", "/pages?sort=due", "/captures", "/policies", "/settings")
+"""Pages that the server looks at itself before others do."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wired:

@@ -1,0 +1,56 @@
+"""How often pages change, as time travel is told it, and what the server does before it says where it is."""
+
+import asyncio
+import threading
+
+import numpy as np
+
+from recrawl.cli.serve_archive import RatesOfPages
+from recrawl.cli.serve_warm import Looks, look_first
+from recrawl.cli.workspace import make_workspace
+from recrawl.model import Verdict, Visits
+from recrawl.time import DAY, HOUR, VirtualClock
+
+NOW = 1_790_000_000.0
+PATIENCE = 60.0
+
+
+def test_what_is_likely_of_any_page_is_learned_anew_while_a_crawl_goes_on(tmp_path):
+    place, clock = make_workspace(tmp_path / "w", {}), VirtualClock(NOW)
+    rates = RatesOfPages(place, clock)
+    once = Visits.of(np.array([1, 1]), [NOW - DAY, NOW], verdict=[Verdict.UNKNOWN, Verdict.UNCHANGED], status=200)
+    [before] = rates(once).tolist()
+    with place.open_store() as store:
+        pages = np.repeat(store.discover([f"http://a.example/{number}" for number in range(40)], NOW), 30)
+        times = np.tile(NOW + HOUR * np.arange(30), 40)
+        store.record(Visits.of(pages, times, verdict=np.full(len(pages), Verdict.CHANGED), status=200))
+    assert rates(once).tolist() == [before]
+    clock.advance_to(NOW + 2 * HOUR)
+    pause = threading.Event()
+    for _ in range(int(PATIENCE / 0.02)):
+        if rates(once)[0] > 10 * before:
+            return
+        pause.wait(0.02)
+    raise AssertionError("never learned anew")
+
+
+def test_a_server_looks_at_its_own_pages_and_waits_for_none_without_end():
+    asked, never = [], asyncio.Event()
+
+    async def app(scope, receive, send):
+        asked.append((scope["path"], scope["query_string"], dict(scope["headers"]).get(b"authorization")))
+        assert (await receive())["type"] == "http.request"
+        if scope["path"] == "/slow":
+            await never.wait()
+        if scope["path"] == "/broken":
+            raise ValueError
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x"})
+
+    looks = [Looks(app, ["/broken", "/a?b=c"], "secret"), Looks(app, ["/slow", "/after"])]
+    assert asyncio.run(look_first(looks, patience=0.2)) == 1
+    assert asked[0] == ("/broken", b"", b"Bearer secret")
+    assert ("/a", b"b=c", b"Bearer secret") in asked
+    assert ("/slow", b"", None) in asked
+    assert "/after" not in {path for path, _, _ in asked}
+    assert asyncio.run(look_first([])) == 0
