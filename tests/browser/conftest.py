@@ -89,14 +89,17 @@ def find_chromium() -> str | None:
 
 def obtain_chromium() -> str:
     """Install Debian's package if we may, else let Playwright download one; returns what went wrong, if anything."""
-    wrong = []
-    commands = [[sys.executable, "-m", "playwright", "install", "chromium"]]
+    download = [sys.executable, "-m", "playwright", "install"]
+    commands = [[*download, "chromium"]]
     if os.geteuid() == 0 and shutil.which("apt-get"):
-        get = "apt-get update && apt-get install -y --no-install-recommends chromium"
-        commands.insert(0, ["sh", "-c", get])
+        get = "apt-get update; DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium"
+        commands = [["sh", "-c", get], [*download, "--with-deps", "chromium"]]
+    wrong = []
     for command in commands:
         try:
-            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=900)
+            done = subprocess.run(
+                command, check=False, capture_output=True, text=True, timeout=900, stdin=subprocess.DEVNULL
+            )
         except subprocess.TimeoutExpired:
             wrong.append(f"{command[-1]}: not done in 15 minutes")
             continue
