@@ -148,6 +148,29 @@ def test_the_list_beside_is_walked_by_keys(page, report):
     assert tree.locator('[aria-expanded="true"] > .line', has_text="unchanged, folded").count() == 1
 
 
+FLAT = """count => {
+    const all = Array.from({ length: count }, (_one, page) => page);
+    const pages = { id: all, url: { shared: all.map(() => 0), rest: all.map((page) => `http://a.org/${page}`) }, change: all.map(() => 1) };
+    const folded = { page: [0], pages: [count - 1], x: [0], y: [0], radius: [1] };
+    const tree = recrawl.site.readTree({ pages, parent: all.map((page) => Math.min(page, 2) - 1), drawn: all.map((page) => page < 1 ? 1 : 0), folded });
+    const box = document.createElement("div");
+    document.body.append(box);
+    recrawl.site.list(box, tree, () => null).show(count - 1);
+    const items = [...box.querySelectorAll('[role="treeitem"]')];
+    const more = items.filter((one) => one.classList.contains("more")).map((one) => one.textContent);
+    return [tree.foldedInto(0).length, items.length, box.querySelector('[aria-selected="true"] .name').title, more];
+}"""  # noqa: E501 - a script
+
+
+def test_of_very_many_pages_below_one_only_those_looked_for_are_listed(page, report):
+    page.goto(report)
+    folded, listed, chosen, more = page.evaluate(FLAT, 200_000)
+    assert folded == 199_999
+    assert chosen == "http://a.org/199999"
+    assert more == ["199,897 more …"]
+    assert listed < 110
+
+
 def test_pointing_at_a_page_tells_what_is_known_of_it(page, pages, report):
     go(page, report)
     row = int(np.flatnonzero(pages.change == ChangeClass.MISSING)[0])

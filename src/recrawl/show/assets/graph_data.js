@@ -44,7 +44,7 @@
     const holder = (page) => { let up = page; while (!drawn[up]) up = parent[up]; return up; };
     const foldedInto = (top) => {
       const waiting = (children[top] || []).filter((page) => !drawn[page]);
-      for (let place = 0; place < waiting.length; place += 1) waiting.push(...(children[waiting[place]] || []));
+      for (let place = 0; place < waiting.length; place += 1) for (const page of children[waiting[place]] || []) waiting.push(page);
       return waiting;
     };
     const counts = CLASSES.map(() => 0);

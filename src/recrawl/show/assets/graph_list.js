@@ -30,21 +30,41 @@
         element("span", { class: "visually-hidden" }, `, ${CLASSES[change].words}`)];
     };
 
-    const add = (group, found, level) => {
-      const start = group.childElementCount;
-      for (const entry of found.slice(start, start + AT_ONCE)) {
-        const line = element("div", { class: "line" }, element("span", { class: "twist", "aria-hidden": "true" }), ...label(entry));
-        const item = element("li", { role: "treeitem", tabindex: "-1", "aria-level": level, "aria-selected": "false",
-          "aria-expanded": below(entry).length ? "false" : null }, line);
-        entries.set(item, entry);
-        shown.set(keyOf(entry), item);
-        group.append(item);
+    const itemOf = (entry, level) => {
+      const line = element("div", { class: "line" }, element("span", { class: "twist", "aria-hidden": "true" }), ...label(entry));
+      const item = element("li", { role: "treeitem", tabindex: "-1", "aria-level": level, "aria-selected": "false",
+        "aria-expanded": below(entry).length ? "false" : null }, line);
+      entries.set(item, entry);
+      shown.set(keyOf(entry), item);
+      return item;
+    };
+    // Some entries at a time, and a line that brings more of them, or the one that is looked for before its turn.
+    const add = (group, found, level, from = 0) => {
+      let at = from;
+      for (let made = 0; at < found.length && made < AT_ONCE; at += 1) {
+        if (shown.has(keyOf(found[at]))) continue;
+        group.append(itemOf(found[at], level));
+        made += 1;
       }
-      const rest = found.length - start - AT_ONCE;
-      if (rest <= 0) return;
+      let rest = 0;
+      for (let place = at; place < found.length; place += 1) if (!shown.has(keyOf(found[place]))) rest += 1;
+      if (!rest) return;
+      const words = document.createTextNode("");
       const more = element("li", { role: "treeitem", tabindex: "-1", "aria-level": level, class: "more" },
-        element("div", { class: "line" }, element("span", { class: "twist" }), `${recrawl.format("count", rest)} more …`));
-      entries.set(more, { more: () => { const before = more.previousElementSibling; more.remove(); add(group, found, level); return before.nextElementSibling; } });
+        element("div", { class: "line" }, element("span", { class: "twist" }), words));
+      const tell = () => { words.data = `${recrawl.format("count", rest)} more …`; };
+      tell();
+      entries.set(more, {
+        more: () => { const before = more.previousElementSibling; more.remove(); add(group, found, level, at); return before.nextElementSibling; },
+        reveal: (key) => {
+          const entry = found.find((one) => keyOf(one) === key);
+          if (!entry) return;
+          more.before(itemOf(entry, level));
+          rest -= 1;
+          if (rest) tell();
+          else more.remove();
+        },
+      });
       group.append(more);
     };
 
@@ -112,8 +132,8 @@
       }
       let item = null;
       way.forEach((key, place) => {
-        let more = !shown.has(key) && (item ? item.querySelector(":scope > ul > .more") : list.querySelector(":scope > .more"));
-        while (more) { entries.get(more).more(); more = !shown.has(key) && (item ? item.querySelector(":scope > ul > .more") : list.querySelector(":scope > .more")); }
+        const more = !shown.has(key) && (item ? item.querySelector(":scope > ul > .more") : list.querySelector(":scope > .more"));
+        if (more) entries.get(more).reveal(key);
         item = shown.get(key) || item;
         if (item && place < way.length - 1) open(item);
       });
