@@ -18,12 +18,14 @@ not help on sites left out, it says the same of every page there. The same serve
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 from scipy import optimize, special
 
-from recrawl.errors import InputError
+from recrawl.errors import InputError, require
 from recrawl.model import BoolArray, FloatArray, GammaBelief, IntArray
 from recrawl.predict.boosted_trees import BoostedTrees, grow
 from recrawl.predict.feature_table import FeatureTable
@@ -188,11 +190,20 @@ def _learn(lesson: Lesson, fold: IntArray, seed: int) -> Answerer:
         out = fold == held
         trees = _grow(lesson.take(~out), everywhere, seed) if not out.all() else None
         said[out] = _log_mean(trees, lesson.table.take(out), everywhere)
-    plain, clever = (_fit_head(what, lesson) for what in (np.full(len(fold), everywhere), said))
+    with _one_thread():
+        plain, clever = (_fit_head(what, lesson) for what in (np.full(len(fold), everywhere), said))
     if _log_likelihood(clever, said, lesson) <= _log_likelihood(plain, np.full(len(fold), everywhere), lesson):
         return Answerer(None, everywhere, plain.usual(np.array([everywhere])), plain)
     compared = said[lesson.usual_of] if lesson.usual_of.any() else said
     return Answerer(_grow(lesson, everywhere, seed), everywhere, clever.usual(compared), clever)
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """For steps in four numbers: threads that wait for each other there take ten times as long as one alone."""
+    if find_spec("threadpoolctl") is None:  # comes with the extra; without it there are no trees, and few pages
+        return nullcontext()
+    limits: AbstractContextManager[object] = require("threadpoolctl", "predict").threadpool_limits(1)
+    return limits
 
 
 def _log_mean(trees: BoostedTrees | None, table: FeatureTable, everywhere: float) -> FloatArray:
