@@ -1,9 +1,10 @@
 """``recrawl predict`` on an archive whose lists change often and whose items hardly ever do."""
 
+import contextlib
 import csv
+import io
 import json
 import shutil
-import subprocess
 import sys
 from datetime import UTC, datetime
 from uuid import NAMESPACE_URL, uuid5
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from recrawl.cli.main import main
 from recrawl.cli.predict_models import load_model
 from recrawl.cli.predict_training import retrained
 from recrawl.cli.predict_watch import LiveModel, ModelWatch
@@ -50,19 +52,24 @@ def archive():
             time += rng.uniform(5, 9) * DAY
 
 
-def recrawl(folder, *arguments):
-    command = [sys.executable, "-m", "recrawl", *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=240)
+def recrawl(*arguments):
+    """What the command says; in this process, where the libraries are loaded already."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
+        patch.setattr(sys, "argv", ["recrawl", *map(str, arguments)])
+        with pytest.raises(SystemExit) as done:
+            main()
+    assert not done.value.code
+    return said.getvalue()
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(new_workspace, tmp_path_factory):
     """A workspace with a model, to be copied; and what training said."""
     folder = tmp_path_factory.mktemp("predict")
+    place = shutil.copytree(new_workspace, folder / "ws")
     (folder / "site.warc").write_bytes(b"".join(archive()))
-    recrawl(folder, "init", "ws")
-    recrawl(folder, "import", "-w", "ws", "site.warc")
-    return folder / "ws", recrawl(folder, "predict", "train", "-w", "ws", "--json").stdout
+    recrawl("import", "-w", place, folder / "site.warc")
+    return place, recrawl("predict", "train", "-w", place, "--json")
 
 
 @pytest.fixture
