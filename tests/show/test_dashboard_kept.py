@@ -159,3 +159,20 @@ def test_stores_are_handed_out_one_by_one_and_used_again():
         raise ZeroDivisionError
     stores.close()
     assert all(store.closed for store in opened)
+
+
+def test_in_the_end_what_is_under_way_is_waited_for_and_nothing_more_is_begun():
+    hands, go, begun, done = Hands(1), threading.Event(), threading.Event(), []
+
+    def work():
+        begun.set()
+        assert go.wait(60)
+        done.append("first")
+
+    hands.begin(work)
+    assert begun.wait(60)
+    hands.begin(lambda: done.append("second"))
+    assert not hands.end(0.0)
+    go.set()
+    assert hands.end(60.0)
+    assert done == ["first"]

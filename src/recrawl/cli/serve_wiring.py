@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 5.0
 """Seconds after which a question to the store is given up."""
+GRACE = 5.0
+"""Seconds for which, in the end, what is worked out behind the scenes is waited for."""
 BEHIND_THE_SCENES = 3
 """Answers that are worked out at once."""
 FRESH = {"work": 2.0, "hosts": 5.0, "counts": 15.0, "survey": 60.0, "priors": 600.0}
@@ -41,7 +43,7 @@ class Wired:
     site: Site
     stores: Stores
     kept: tuple[Kept[Any], ...] = ()
-    endings: tuple[Callable[[], None], ...] = ()
+    endings: tuple[Callable[[], object], ...] = ()
 
     def begin(self) -> None:
         """Work out what takes long before anybody asks."""
@@ -97,4 +99,5 @@ def wired(place: Workspace, guard: Guard, clock: Callable[[], float], links: Map
     ]
     name = place.folder.resolve().name or str(place.folder)
     site = Site(name=name, views=views, actions=actions, guard=guard, clock=clock, links=links or {})
-    return Wired(site, stores, tuple(keeping), (captured.close, compared.close, answers.close))
+    ends = (captured.close, compared.close, answers.close, lambda: hands.end(GRACE))
+    return Wired(site, stores, tuple(keeping), ends)

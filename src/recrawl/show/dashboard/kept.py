@@ -40,6 +40,9 @@ class Hands:
 
     def __init__(self, most: int = 3) -> None:
         self._room = threading.Semaphore(most)
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._at_work: list[Future[None]] = []
 
     def begin(self, work: Callable[[], None]) -> Future[None]:
         """Do something as soon as a hand is free."""
@@ -47,11 +50,22 @@ class Hands:
 
         def run() -> None:
             with self._room:
-                work()
+                if not self._over.is_set():
+                    work()
             done.set_result(None)
 
+        with self._lock:
+            self._at_work = [*(one for one in self._at_work if not one.done()), done]
         threading.Thread(target=run, daemon=True, name="recrawl-behind").start()
         return done
+
+    def end(self, patience: float) -> bool:
+        """Begin nothing more, and wait so many seconds for what is under way; whether it is over.
+
+        An interpreter that ends while a thread computes in a library of C++ may be ended by that library instead.
+        """
+        self._over.set()
+        return not wait(self._at_work, timeout=patience).not_done
 
 
 class Kept(Generic[T]):
