@@ -207,7 +207,7 @@ async def _ask(connection: Connection, question: Question) -> tuple[int, bytes]:
 
 
 async def dashboard(port: int, pid: int) -> None:
-    """Print how long pages of the dashboard take, one after the other, cold and again."""
+    """Print how long pages of the dashboard take, one after the other, right after it says where it is, and again."""
     for path in DASHBOARD:
         took, before = [], processor_seconds(pid)
         for _ in range(TRIES):

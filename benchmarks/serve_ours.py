@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -22,26 +23,30 @@ def main() -> None:
     """Serve until standard input ends."""
     what, folder = sys.argv[1:]
     place = open_workspace(Path(folder), {})
-    close: Callable[[], None] = lambda: None  # noqa: E731 - what there is to end besides
+    threading.Thread(target=_until_told, daemon=True).start()
     if what == "travel":
-        from recrawl.cli.serve_archive import archive_of
-        from recrawl.show.dashboard.stores import Stores
-        from recrawl.show.timetravel.app import time_travel_app
+        from recrawl.cli.serve_travel import time_travel
 
-        app = time_travel_app(archive_of(place, Stores(place.open_store).one, RealClock()))
-    else:
-        from recrawl.cli.serve_wiring import wired
-        from recrawl.show.dashboard.app import make_app
+        with time_travel(place, Guard(), "127.0.0.1", 0, replay=False) as travel:
+            serve_all(travel.apps, said(travel.apps[0][1]), [travel.first])
+        return
+    from recrawl.cli.serve_warm import Looks
+    from recrawl.cli.serve_wiring import FIRST_LOOKS, wired
+    from recrawl.show.dashboard.app import make_app
 
-        dashboard = wired(place, Guard(), RealClock().now)
-        app, close = make_app(dashboard.site), dashboard.close
+    dashboard = wired(place, Guard(), RealClock().now)
+    app = make_app(dashboard.site)
+    dashboard.begin()
     with bound("127.0.0.1", 0) as listening:
-        port = listening.getsockname()[1]
-        threading.Thread(target=_until_told, daemon=True).start()
         try:
-            serve_all([(app, listening)], lambda: print(f"port {port}", flush=True))
+            serve_all([(app, listening)], said(listening), [Looks(app, FIRST_LOOKS)])
         finally:
-            close()
+            dashboard.close()
+
+
+def said(listening: socket.socket) -> Callable[[], None]:
+    """Tells whoever measures where we are."""
+    return lambda: print(f"port {listening.getsockname()[1]}", flush=True)
 
 
 def _until_told() -> None:
