@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -59,3 +60,21 @@ def test_long_lines_are_marked_as_a_whole():
     [row] = side_by_side(["a " * 3000], ["b " * 3000])
     assert row.side is Side.EDITED
     assert row.before == (("a " * 3000, True),)
+
+
+@pytest.mark.timeout(60)
+def test_a_page_that_repeats_itself_costs_no_more_than_others():
+    """Compared without a thought, these take minutes; and whoever makes web pages may make such ones."""
+    rows = side_by_side(["a"] * 1_500, ["b", "a"] * 750)
+    assert {row.side for row in rows} >= {Side.CAME}
+
+
+def test_words_are_compared_up_to_a_limit(monkeypatch):
+    before = [f"The fee of tour {number} is 3 EUR" for number in range(50)]
+    after = [line.replace("3 EUR", "4 EUR") for line in before]
+    words = 8 + 7  # and the spaces between them
+    monkeypatch.setattr(module, "MOST_PAIRS", 10 * words**2)
+    rows = [row for row in side_by_side(before, after) if row.side is Side.EDITED]
+    assert len(rows) == 50
+    assert sum(len(row.after) > 1 for row in rows) == 10
+    assert [text for text, differs in rows[-1].after if differs] == [after[-1]]

@@ -18,6 +18,8 @@ _ALIKE = 0.3
 """Share of words in common below which two lines are not one line that was edited."""
 MOST_LINES = 1_500
 """Lines of a version beyond which it is not compared: the time would grow with their square."""
+MOST_PAIRS = 1_000_000
+"""Pairs of words that are compared at most, of all lines together: further lines are marked as a whole."""
 
 
 class Side(Enum):
@@ -45,7 +47,8 @@ class SideRow:
 def side_by_side(before: Sequence[str], after: Sequence[str], context: int = 3) -> list[SideRow] | None:
     """Rows of both versions with so many equal lines around each difference; ``None`` if they are too long.
 
-    O(lines²) at worst.
+    O(lines²) at worst, whoever wrote them: lines that many others equal, as a page of one line a thousand times, are
+    no places to meet at, and words are compared up to ``MOST_PAIRS``.
 
     >>> for row in side_by_side(["Open daily", "Fee: 3 EUR"], ["Open daily", "Fee: 4 EUR"]):
     ...     print(row.side.value, row.before, row.after)
@@ -55,20 +58,48 @@ def side_by_side(before: Sequence[str], after: Sequence[str], context: int = 3) 
     if max(len(before), len(after)) > MOST_LINES:
         return None
     rows: list[SideRow] = []
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    words = _Words(MOST_PAIRS)
+    # Without "autojunk" equal lines would cost the third power of their number.
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=True)
     for tag, low, high, other_low, other_high in matcher.get_opcodes():
         if tag == "equal":
             rows += (SideRow(Side.SAME, *(((line, False),),) * 2) for line in before[low:high])
         else:
-            rows += _replaced(before[low:high], after[other_low:other_high])
+            rows += _replaced(before[low:high], after[other_low:other_high], words)
     return list(_shortened(rows, context))
 
 
-def _replaced(went: Sequence[str], came: Sequence[str]) -> Iterator[SideRow]:
+class _Words:
+    """Compares lines word by word, until it has compared enough."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def edited(self, old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]] | None:
+        """The pieces of two lines by words; ``None`` if they have too little in common."""
+        if max(len(old), len(new)) > _LONG:
+            return ((old, True),), ((new, True),)
+        one, other = _WORDS.findall(old), _WORDS.findall(new)
+        self._left -= len(one) * len(other)
+        if self._left < 0:
+            return ((old, True),), ((new, True),)
+        matcher = difflib.SequenceMatcher(None, one, other, autojunk=True)
+        if matcher.quick_ratio() < _ALIKE or matcher.ratio() < _ALIKE:
+            return None
+        left: list[Piece] = []
+        right: list[Piece] = []
+        for tag, low, high, other_low, other_high in matcher.get_opcodes():
+            differs = tag != "equal"
+            left.append(("".join(one[low:high]), differs))
+            right.append(("".join(other[other_low:other_high]), differs))
+        return tuple(piece for piece in left if piece[0]), tuple(piece for piece in right if piece[0])
+
+
+def _replaced(went: Sequence[str], came: Sequence[str], words: _Words) -> Iterator[SideRow]:
     """Lines that became others: beside each other where they have words in common, else one below the other."""
     paired = min(len(went), len(came))
     for old, new in zip(went[:paired], came[:paired], strict=True):
-        pieces = _edited(old, new)
+        pieces = words.edited(old, new)
         if pieces is None:
             yield SideRow(Side.WENT, ((old, True),))
             yield SideRow(Side.CAME, (), ((new, True),))
@@ -78,23 +109,6 @@ def _replaced(went: Sequence[str], came: Sequence[str]) -> Iterator[SideRow]:
         yield SideRow(Side.WENT, ((old, True),))
     for new in came[paired:]:
         yield SideRow(Side.CAME, (), ((new, True),))
-
-
-def _edited(old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]] | None:
-    """The pieces of two lines by words; ``None`` if they have too little in common."""
-    if max(len(old), len(new)) > _LONG:
-        return ((old, True),), ((new, True),)
-    one, other = _WORDS.findall(old), _WORDS.findall(new)
-    matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
-    if matcher.quick_ratio() < _ALIKE or matcher.ratio() < _ALIKE:
-        return None
-    left: list[Piece] = []
-    right: list[Piece] = []
-    for tag, low, high, other_low, other_high in matcher.get_opcodes():
-        differs = tag != "equal"
-        left.append(("".join(one[low:high]), differs))
-        right.append(("".join(other[other_low:other_high]), differs))
-    return tuple(piece for piece in left if piece[0]), tuple(piece for piece in right if piece[0])
 
 
 def _shortened(rows: list[SideRow], context: int) -> Iterator[SideRow]:
