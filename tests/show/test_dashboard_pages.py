@@ -21,6 +21,7 @@ from recrawl.crawl.clock import RealClock
 from recrawl.crawl.importing import Importer
 from recrawl.crawl.payloads import PayloadJudge
 from recrawl.crawl.sources import ArchivedBytes, Sources
+from recrawl.detect.explanation import Explanation
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.show.dashboard.app import make_app
 from recrawl.show.dashboard.security import Guard
@@ -314,6 +315,12 @@ def test_a_page_that_never_answered_is_not_waited_for(dashboard, place, get, ask
     text = ask(dashboard[0], f"/pages/{silent}")[2]
     assert "No visit was answered yet" in text
     assert "being worked out" not in text
+
+
+def test_a_visit_is_explained_without_comparing_all_lines(get, evil, monkeypatch):
+    """Side by side has a limit; the difference for terminals has none, and nobody here reads it."""
+    monkeypatch.setattr(Explanation, "diff", lambda *_: pytest.fail("all lines are compared"))
+    assert get(f"/api/pages/{evil}/visit?changed=true")["side_by_side"]
 
 
 def test_a_visit_is_explained_with_both_versions(get, ask, dashboard, evil):

@@ -324,8 +324,8 @@ def _short(text: str) -> str:
     return clean if len(clean) <= _WIDEST else clean[: _WIDEST - 1] + "…"
 
 
-def as_facts(story: Story, told: Explanation | None, context: int) -> dict[str, object]:
-    """What is told, for other programs."""
+def as_facts(story: Story, told: Explanation | None, context: int | None) -> dict[str, object]:
+    """What is told, for other programs; without the difference line by line, which may take long, for ``None``."""
     outcome, verdict, kinds = _verdict_words(story.visits, story.row)
     facts: dict[str, object] = {
         "url": story.url,
@@ -351,6 +351,7 @@ def as_facts(story: Story, told: Explanation | None, context: int) -> dict[str, 
             "min_change": told.standards.min_change,
             "links_added": list(told.links_added),
             "links_removed": list(told.links_removed),
-            "diff": told.diff(context),
         }
+        if context is not None:
+            facts["diff"] = told.diff(context)
     return facts

@@ -143,9 +143,7 @@ class WorkspaceAnswers:
                 changed=changed,
             )
         told = compared(story, self._place.configuration.settings.detect.standards())
-        facts: dict[str, Any] = {
-            name: value for name, value in as_facts(story, told, 0).items() if name not in {"diff", "page"}
-        }
+        facts: dict[str, Any] = {name: value for name, value in as_facts(story, told, None).items() if name != "page"}
         facts["steps"] = [] if told is None else [list(step) for step in reasons(told)]
         facts["side_by_side"] = None
         if told is not None:
