@@ -8,6 +8,8 @@ import threading
 
 import pytest
 
+from recrawl.cli.workspace import make_workspace
+
 PATIENCE = 120.0
 
 SURVEYS = """
@@ -19,14 +21,14 @@ serve_survey_child.__name__ = "hanging_survey"
 serve_survey_child.SurveyChild(open_workspace(Path(sys.argv[1]), {})).survey(0.0)
 """
 HANGING = """
-import os, sys
+import os, sys, types
 from pathlib import Path
-from recrawl.cli import serve_survey, serve_survey_child
+from recrawl.cli import serve_survey_child
 def hangs(*_):
     Path(sys.argv[3], "pid").write_text(str(os.getpid()))
     while True:
         sum(range(10_000))
-serve_survey.survey_of = hangs
+sys.modules["recrawl.cli.serve_survey"] = types.SimpleNamespace(survey_of=hangs)
 serve_survey_child.main(*sys.argv[1:])
 """
 VERBS = """
@@ -73,7 +75,8 @@ def begun():
         process.communicate()
 
 
-def test_a_survey_ends_with_the_dashboard_that_was_killed(workspace, begun, tmp_path):
+def test_a_survey_ends_with_the_dashboard_that_was_killed(begun, tmp_path):
+    workspace = make_workspace(tmp_path / "w", {}).folder
     (tmp_path / "hanging_survey.py").write_text(HANGING)
     parent = begun(SURVEYS, workspace, cwd=tmp_path)
     told = workspace / "pid"

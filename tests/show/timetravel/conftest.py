@@ -3,6 +3,7 @@
 import gzip
 import http.client
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pytest
@@ -176,8 +177,8 @@ def make_server(tmp_path_factory):
         return Server(listening.getsockname()[1], place, stores)
 
     yield make
-    for end in endings:
-        end()
+    with ThreadPoolExecutor(max(len(endings), 1)) as together:
+        list(together.map(lambda end: end(), endings))
 
 
 @pytest.fixture(scope="session")
