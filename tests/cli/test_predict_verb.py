@@ -187,8 +187,12 @@ def test_a_model_from_elsewhere_knows_no_page_by_its_id(run, ws, workspace_witho
     with open_workspace(ws, {}).open_store() as store:
         assert len(load_model(ws, "default", store.urls).known.page) == PAGES
     assert run("predict", "score", "-w", workspace_without_pages, "-n", 3).stdout.count("its URL") == 3
-    (ws / "models" / "default" / "priors.npz").write_bytes(b"PK")
-    assert "priors.npz of the model is damaged" in run("rates", "-w", ws).stderr
+    priors = ws / "models" / "default" / "priors.npz"
+    whole = priors.read_bytes()
+    bent = whole[:200] + bytes(byte ^ 0x55 for byte in whole[200:230]) + whole[230:]
+    for damaged in (b"PK", b"", whole[: len(whole) // 2], bent):
+        priors.write_bytes(damaged)
+        assert "priors.npz of the model is damaged" in run("rates", "-w", ws).stderr
 
 
 def test_a_damaged_model_is_told(run, ws):

@@ -1,5 +1,6 @@
 """A model of priors: it knows pages better that were looked at, and comes back from its own file alone."""
 
+import contextlib
 import io
 import sys
 
@@ -124,6 +125,18 @@ def pickled():
 def test_no_other_file_is_opened(content):
     with pytest.raises(InputError, match="no model of recrawl"):
         read_model(content)
+
+
+def test_a_model_with_a_few_wrong_bytes_is_told(trained):
+    """Whatever the packing makes of them: wrong sums, wrong lengths, codes that do not exist."""
+    content = model_bytes(trained)
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        wrong = bytearray(content)
+        for place in rng.integers(0, len(content), 3).tolist():
+            wrong[place] ^= 0x55
+        with contextlib.suppress(InputError):
+            read_model(bytes(wrong))
 
 
 def test_a_model_cut_short_is_told(trained):

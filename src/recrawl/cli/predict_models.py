@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from recrawl.formats.disk import complete_file
 from recrawl.model import FloatArray, GammaBelief, IntArray
 from recrawl.predict.first_sight import first_sight, site_ids
 from recrawl.predict.model_card import ModelNote, Score, model_card
-from recrawl.predict.model_file import model_bytes, read_model
+from recrawl.predict.model_file import UNREADABLE, model_bytes, read_model
 from recrawl.predict.prior_model import PriorModel, is_seen
 
 if TYPE_CHECKING:
@@ -135,8 +134,11 @@ def _read_priors(file: Path) -> KnownPriors:
             events = dict.fromkeys(name.split("/")[0] for name in columns.files if "/" in name)
             beliefs = {event: GammaBelief(columns[f"{event}/a"], columns[f"{event}/b"]) for event in events}
             levels = {event: columns[f"{event}/level"] for event in events}
-            return KnownPriors(columns["page"], columns["key"], beliefs, levels)
-    except (KeyError, ValueError, BadZipFile) as error:
+            known = KnownPriors(columns["page"], columns["key"], beliefs, levels)
+            if any(len(column) != len(known.page) for column in (known.key, *levels.values())):
+                raise ValueError(file.name)
+            return known
+    except UNREADABLE as error:
         raise InputError(f"{file.name} of the model is damaged.", "Train it again.") from error
 
 

@@ -7,6 +7,7 @@ read is checked to be arrays of the right kind (``allow_pickle=False``) and tree
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Mapping
 from dataclasses import astuple
 from zipfile import BadZipFile
@@ -21,6 +22,17 @@ from recrawl.predict.prior_model import EventPrior, PriorModel
 
 _ANSWERERS = ("known_site", "other_site")
 _STAGES = ("found", "seen")
+UNREADABLE = (
+    KeyError,
+    ValueError,
+    TypeError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    BadZipFile,
+    zlib.error,
+)
+"""What reading an archive of arrays may raise where its bytes are damaged, or say that they are locked or packed."""
 _DAMAGED = ("This is no model of recrawl, or it is damaged.", "Train it again.")
 
 
@@ -48,7 +60,7 @@ def read_model(content: bytes) -> PriorModel:
         events = {
             event: EventPrior(*(_count_prior(arrays, f"{event}/{stage}") for stage in _STAGES)) for event in names
         }
-    except (KeyError, ValueError, TypeError, OSError, EOFError, BadZipFile) as error:
+    except (*UNREADABLE, OSError) as error:
         raise InputError(*_DAMAGED) from error
     if not events:
         raise InputError(*_DAMAGED)
