@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,12 +44,14 @@ class Wired:
     site: Site
     stores: Stores
     kept: tuple[Kept[Any], ...] = ()
+    awaited: tuple[Kept[Any], ...] = ()
+    """Those of them that would hold up the first views of pages while they are worked out in this process."""
     endings: tuple[Callable[[], object], ...] = ()
 
-    def begin(self) -> None:
-        """Work out what takes long before anybody asks."""
-        for one in self.kept:
-            one.begin()
+    def begin(self, patience: float = PATIENCE) -> None:
+        """Work out what takes long before anybody asks; wait so many seconds at most for what is awaited."""
+        tasks = [one.begin() for one in (*self.awaited, *self.kept)]
+        wait([task for task in tasks[: len(self.awaited)] if task is not None], timeout=patience)
 
     def close(self) -> None:
         """Let go of children and stores."""
@@ -100,4 +103,5 @@ def wired(place: Workspace, guard: Guard, clock: Callable[[], float], links: Map
     name = place.folder.resolve().name or str(place.folder)
     site = Site(name=name, views=views, actions=actions, guard=guard, clock=clock, links=links or {})
     ends = (captured.close, compared.close, answers.close, lambda: hands.end(GRACE))
-    return Wired(site, stores, tuple(keeping), ends)
+    awaited = tuple(one for one in keeping if one.get != survey)  # a survey of many pages is made by a child
+    return Wired(site, stores, tuple(keeping), awaited, ends)
