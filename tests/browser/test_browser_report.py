@@ -36,15 +36,28 @@ def columns(data):
     return dict(zip(rows[0], zip(*rows[1:], strict=True), strict=False))
 
 
-def test_it_asks_for_nothing_and_draws_everything(page, report, witness, keep):
+def test_it_asks_for_nothing_draws_everything_and_prints_it(page, report, witness, keep):
     show(page, report)
-    figures = page.locator("figure[data-chart]").all()
-    assert len(figures) >= 15
-    for figure in figures:
-        drawn(page, figure)
+    keep(page, "report-first-sight")
+    figures = page.locator("figure[data-chart]")
+    assert figures.count() >= 15
+    page.locator("figure[data-chart]:not([data-drawn])").first.wait_for(
+        state="detached"
+    )  # though nobody scrolled there
+    assert figures.evaluate_all(f"all => all.every({DRAWN})")
     assert witness.asked == [report.as_uri()]
-    page.evaluate("scrollTo(0, 0)")
-    keep(page, "report-whole", full_page=True)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    charts = page.locator('figure[data-kind="chart"], figure[data-kind="heat"]')
+    heights = charts.locator(".chart-print").evaluate_all("all => all.map((one) => one.height)")
+    assert len(heights) == charts.count() > 10
+    assert min(heights) > 50
+    assert charts.locator("canvas").first.is_hidden()
+    assert page.locator(".graph-print").is_visible()
+    assert page.locator(".chart-tools").first.is_hidden()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".chart-print, .graph-print").count() == 0
+    assert page.pdf(format="A4").startswith(b"%PDF-")
 
 
 @pytest.mark.parametrize("look", [{"dark": True}, {"phone": True}], ids=lambda look: next(iter(look)))
@@ -94,18 +107,27 @@ def test_tables_are_sorted_filtered_and_saved(page, report):
     assert set(once + twice + few) <= set(next(iter(columns(found.value.path().read_bytes()).values())))
 
 
-def test_figures_are_saved_as_picture_drawing_and_data(page, report):
+def test_figures_are_saved_as_picture_drawing_and_data(page, report, keep):
     show(page, report)
     for name in ("visits-over-time", "page-scatter"):
         figure = drawn(page, page.locator(f'figure[data-chart="{name}"]'))
         assert saved(page, figure, "png").startswith(b"\x89PNG\r\n\x1a\n")
         assert b"<svg" in saved(page, figure, "svg")[:200]
         assert len(columns(saved(page, figure, "csv"))) >= 2
+    switch = figure.locator(".scatter-switch")  # to the cube of the thesis
+    switch.click()
+    assert switch.get_attribute("aria-pressed") == "true"
+    keep(page, "report-scatter-3d")
+    assert saved(page, figure, "png").startswith(b"\x89PNG\r\n\x1a\n")
+    switch.click()
+    assert switch.get_attribute("aria-pressed") == "false"
 
 
 def test_the_graph_unfolds_finds_tells_and_is_saved(page, report, made_workspace, keep):
     with made_workspace.open_store() as store:
-        urls = store.urls(store.visits().page)
+        seen = store.visits().page
+        urls = store.urls(seen)
+    number = dict(zip(urls, seen.tolist(), strict=True))
     show(page, report)
     figure = drawn(page, page.locator('figure[data-chart="site-graph"]'))
     tree = figure.get_by_role("tree")
@@ -122,28 +144,11 @@ def test_the_graph_unfolds_finds_tells_and_is_saved(page, report, made_workspace
     page.keyboard.press("Enter")
     figure.locator(".graph-facts", has_text=wanted).wait_for()
     assert "change" in figure.locator(".graph-facts").inner_text()
+    versions = figure.locator(".graph-facts").get_by_role("link", name="All versions of this page")
+    assert versions.get_attribute("href") == f"http://127.0.0.1:8080/pages/{number[wanted]}"
     assert saved(page, figure, "png").startswith(b"\x89PNG\r\n\x1a\n")
     assert set(urls) <= set(columns(saved(page, figure, "csv"))["url"])
     with page.expect_download() as found:
         figure.get_by_role("button", name="GraphML").click()
     assert b"<graphml" in found.value.path().read_bytes()[:400]
     keep(page, "report-graph")
-
-
-def test_the_cube_of_the_thesis_is_behind_a_switch(page, report, keep):
-    show(page, report)
-    figure = drawn(page, page.locator('figure[data-chart="page-scatter"]'))
-    switch = figure.locator(".scatter-switch")
-    switch.click()
-    assert switch.get_attribute("aria-pressed") == "true"
-    keep(page, "report-scatter-3d")
-    switch.click()
-    assert switch.get_attribute("aria-pressed") == "false"
-
-
-def test_it_prints(page, report):
-    show(page, report)
-    page.emulate_media(media="print")
-    printed = page.pdf(format="A4")
-    assert printed.startswith(b"%PDF-")
-    assert page.locator(".chart-tools").first.is_hidden()

@@ -6,6 +6,7 @@
   const { recrawl } = window;
   const kinds = new Map();
   const drawn = new Map();
+  const ready = new Map();
 
   const colour = (series, place) => recrawl.colour(series.colour || `series-${(place % 8) + 1}`);
   const KIND_OF_SCALE = { time: "time", share: "share", seconds: "seconds", count: "count" };
@@ -247,6 +248,7 @@
       if (!draw) throw new Error(`Nothing draws figures of kind ${kind}`);
       const handle = await draw(figure.querySelector(".plot"), data, figure);
       figure.dataset.drawn = "";
+      ready.set(figure, handle);
       if (sizes) sizes.observe(figure.querySelector(".plot"));
       return handle;
     })();
@@ -271,7 +273,7 @@
 
   const scan = (root) => {
     for (const [figure, work] of drawn) {
-      if (!figure.isConnected) { drawn.delete(figure); work.then((handle) => handle.close && handle.close()); }
+      if (!figure.isConnected) { drawn.delete(figure); ready.delete(figure); work.then((handle) => handle.close && handle.close()); }
     }
     for (const figure of root.querySelectorAll("figure.chart[data-chart]:not([data-watched])")) {
       figure.dataset.watched = "";
@@ -290,15 +292,27 @@
   document.addEventListener("recrawl:theme", () => {
     for (const work of drawn.values()) work.then((handle) => handle.redraw && handle.redraw());
   });
-  // What is printed must be drawn before: all charts are, one after another, when there is nothing else to do.
+  // What is printed must be drawn before: all figures are, one after another, when there is nothing else to do.
   const idle = window.requestIdleCallback || ((work) => setTimeout(work, 200));
   const ahead = () => {
-    const next = document.querySelector(':is(figure.chart[data-kind="chart"], figure.chart[data-kind="heat"]):not([data-begun])');
+    const next = document.querySelector("figure.chart[data-chart]:not([data-begun])");
     if (next) open(next).finally(() => idle(ahead));
   };
   window.addEventListener("load", () => idle(ahead));
+  // On paper a picture stands for each chart: layers of a canvas do not keep their places there.
   window.addEventListener("beforeprint", () => {
     for (const figure of document.querySelectorAll("figure.chart[data-chart]")) open(figure);
+    for (const [figure, handle] of ready) {
+      if (!handle.chart || figure.querySelector(".chart-print")) continue;
+      const picture = document.createElement("img");
+      picture.className = "chart-print";
+      picture.alt = "";
+      picture.src = handle.png();
+      figure.querySelector(".plot").append(picture);
+    }
+  });
+  window.addEventListener("afterprint", () => {
+    for (const picture of document.querySelectorAll(".chart-print")) picture.remove();
   });
   document.addEventListener("DOMContentLoaded", () => scan(document));
   document.addEventListener("htmx:afterSwap", () => scan(document));
