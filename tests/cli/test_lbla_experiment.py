@@ -77,6 +77,7 @@ def test_the_experiment(run, folder):
     assert found["unseen sites", "internal", "SP+sem", "R²"]["published"] == "0.65"
     assert any(row["table"] == "importance" for row in rows)
     text = (output / "lbla.md").read_text(encoding="utf-8")
+    assert "Of the truly related pages 100.0% were found." in text
     assert "published 0.65" in text
     assert "Spearman NNL" in text
     assert "Written:" in result.stdout

@@ -16,6 +16,9 @@ from recrawl.cli.lbla_numbers import STEPS, Number, Run, measured
 if TYPE_CHECKING:
     from recrawl.simulate.lbla_splits import Plan, RecordedLinks
 
+_FORM = 2
+"""Of what is kept: what was kept in another form is measured again."""
+
 
 def run(data: Path, output: Path, times: Sequence[float], plan: Plan, keep: Path | None = None) -> None:
     """Compare learners, feature sets and baselines; write a report, a table and pictures into ``output``.
@@ -95,7 +98,7 @@ def _kept(
     if keep is None:
         return _measured(read(), plan, progress)
     keep.mkdir(parents=True, exist_ok=True)
-    name = hashlib.blake2b(f"{data.resolve().name} {plan}".encode(), digest_size=8).hexdigest()
+    name = hashlib.blake2b(f"{data.resolve().name} {plan} {_FORM}".encode(), digest_size=8).hexdigest()
     file = keep / f"lbla-{name}.json"
     if not file.exists():
         found = _measured(read(), plan, progress)

@@ -60,11 +60,11 @@ def measured(split: Split, progress: Callable[[], object], *, alone: bool = Fals
     found: list[Number] = []
     for links in KINDS:
         if alone:
-            found += [*_data(whole, links, split.sites), *_orders(whole, links, (OURS,))]
+            found += [*_data(split, whole, links), *_orders(whole, links, (OURS,))]
             progress()
             continue
         for part in (
-            _data(whole, links, split.sites),
+            _data(split, whole, links),
             _rates(whole, links),
             _presence(split, whole, links),
             _learners(whole, links),
@@ -79,7 +79,7 @@ def measured(split: Split, progress: Callable[[], object], *, alone: bool = Fals
     return found
 
 
-def _data(trial: Trial, links: str, sites: int) -> Iterable[Number]:
+def _data(split: Split, trial: Trial, links: str) -> Iterable[Number]:
     import numpy as np
 
     from recrawl.predict.feature_sets import Target
@@ -87,7 +87,8 @@ def _data(trial: Trial, links: str, sites: int) -> Iterable[Number]:
     told = {
         "examples to learn from": float(len(trial.train.table)),
         "pages judged": float(len(trial.test.table)),
-        "sites judged": float(sites),
+        "sites judged": float(split.sites),
+        "recall of related pages": split.recall,
         "share with new links": float(np.nanmean(trial.test.truth(links, Target.NL))),
     }
     return (Number(links, DATA, "all", measure, value) for measure, value in told.items())

@@ -84,6 +84,8 @@ class Split:
     """That are judged."""
     draw: int
     """Which of the draws, from 0."""
+    recall: float
+    """Share of the truly related pages that was found, at the time with the least; 1 where all pairs were compared."""
 
     @property
     def same_sites(self) -> bool:
@@ -97,14 +99,14 @@ def splits(recorded: RecordedLinks, plan: Plan, *, progress: Callable[[], object
     No page is both learned from and judged: its link change rate hardly moves from one time to the next, and features
     that do not change would give away who it is. Splits with nothing to learn from, or to judge, are left out.
     """
-    found = _examples(recorded, plan, np.random.default_rng(plan.seed), progress)
+    found, recall = _examples(recorded, plan, np.random.default_rng(plan.seed), progress)
     result = []
     for draw in range(plan.draws):
         rng = np.random.default_rng([plan.seed, draw])
         result += [
             one
             for name, judged in _parts(recorded, rng).items()
-            if (one := _split(recorded, found, plan, draw, name, judged)) is not None
+            if (one := _split(recorded, found, plan, draw, name, judged, recall)) is not None
         ]
     return result
 
@@ -125,6 +127,7 @@ def _split(  # noqa: PLR0913, PLR0917 - what there is, how it is parted, and wha
     draw: int,
     name: str,
     judged: BoolArray,
+    recall: float,
 ) -> Split | None:
     trials = {
         history: Trial(
@@ -135,13 +138,13 @@ def _split(  # noqa: PLR0913, PLR0917 - what there is, how it is parted, and wha
     one = trials[HISTORIES[-1]]
     if not len(one.train.table) or not len(one.test.table):
         return None
-    return Split(name, trials, len(np.unique(recorded.site[one.test.table.page])), draw)
+    return Split(name, trials, len(np.unique(recorded.site[one.test.table.page])), draw, recall)
 
 
 def _examples(
     recorded: RecordedLinks, plan: Plan, rng: np.random.Generator, progress: Callable[[], object]
-) -> dict[int, tuple[Examples, Examples]]:
-    """What to learn from and what to judge, for each history size."""
+) -> tuple[dict[int, tuple[Examples, Examples]], float]:
+    """What to learn from and what to judge, for each history size; and the recall of the search for related pages."""
     times = [plan.at - lag * plan.period for lag in range(TRAINED, -1, -1)]
     followed = recorded.recorded_at(plan.at + plan.period)
     told = [_some(recorded, followed & recorded.alive(time), plan.pages, rng) for time in times]
@@ -149,13 +152,15 @@ def _examples(
         told = [replace(evidence, links=None) for evidence in told]
     semantics = learn_semantics(_texts(told[0], times[0]), rng)
     by_time: dict[int, list[Examples]] = {history: [] for history in plan.histories}
+    recall = 1.0
     for evidence, time in zip(told, times, strict=True):
         around = look_around(evidence, time, semantics, rng)
+        recall = min(recall, around.related.recall)
         for history, found in by_time.items():
             options = FeatureOptions(period=plan.period, history=history)
             found.append(examples(evidence, time, around, options))
             progress()
-    return {history: (pooled(found[:-1]), found[-1]) for history, found in by_time.items()}
+    return {history: (pooled(found[:-1]), found[-1]) for history, found in by_time.items()}, recall
 
 
 def _some(recorded: RecordedLinks, there: BoolArray, most: int, rng: np.random.Generator) -> Evidence:
