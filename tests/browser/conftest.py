@@ -151,13 +151,18 @@ class Witness:
     """Every URL asked for, but those that carry their content with them."""
 
     def watch(self, page) -> None:
-        page.on("console", lambda said: said.type == "error" and self.complaints.append(f"console: {said.text}"))
+        page.on("console", self._hear)
         page.on("pageerror", lambda error: self.complaints.append(f"exception: {error}"))
         page.on("dialog", self._refuse)
         page.on("request", lambda request: self._note(request.url))
         page.on(
             "response", lambda answer: answer.status >= 500 and self.complaints.append(f"{answer.status} {answer.url}")
         )
+
+    def _hear(self, said) -> None:
+        # Browsers ask every server for an icon, sooner or later; an archive need not have one.
+        if said.type == "error" and not said.location["url"].endswith("/favicon.ico"):
+            self.complaints.append(f"console: {said.text} ({said.location['url']})")
 
     def _refuse(self, dialog) -> None:
         self.complaints.append(f"dialog: {dialog.message}")
