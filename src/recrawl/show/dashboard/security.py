@@ -6,7 +6,8 @@ Rules of this file:
  2. With a token nobody gets an answer who does not show it: once in the address, from then on in a cookie, or as
     ``Authorization: Bearer``. Secrets are compared in constant time.
  3. An action needs all of: a token of the form that belongs to the session cookie (which other sites cannot read, and
-    which browsers do not send for them: SameSite=Strict), and an Origin that is our own. A program that shows the
+    which browsers do not send for them: SameSite=Strict), and no word of another origin: where Origin or
+    Sec-Fetch-Site is told, it is our own. A program that shows the
     bearer token needs neither: no browser adds that by itself.
  4. Pages run no script but our own files: no inline script, no frames, nothing from elsewhere.
 """
