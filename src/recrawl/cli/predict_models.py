@@ -130,7 +130,7 @@ def save_model(workspace: Path, kept: KeptModel) -> Path:
 
 def _read_priors(file: Path) -> KnownPriors:
     try:
-        with np.load(file, allow_pickle=False) as columns:
+        with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as columns:
             events = dict.fromkeys(name.split("/")[0] for name in columns.files if "/" in name)
             beliefs = {event: GammaBelief(columns[f"{event}/a"], columns[f"{event}/b"]) for event in events}
             levels = {event: columns[f"{event}/level"] for event in events}
