@@ -175,6 +175,12 @@ def test_a_link_to_versions_that_is_none(run, workspace, link):
     assert "{url}" in done.stderr
 
 
+def test_what_is_printed_goes_to_no_file(run, workspace):
+    done = run("report", "-w", workspace[0], "--json", "-o", "told.json")
+    assert done.returncode == ExitCode.ERROR
+    assert "> FILE" in done.stderr
+
+
 def test_pages_of_files_have_no_number(run, tmp_path):
     (tmp_path / "index.cdx").write_text(" CDX N b a m s k r M S V g\n")
     done = run("report", "index.cdx", "--versions", "https://a.org/{id}")

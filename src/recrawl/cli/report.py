@@ -84,6 +84,10 @@ def report(  # noqa: PLR0913 - one argument an option
 
     if versions is not None and versions != NO_LINK and not _is_link(versions):
         raise InputError(f"{versions!r} is no link to versions.", "Write it like https://web.archive.org/web/*/{url}")
+    if json_output and output is not None:
+        raise InputError(
+            "--json is printed, not written to a file.", "Leave out one of them, or send it to a file: > FILE"
+        )
     if files:
         if versions is not None and "{id}" in versions:
             raise InputError("Pages of files have no {id}.", "Write {url} in the link.")
