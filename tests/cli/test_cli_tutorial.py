@@ -13,6 +13,8 @@ import pytest
 from recrawl.cli.demo_serve import ORDERS
 
 TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "first-steps.md"
+TRIES = 8
+"""How often the crawl goes on for some seconds until all pages were looked at, some of them again."""
 
 
 @pytest.fixture
@@ -30,19 +32,29 @@ def served(tmp_path):
             process.kill()
 
 
+def looks_at_all(run, pages):
+    """Whether so many pages were looked at, and some of them again: a busy machine may take its time."""
+    visits = json.loads(run("list", "visits", "-w", "my-archive", "--json", "--limit", "1000").stdout)
+    return len(visits) > len({visit["url"] for visit in visits}) == pages
+
+
 def test_what_the_served_site_says_to_do_works_and_the_truth_is_told(served, run):
     process, commands = served
     assert [arguments[0] for arguments in commands] == ["init", "add", "run", "rates"]
     for arguments in commands:
         shorter = ["4s" if part == "2min" else part for part in arguments]
         result = run(*shorter)
+        for _ in range(TRIES):
+            if arguments[0] != "run" or looks_at_all(run, 12):
+                break
+            result = run(*shorter)
         assert result.returncode == 0, (shorter, result.stderr)
     assert "about every" in result.stdout
     visits = json.loads(run("list", "visits", "-w", "my-archive", "--json", "--limit", "1000").stdout)
     assert len({visit["url"] for visit in visits}) == 12
     assert {visit["outcome"] for visit in visits} <= {"fetched", "not modified"}
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert "The truth about some pages" in out
     assert int(re.search(r"and ([\d,]+) requests", out)[1].replace(",", "")) > len(visits)

@@ -29,7 +29,8 @@ HOSTS = [f"127.0.0.{number}" for number in range(1, 9)]
 PAGES = 40
 """Of each host, all of them in hand at once."""
 BATCH, CONCURRENCY, ENOUGH = 4, 8, 3
-PATIENCE = 30
+PATIENCE = 200
+"""Seconds: machine code may have to be made first, on a machine that is busy."""
 
 
 @dataclass

