@@ -112,4 +112,6 @@ def test_golden_g_and_its_inverse():
 
 @given(st.floats(1e-6, 30.0))
 def test_inverse_of_g(x):
-    assert float(inverse_g(g(np.array([x])))[0]) == pytest.approx(x, rel=1e-6 if x > 20 else 1e-9)
+    y = g(np.array([x]))
+    lost = 2.0 * np.finfo(float).eps * float(y[0]) / (x * np.exp(-x))  # by rounding: g hardly rises in the end
+    assert float(inverse_g(y)[0]) == pytest.approx(x, rel=1e-9, abs=lost)
