@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -129,6 +129,15 @@ def captures_views(stores: Stores, desk: CaptureDesk) -> list[View]:
         with stores.one() as store:
             return graph_data(pages_of_capture(store, _find(store, asked["capture"]).id), "/pages/{id}")
 
+    return _views(all_of_them, one_of_them, tree_of_one)
+
+
+def _views(
+    all_of_them: Callable[[Asked], Answer],
+    one_of_them: Callable[[Asked], Answer],
+    tree_of_one: Callable[[Asked], Answer],
+) -> list[View]:
+    """What the pages and their twins are called, and what is in them."""
     number = Parameter("capture", "The number of a capture.", "integer", required=True, least=1, place="path")
     return [
         View(

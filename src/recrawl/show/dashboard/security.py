@@ -112,10 +112,7 @@ class Guard:
         """Why this request may change nothing; empty if it may. ``shown`` is the token of its form."""
         if self.shows_bearer(headers):
             return ""
-        origin = headers.get("origin", "")
-        if origin and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
-            return "The request comes from another site."
-        if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+        if comes_from_elsewhere(headers):
             return "The request comes from another site."
         session = cookies.get(SESSION, "")
         if not session or not _same(shown, self.form_token(session)):
@@ -141,14 +138,14 @@ class Gate:
             return
         headers, cookies = headers_of(scope), cookies_of(headers_of(scope))
         if self._guard.refuses_host(headers):
-            await _say(send, 421, "This server answers to the names of this machine only.")
+            await say(send, 421, "This server answers to the names of this machine only.", HEADERS)
             return
         shown = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"))).get("token")
         if self._guard.token and shown is not None:
             await self._admit(scope, send, shown)
             return
         if not self._guard.knows(headers, cookies):
-            await _say(send, 401, "Show the token: open the address that recrawl serve printed.")
+            await say(send, 401, "Show the token: open the address that recrawl serve printed.", HEADERS)
             return
         session = cookies.get(SESSION, "")
         new = "" if _is_session(session) else secrets.token_hex(16)
@@ -164,12 +161,20 @@ class Gate:
     async def _admit(self, scope: Scope, send: Send, shown: str) -> None:
         """Take the token out of the address bar, where others could read it, into a cookie."""
         if not _same(shown, self._guard.token):
-            await _say(send, 401, "That is not the token. Open the address that recrawl serve printed.")
+            await say(send, 401, "That is not the token. Open the address that recrawl serve printed.", HEADERS)
             return
         rest = [pair for pair in parse_qsl(scope["query_string"].decode("latin-1")) if pair[0] != "token"]
         place = "/" + scope["path"].lstrip("/\\") + (f"?{urlencode(rest)}" if rest else "")
         cookie = f"{self._guard.pass_name}={self._guard.proof}; Path=/; HttpOnly; SameSite=Strict"
-        await _say(send, 303, "", {"location": _in_ascii(place), "set-cookie": cookie})
+        await say(send, 303, "", {**HEADERS, "location": _in_ascii(place), "set-cookie": cookie})
+
+
+def comes_from_elsewhere(headers: Mapping[str, str]) -> bool:
+    """Whether a browser says that a page of another origin sent this request."""
+    origin = headers.get("origin", "")
+    if origin and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+        return True
+    return headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
@@ -206,10 +211,16 @@ def _seal(message: MutableMapping[str, Any], session: str) -> None:
     message["headers"] = [*message["headers"], *added]
 
 
-async def _say(send: Send, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
+async def say(send: Send, status: int, sentence: str, headers: Mapping[str, str]) -> None:
+    """Answer a request with a sentence."""
     body = sentence.encode()
-    plain = {"content-type": "text/plain; charset=utf-8", "content-length": str(len(body)), "cache-control": "no-store"}
-    told = {**plain, **HEADERS, **(headers or {})}
+    told = {
+        "content-type": "text/plain; charset=utf-8",
+        "x-content-type-options": "nosniff",
+        "content-length": str(len(body)),
+        "cache-control": "no-store",
+        **headers,
+    }
     encoded = [(name.encode(), value.encode("latin-1")) for name, value in told.items()]
     await send({"type": "http.response.start", "status": status, "headers": encoded})
     await send({"type": "http.response.body", "body": body})

@@ -5,10 +5,10 @@ The token is taken from the address of the start page only: an archived URL may 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
 
-from recrawl.show.dashboard.security import Guard, cookies_of, headers_of
+from recrawl.show.dashboard.security import Guard, comes_from_elsewhere, cookies_of, headers_of, say
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -28,18 +28,18 @@ class Door:
             return
         headers = headers_of(scope)
         if self._guard.refuses_host(headers):
-            await _say(send, 421, "This server answers to the names of this machine only.")
+            await say(send, 421, "This server answers to the names of this machine only.", {})
             return
         shown = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"))).get("token", "")
         if self._guard.token and scope["path"] == "/" and shown:
             if self._guard.shows_bearer({"authorization": f"Bearer {shown}"}):
                 cookie = f"{self._guard.pass_name}={self._guard.proof}; Path=/; HttpOnly; SameSite=Strict"
-                await _say(send, 303, "", location="/", set_cookie=cookie)
+                await say(send, 303, "", {"location": "/", "set-cookie": cookie})
             else:
-                await _say(send, 401, "That is not the token. Open the address that recrawl serve printed.")
+                await say(send, 401, "That is not the token. Open the address that recrawl serve printed.", {})
             return
         if not self._guard.knows(headers, cookies_of(headers)):
-            await _say(send, 401, "Show the token: open the address that recrawl serve printed.")
+            await say(send, 401, "Show the token: open the address that recrawl serve printed.", {})
             return
         await self._app(scope, receive, send)
 
@@ -55,22 +55,4 @@ def why_not_write(guard: Guard, scope: Scope) -> str:
         return ""
     if guard.token:
         return "Only programs that show the token may send captures: Authorization: Bearer TOKEN."
-    origin = headers.get("origin", "")
-    if origin and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
-        return "The request comes from another site."
-    if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
-        return "The request comes from another site."
-    return ""
-
-
-async def _say(send: Send, status: int, sentence: str, **headers: str) -> None:
-    body = sentence.encode()
-    told: list[Any] = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
-    told += [
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"x-content-type-options", b"nosniff"),
-        (b"content-length", str(len(body)).encode()),
-        (b"cache-control", b"no-store"),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": told})
-    await send({"type": "http.response.body", "body": body})
+    return "The request comes from another site." if comes_from_elsewhere(headers) else ""
