@@ -107,6 +107,7 @@ def test_day_and_night_are_switched_by_a_button_and_kept(page, served, until):
     night = page.evaluate(paper)
     visit(page, served, "/hosts")
     until(page, f"{paper} === '{night}'")
+    assert night != day
 
 
 def test_the_overview_tells_what_the_store_counts(page, served, until):

@@ -52,7 +52,9 @@ def test_nothing_archived_acts_in_the_graph_or_its_hovers(page, served):
     figure.scroll_into_view_if_needed()
     tree = figure.get_by_role("tree")
     tree.wait_for()
-    for item in tree.get_by_role("treeitem").all():
+    items = tree.get_by_role("treeitem").all()
+    assert items
+    for item in items:
         item.click()
     stage = figure.locator(".graph-stage").bounding_box()
     for step in range(1, 10):

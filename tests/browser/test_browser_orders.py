@@ -65,9 +65,11 @@ def test_a_capture_that_ends_shows_its_quality_without_a_reload(page, served_cop
 
 def test_an_order_that_makes_no_sense_is_refused_with_a_remedy(page, served_copy, witness):
     page.goto(served_copy.at("/captures"))
+    before = len(captures(served_copy))
     page.locator("#begin").get_by_role("textbox", name="Site").fill("file:///etc/passwd")
     page.get_by_role("button", name="Begin").click()
     page.get_by_text("is not an http or https URL").wait_for()
+    assert len(captures(served_copy)) == before
     witness.excused.append("status of 400")  # the browser itself calls that an error
 
 

@@ -5,6 +5,7 @@ def test_the_dashboard_for_the_readme(page, served, keep, until):
     page.goto(served.dashboard)
     until(page, "!document.querySelector('main').textContent.includes('…')")
     page.locator("#activity canvas").wait_for()
+    assert page.locator(".tile").count() >= 4
     keep(page, "dashboard")
 
 
@@ -15,4 +16,5 @@ def test_the_report_for_the_readme(page, report, keep, until):
     figure.get_by_role("tree").wait_for()
     until(page, "document.querySelectorAll('figure[data-chart=\"site-graph\"] canvas').length > 1")
     page.evaluate("document.querySelector('#graph').scrollIntoView()")
+    assert figure.get_by_role("treeitem").count() >= 1
     keep(page, "report")
