@@ -16,8 +16,8 @@ from recrawl.cli.lbla_numbers import STEPS, Number, Run, measured
 if TYPE_CHECKING:
     from recrawl.simulate.lbla_splits import Plan, RecordedLinks
 
-_FORM = 2
-"""Of what is kept: what was kept in another form is measured again."""
+_FORM = 3
+"""Of what is kept, and of the draws: what was kept in another form is measured again."""
 
 
 def run(data: Path, output: Path, times: Sequence[float], plan: Plan, keep: Path | None = None) -> None:

@@ -97,12 +97,13 @@ def splits(recorded: RecordedLinks, plan: Plan, *, progress: Callable[[], object
     """A third of the pages of all sites, and a third of the sites, judged later and learned from the others.
 
     No page is both learned from and judged: its link change rate hardly moves from one time to the next, and features
-    that do not change would give away who it is. Splits with nothing to learn from, or to judge, are left out.
+    that do not change would give away who it is. Splits with nothing to learn from, or to judge, are left out. Every
+    time has draws of its own: judged at the same few sites, several times would seem to agree more than they do.
     """
     found, recall = _examples(recorded, plan, np.random.default_rng(plan.seed), progress)
     result = []
     for draw in range(plan.draws):
-        rng = np.random.default_rng([plan.seed, draw])
+        rng = np.random.default_rng([plan.seed, draw, int(np.float64(plan.at).view(np.uint64))])
         result += [
             one
             for name, judged in _parts(recorded, rng).items()
