@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +14,7 @@ from recrawl.errors import InputError
 if TYPE_CHECKING:
     from recrawl.cli.plan_next import Columns, Unmet, WhatIf
     from recrawl.cli.plan_outlook import Outlook
+    from recrawl.model import FloatArray
     from recrawl.store.base import Store
 
 EXAMPLES = """
@@ -128,38 +128,19 @@ def _was_given(context: typer.Context, name: str) -> bool:
 
 
 def _tell_next(store: Store, outlook: Outlook, host: str | None, limit: int, *, json_output: bool) -> None:
-    import numpy as np
+    from recrawl.cli.plan_answer import coming, facts
+    from recrawl.cli.tables import print_json, shown_time
 
-    from recrawl.cli.knowledge import host_id
-    from recrawl.cli.plan_next import cannot_be_met, chosen, next_pages, what_if
-    from recrawl.cli.tables import print_json, rows_of, shown_time
-    from recrawl.time import DAY
-
-    wanted = np.flatnonzero(chosen(outlook, host_id(store, host)))
-    order = wanted[np.lexsort((outlook.pages.id[wanted], outlook.due[wanted]))]
-    columns = next_pages(store, outlook, order[:limit])
-    buys = what_if(outlook)
-    unmet = cannot_be_met(outlook, buys)
+    found = coming(store, outlook, host, limit)
     if json_output:
-        facts = {
-            "now": outlook.now,
-            "policy": outlook.policy.name,
-            "budget_per_day": outlook.budget * DAY,
-            "price": outlook.policy.price,
-            "pages": len(wanted),
-            "late": int((outlook.due[wanted] < outlook.now).sum()),
-            "next": rows_of(columns),
-            "budgets": {name: asdict(getattr(buys, name)) for name in ("less", "now", "more")},
-            "unmet": [asdict(one) for one in unmet],
-        }
-        print_json(facts)
+        print_json(facts(found))
         return
-    _print_next(columns)
-    if len(wanted) > limit:
-        typer.echo(f"{limit} of {len(wanted):,} shown; --limit shows more.")
+    _print_next(found.columns)
+    if len(found.due) > limit:
+        typer.echo(f"{limit} of {len(found.due):,} shown; --limit shows more.")
     typer.echo(f"Due times are those of a fit to all that is known at {shown_time(outlook.now)}; {STORED}.")
-    _print_late(outlook, outlook.due[wanted])
-    _print_budget(outlook, buys, unmet)
+    _print_late(outlook.now, found.late)
+    _print_budget(outlook, found.buys, found.unmet)
 
 
 def _print_next(columns: Columns) -> None:
@@ -177,19 +158,17 @@ def _print_next(columns: Columns) -> None:
     print_table(list(shown), list(zip(*shown.values(), strict=True)), right=("worth", "P(changed)"))
 
 
-def _print_late(outlook: Outlook, due: object) -> None:
+def _print_late(now: float, late: FloatArray) -> None:
     import numpy as np
 
     from recrawl.cli.tables import shown_time
     from recrawl.time import format_duration
 
-    late = outlook.now - np.asarray(due)
-    late = late[late > 0]
     if len(late) == 1:
-        typer.echo(f"1 page is late as of {shown_time(outlook.now)}, by {format_duration(float(late[0]))}.")
+        typer.echo(f"1 page is late as of {shown_time(now)}, by {format_duration(float(late[0]))}.")
     elif len(late):
         typer.echo(
-            f"{len(late):,} pages are late as of {shown_time(outlook.now)}: half of them by "
+            f"{len(late):,} pages are late as of {shown_time(now)}: half of them by "
             f"{format_duration(float(np.median(late)))} or more, one by {format_duration(float(late.max()))}."
         )
 

@@ -31,16 +31,15 @@ def draw_quality(quality: ArchiveQuality, sections: Mapping[str, Sequence[Any]],
     blur of the worst sections.
     """
     matplotlib: Any = require("matplotlib", "plot")
-    matplotlib.use("Agg")
-    pyplot: Any = require("matplotlib.pyplot", "plot")
-    with pyplot.rc_context(_SETTINGS):
-        figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    new_figure: Any = require("matplotlib.figure", "plot").Figure
+    with matplotlib.rc_context(_SETTINGS):
+        figure = new_figure(figsize=(11, 4), layout="constrained")  # owned by no window: others keep their backend
+        left, right = figure.subplots(1, 2)
         _draw_crawls(left, quality)
         _draw_sections(right, sections)
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
-    with told(path), pyplot.rc_context(_SETTINGS):
+    with told(path), matplotlib.rc_context(_SETTINGS):
         figure.savefig(path, dpi=130, metadata=metadata)
-    pyplot.close(figure)
 
 
 def _draw_crawls(axis: Any, quality: ArchiveQuality) -> None:  # noqa: ANN401 - matplotlib ships no types

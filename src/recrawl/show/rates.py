@@ -89,20 +89,17 @@ def draw_diagnosis(picture: DiagnosisPicture, path: Path) -> None:
 
 
 def _figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
-    pyplot: Any = require("matplotlib.pyplot", "plot")
-    require("matplotlib", "plot").use("Agg")
-    with pyplot.rc_context(_SETTINGS):
-        figure, axes = pyplot.subplots(rows, columns, figsize=size, constrained_layout=True)
-    return figure, axes
+    """A figure that no window or notebook owns: drawing it leaves the backend of others as it is."""
+    with require("matplotlib", "plot").rc_context(_SETTINGS):
+        figure = require("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
+        return figure, figure.subplots(rows, columns)
 
 
 def _save(figure: Any, path: Path, title: str) -> None:  # noqa: ANN401 - matplotlib ships no types
-    pyplot: Any = require("matplotlib.pyplot", "plot")
     figure.suptitle(title, fontsize=11, fontweight="bold", x=0.01, ha="left")
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
-    with told(path), pyplot.rc_context(_SETTINGS):
+    with told(path), require("matplotlib", "plot").rc_context(_SETTINGS):
         figure.savefig(path, dpi=130, metadata=metadata)
-    pyplot.close(figure)
 
 
 def _distribution(axis: Any, samples: tuple[RateSample, ...]) -> None:  # noqa: ANN401 - matplotlib ships no types
