@@ -15,8 +15,8 @@ Ports that a page names are replaced by free ones, so pages name every port that
 from __future__ import annotations
 
 import os
-import random
 import re
+import secrets
 import signal
 import socket
 import subprocess
@@ -34,6 +34,8 @@ FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=inde
 TITLE = re.compile(r"title=\"([^\"]+)\"")
 PATIENCE = 120.0
 """Seconds until a command must have ended, or one that is left running must have said what is shown."""
+PAUSE = 0.02
+"""Seconds between two looks whether it is so."""
 WIDTH = "120"
 """Columns of the terminal."""
 NUMBER = r"[-+]?\d[\d,.:]*(?:e[-+]?\d+)?"
@@ -230,18 +232,19 @@ class Reader:
         return said
 
     def _wait(self, ready: Callable[[], object], step: Step, out: Path, err: Path) -> None:
-        end = time.monotonic() + PATIENCE
-        while not ready():
-            if time.monotonic() > end or self._shell.poll() is not None:
-                pytest.fail(f"{step.command}\ndid not come to its end; it said:\n{out.read_text()}{err.read_text()}")
-            time.sleep(0.02)
+        for _ in range(int(PATIENCE / PAUSE)):
+            if ready():
+                return
+            if self._shell.poll() is not None:
+                break
+            time.sleep(PAUSE)
+        pytest.fail(f"{step.command}\ndid not come to its end; it said:\n{out.read_text()}{err.read_text()}")
 
 
 def free_ports(how_many: int) -> int:
     """The first of so many free ports in a row, below those that systems give to anybody who asks."""
-    draw = random.SystemRandom()
     for _ in range(1000):
-        first = draw.randrange(20_000, 30_000)
+        first = 20_000 + secrets.randbelow(10_000)
         if all(_is_free(port) for port in range(first, first + how_many)):
             return first
     pytest.fail("no free ports")
