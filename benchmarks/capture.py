@@ -4,6 +4,7 @@
     uv run python benchmarks/capture.py --pages 100000
     uv run python benchmarks/capture.py --sensitivity          sizes guessed wrong, and estimated on the way
     uv run python benchmarks/capture.py --compare              what every strategy reaches on two small sites
+    uv run python benchmarks/capture.py --memory               bytes a page, and whether they grow with the site
 
 Online strategies are walked from the home page through a tree of eight links a page, beside breadth-first, which only
 keeps a queue. A decision is one ``next_page`` with the ``discover`` of the links of that page, both made by the walk.
@@ -13,11 +14,13 @@ Plans are made for log-normal rates. Seconds are those of the processor.
 from __future__ import annotations
 
 import argparse
+import resource
 import time
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 import numpy as np
+from figures import note, options_of
 from scipy.optimize import linear_sum_assignment
 
 from recrawl.assess.blur import average_blur
@@ -34,6 +37,7 @@ from recrawl.simulate.sites import power_rates
 P = ParamSpec("P")
 R = TypeVar("R")
 ONLINE = [name for name in STRATEGIES if name.startswith("sharc") and name not in OFFLINE]
+DEFAULT = "sharc-selective-online"
 GUESSES = (0.25, 0.5, 1.0, 2.0, 4.0, None)
 
 
@@ -43,8 +47,12 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=1_000_000)
     parser.add_argument("--sensitivity", action="store_true", help="only the table of wrong guesses of the size")
     parser.add_argument("--compare", action="store_true", help="only the table of what every strategy reaches")
+    parser.add_argument("--memory", action="store_true", help="only the memory of the default strategy")
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = options_of(parser)
+    if options.memory:
+        memory(options.pages, options.seed)
+        return
     if options.sensitivity:
         sensitivity(min(options.pages, 10_000), options.seed)
         return
@@ -60,9 +68,12 @@ def plans(pages: int, seed: int) -> None:
     print(f"{'plan':<44}{'pages':>11}{'seconds':>9}{'expected coherent':>19}{'baseline s':>12}{'ratio':>8}")
     rate = rates(5_000, seed)
     slow, printed = timed(as_printed, rate)
-    line("selective, beside Algorithm 5 as printed", rate, *timed(sharc_selective, rate, 1.0), baseline=slow)
+    quick, plan = timed(sharc_selective, rate, 1.0)
+    line("selective, beside Algorithm 5 as printed", rate, quick, plan, baseline=slow)
+    beside = "Algorithm 5 as printed"
+    note("selective, small", quick, "s", f"{len(rate):,} pages", baseline=slow, beside=beside)
     print(f"{'  Algorithm 5 itself':<44}{len(rate):>11,}{slow:>9.3f}{coherence(rate, printed):>19,.3f}")
-    rate = rates(1_500, seed)
+    slow_at_5000, rate = slow, rates(1_500, seed)
     slow, exact = timed(assignment, rate)
     line("optimal, beside exact assignment", rate, *timed(sharc_optimal, rate, 1.0), baseline=slow)
     print(f"{'  exact assignment itself':<44}{len(rate):>11,}{slow:>9.3f}{coherence(rate, exact):>19,.3f}")
@@ -71,9 +82,15 @@ def plans(pages: int, seed: int) -> None:
     seconds, order = timed(best_valley, rate, 1.0)
     line("best valley, beside optimal", rate, seconds, pyramid(order, once=True), baseline=timed(optimal, rate, 1.0)[0])
     rate = rates(pages, seed)
-    line("selective", rate, *timed(sharc_selective, rate, 1.0))
+    quick, plan = timed(sharc_selective, rate, 1.0)
+    line("selective", rate, quick, plan)
+    grown = slow_at_5000 * (pages / 5_000) ** 2
+    note(
+        "selective", quick, "s", f"{pages:,} pages", baseline=grown, beside=f"{beside}, by its square from 5,000 pages"
+    )
     seconds, best = timed(optimal, rate, 1.0)
     line(f"optimal, at most {best.gap:.1e} below the best", rate, seconds, best.plan)
+    note("optimal, gap", best.gap, "of the bound", f"{pages:,} pages", baseline=0.0, beside="bound by duality")
     rng = np.random.default_rng(seed)
     weighted("weights 0.2, 1, 5", rate, rng.choice([0.2, 1.0, 5.0], pages))
     weighted("any weights", rate, rng.lognormal(size=pages))
@@ -106,6 +123,21 @@ def decisions(pages: int, seed: int) -> None:
             baseline = baseline or seconds
             label = name if expected else f"{name}, size not given"
             print(f"{label:<44}{pages:>11,}{pages / seconds:>13,.0f}{baseline / seconds:>18.2f}", flush=True)
+            beside = "breadth-first"
+            note(label, pages / seconds, "decisions/s", f"{pages:,} pages", baseline=pages / baseline, beside=beside)
+
+
+def memory(pages: int, seed: int) -> None:
+    """Bytes that each further page takes at the peak, between a quarter of the site and half, and half and all."""
+    peaks = []
+    for part in (pages // 4, pages // 2, pages):
+        strategy = STRATEGIES[DEFAULT](Terms(delay=1.0, expected=None))
+        walk(strategy, tree(part, 8), np.array([0]), rates(part, seed))
+        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    first, second = (peaks[1] - peaks[0]) / (pages // 4), (peaks[2] - peaks[1]) / (pages // 2)
+    print(f"{DEFAULT}: {first:.0f} bytes for each further page up to {pages // 2:,}, {second:.0f} up to {pages:,}")
+    beside = f"each page of {pages // 4:,} to {pages // 2:,}"
+    note("memory", second, "bytes a further page", f"{pages:,} pages", baseline=first, beside=beside)
 
 
 def sensitivity(pages: int, seed: int) -> None:

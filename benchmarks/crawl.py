@@ -27,6 +27,7 @@ import crawl_rivals
 import numpy as np
 from crawl_ours import Job
 from crawl_web import Web, page_urls, small_document, web
+from figures import note, options_of
 
 HOSTS = 50
 PAGES = 200
@@ -144,6 +145,7 @@ def measure_speed(place: Web, fetches: int) -> None:
     *others, (_, own) = rates.items()
     for name, rate in others:
         print(f"{'':30} {own / rate:.2f} x {name}")
+        note(f"speed, {name}", own, "pages/s of a processor", f"{fetches:,} pages", baseline=rate, beside=name)
 
 
 def measure_processes(place: Web, seconds: float) -> None:
@@ -166,6 +168,8 @@ def measure_processes(place: Web, seconds: float) -> None:
         )
     (one, one_alone), (two, two_alone) = rates
     print(f"             {two / one:.2f} x by real time, {two_alone / one_alone:.2f} x by processor time")
+    sizes, unit = f"{seconds:g} s each", "pages/s, a processor each"
+    note("two processes", two_alone, unit, sizes, baseline=one_alone, beside="one process")
 
 
 def measure_memory(fetches: int) -> None:
@@ -180,6 +184,7 @@ def measure_memory(fetches: int) -> None:
         f"memory {used[0]:,.0f} MiB after a thousand fetches, {half[0]:,.0f} after {len(used) // 2 + 1:,} thousand, "
         f"{used[-1]:,.0f} after {len(used):,} thousand; in the second half {slope * 1024:+,.0f} KiB a thousand fetches"
     )
+    note("memory", used[-1], "MiB", f"{fetches:,} fetches", baseline=float(half[0]), beside="after half of them")
 
 
 def measure_politeness(hosts: int, seconds: float, delay: float = 1.0) -> None:
@@ -198,6 +203,9 @@ def measure_politeness(hosts: int, seconds: float, delay: float = 1.0) -> None:
         f"{int((pause < delay).sum())} too early (shortest pause {pause.min():.4f} s); "
         f"late by {np.median(late):.1f} ms at the median, {np.quantile(late, 0.95):.1f} ms at 95 %"
     )
+    sizes = f"{hosts:,} hosts, {len(arrived):,} requests"
+    note("too early", int((pause < delay).sum()), "requests", sizes)
+    note("late", float(np.median(late)), "ms", sizes)
 
 
 def main() -> None:
@@ -207,7 +215,7 @@ def main() -> None:
     parser.add_argument("--fetches", type=int, help="pages that each crawler fetches; 6,000, or 40,000 for memory")
     parser.add_argument("--hosts", type=int, default=1_000, help="for polite")
     parser.add_argument("--seconds", type=float, default=12.0, help="for processes and polite")
-    options = parser.parse_args()
+    options = options_of(parser)
     with web() as place:
         if options.what in ("all", "speed"):
             measure_speed(place, options.fetches or 6_000)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from figures import note, options_of
 from scipy import optimize
 
 from recrawl.errors import require
@@ -52,7 +53,7 @@ def main() -> None:
     parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = options_of(parser)
     print("machine code" if can_compile() else "numpy alone: numba is not installed")
     if options.read:
         _from_parquet(options.read)
@@ -61,7 +62,8 @@ def main() -> None:
             file = Path(folder) / "visits.parquet"
             _write(file, options)
             # in a process of its own, so that its peak of memory is that of the work
-            subprocess.run([sys.executable, __file__, "--read", str(file)], check=True)
+            kept = ["--json", str(options.json)] if options.json else []
+            subprocess.run([sys.executable, __file__, "--read", str(file), *kept], check=True)
     else:
         _updates(options)
         _values(options)
@@ -108,6 +110,8 @@ def _updates(options: argparse.Namespace) -> None:
     for name, run in work.items():
         _, seconds = _timed(run, options.repeat)
         print(f"{name:<40} {visits / seconds / 1e6:8.2f} M visits/s   {visits / seconds / baseline:8.0f} x baseline")
+        sizes = f"{pages:,} pages × {options.looks} looks"
+        note(name, visits / seconds, "visits/s", sizes, baseline=baseline, beside="brentq, page by page")
 
 
 def _brentq_visits(histories: Histories, pages: int) -> float:
@@ -150,6 +154,8 @@ def _values(options: argparse.Namespace) -> None:
     print(f"value of a visit to {pages:,} pages, {len(belief.rates)} rates")
     print(f"{'plain numpy (baseline)':<40} {pages / baseline / 1e6:8.2f} M pages/s")
     print(f"{'freshness':<40} {pages / seconds / 1e6:8.2f} M pages/s    {baseline / seconds:8.1f} x baseline")
+    sizes = f"{pages:,} pages, {len(belief.rates)} rates"
+    note("value", pages / seconds, "pages/s", sizes, baseline=pages / baseline, beside="plain numpy")
 
 
 def _plain_value(belief: GridBelief, elapsed: FloatArray) -> FloatArray:
@@ -194,6 +200,7 @@ def _from_parquet(path: Path) -> None:
     _, baseline = _timed(
         lambda: [len(file.read_row_group(group)) for group in range(file.num_row_groups)], 1, time.perf_counter
     )
+    held = _peak()
     print(f"{'reading alone (baseline)':<40} {baseline:8.1f} s")
     histories, reading = _timed(lambda: _histories(file), 1, time.perf_counter)
     print(f"{'reading into histories':<40} {reading:8.1f} s   peak {_peak():5.2f} GB", flush=True)
@@ -205,6 +212,9 @@ def _from_parquet(path: Path) -> None:
     print(f"{'beliefs, ' + str(len(priors.belief.rates)) + ' rates':<40} {fitting:8.1f} s   peak {_peak():5.2f} GB")
     total = reading + learning + fitting
     print(f"{f'{len(known.belief):,} pages, all together':<40} {total:8.1f} s   {total / baseline:.1f} x baseline")
+    sizes = f"{len(known.belief):,} pages, {file.metadata.num_rows:,} visits"
+    note("parquet", total, "s", sizes, baseline=baseline, beside="reading the file alone")
+    note("parquet, memory", _peak(), "GB", sizes, baseline=held, beside="reading the file alone")
 
 
 def _histories(file: Any) -> Histories:  # noqa: ANN401 - a pyarrow.parquet.ParquetFile

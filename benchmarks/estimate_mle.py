@@ -16,6 +16,7 @@ from collections.abc import Callable
 from decimal import Decimal, localcontext
 
 import numpy as np
+from figures import note, options_of
 from scipy import optimize
 
 from recrawl.estimate import mle, mle_kernels
@@ -34,7 +35,7 @@ def main() -> None:
     parser.add_argument("--exact-pages", type=int, default=50, help="pages solved with 40 digits")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = options_of(parser)
 
     rng = np.random.default_rng(options.seed)
     shape = options.pages, options.gaps
@@ -80,11 +81,18 @@ def _compare(title: str, histories: Histories, options: argparse.Namespace) -> N
             best[name] = min(best[name], time.perf_counter() - start)
     exact = [_exact(*page) for page in cut[: options.exact_pages]]
     print(f"\n{len(histories):,} pages x {options.gaps} gaps, {title}; {gaps.size / len(histories):.1f} changed a page")
-    baseline = few / best["brentq, page by page"]
+    baseline, errors = few / best["brentq, page by page"], {}
     for name, rates in found.items():
         speed = len(rates) / best[name]
         error = max(abs(float(Decimal(float(one)) / true - 1)) for one, true in zip(rates, exact, strict=False))
         print(f"{name:<30} {speed:12,.0f} pages/s  {speed / baseline:7.1f} x brentq   relative error {error:.1e}")
+        errors[name] = error
+    ours = "machine code" if "machine code" in found else "numpy"
+    sizes, kind = f"{len(histories):,} pages × {options.gaps} gaps", title.partition(" (")[0]
+    speed = len(found[ours]) / best[ours]
+    note(f"speed, {kind}", speed, "pages/s", sizes, baseline=baseline, beside="brentq, page by page")
+    sizes = f"{len(exact):,} pages with {DIGITS} digits"
+    note(f"error, {kind}", errors[ours], "", sizes, baseline=errors["brentq, page by page"], beside="brentq")
 
 
 def _brentq(tau: FloatArray, quiet: float) -> float:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from figures import note, options_of
 
 from recrawl.crawl.importing import Cleaning, Importer
 from recrawl.crawl.payloads import PayloadJudge
@@ -42,7 +43,7 @@ def main() -> None:
     parser.add_argument("--pages", type=Path, help="folder with WARC files whose HTML pages are used")
     parser.add_argument("--versions", type=int, default=3, help="captures of each page, each a little different")
     parser.add_argument("--gigabytes", type=float, default=0.0, help="size of a file to import for its memory")
-    options = parser.parse_args()
+    options = options_of(parser)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -59,6 +60,9 @@ def main() -> None:
         baseline = _timed(lambda: _baseline(place / "warc"))
         print(f"warcio + BeautifulSoup (lxml)   {pages / baseline:8.1f} captures/s")
         print(f"recrawl import                  {pages / ours:8.1f} captures/s   {baseline / ours:.1f} x the baseline")
+        kind, beside = "real" if options.pages else "made-up", "warcio + BeautifulSoup (lxml)"
+        sizes = f"{pages:,} captures of {len(bodies):,} {kind} pages, {size / pages / 1e3:.0f} kB each"
+        note("import", pages / ours, "pages/s", sizes, baseline=pages / baseline, beside=beside)
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -154,6 +158,8 @@ def _memory(place: Path, gigabytes: float) -> None:
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"importing {written / 1e9:.1f} GB in {number:,} captures takes {after / 1e3:.0f} MB at the peak,")
     print(f"{(after - before) / 1e3:.0f} MB more than writing the file took")
+    sizes = f"{written / 1e9:.1f} GB in {number:,} captures"
+    note("memory", after / 1e3, "MB", sizes, baseline=before / 1e3, beside="writing the same file")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from time import process_time
 from typing import Any, BinaryIO
 
 import numpy as np
+from figures import note, options_of
 
 from recrawl.formats.captures import Report
 from recrawl.formats.cdx import HEADER, read_cdx
@@ -131,7 +132,7 @@ def main() -> None:
     """Measure, and print one line each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=int, default=1_000_000)
-    lines = parser.parse_args().lines
+    lines: int = options_of(parser).lines
     cdx, cdxj = indexes(lines)
     packed = gzip.compress(cdxj, 6)
     print(f"{lines:,} lines; CDX {len(cdx) / lines:.0f}, CDXJ {len(cdxj) / lines:.0f} bytes a line")
@@ -144,6 +145,8 @@ def main() -> None:
         for what, work in (("same values", same), ("nothing kept", least)):
             plain = rate(partial(work, data), lines)
             print(f"  plain Python, {what:12} {plain:>10,.0f} lines/s   ratio {ours / plain:.1f}")
+            if work is same:
+                note(name, ours, "lines/s", f"{lines:,} lines", baseline=plain, beside="plain Python, same values")
     print(f"CDXJ into columns, gzipped {rate(partial(rows, read_cdxj, packed), lines):>10,.0f} lines/s")
 
 

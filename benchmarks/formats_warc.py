@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from figures import note, options_of
 from warcio.statusandheaders import StatusAndHeadersParser
 from warcio.warcwriter import WARCWriter
 
@@ -131,7 +132,7 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=0.5, help="size of the file for the memory run")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path, help="where to put the large file")
-    options = parser.parse_args()
+    options = options_of(parser)
     captures = real_captures(REAL) if REAL.exists() else made_captures()
     print(f"{len(captures)} {'real' if REAL.exists() else 'made'} captures")
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
@@ -159,6 +160,8 @@ def compare_writing(folder: Path, captures: list[Capture], rounds: int) -> None:
     theirs = best(lambda: write_warcio(other, captures), rounds)
     written, size = write_ours(folder / "compared", captures), bytes_of(captures) / 1e6
     print(f"writing   {size / ours:6.0f} MB/s, warcio   {size / theirs:6.0f} MB/s: {theirs / ours:5.2f} x (>= 3)")
+    sizes = f"{len(captures):,} captures, {size:,.0f} MB"
+    note("writing", size / ours, "MB/s", sizes, baseline=size / theirs, beside="warcio")
     print(f"          {written.stat().st_size} bytes, warcio {other.stat().st_size} bytes", end=", ")
     print("the same payload digests" if digests(written) == digests(other) else "OTHER PAYLOAD DIGESTS")
 
@@ -172,6 +175,8 @@ def compare_indexing(folder: Path, captures: list[Capture], rounds: int) -> None
         f"indexing  {size / index:6.0f} MB/s, fastwarc {size / base:6.0f} MB/s: {base / index:5.2f} x (>= 0.8)"
         f" for bodies of {size / len(captures) * 1000:.0f} KB"
     )
+    sizes = f"{len(captures):,} captures of {size / len(captures) * 1000:.0f} KB"
+    note(f"indexing {folder.name}", size / index, "MB/s", sizes, baseline=size / base, beside="fastwarc's walk")
 
 
 def watch_memory(folder: Path, captures: list[Capture], to: int) -> None:
@@ -184,6 +189,8 @@ def watch_memory(folder: Path, captures: list[Capture], to: int) -> None:
         f"memory    {count} captures of a file of {stored / 1e9:.2f} GB: at most {megabytes():.0f} MB (< 500)", end=", "
     )
     print(f"{megabytes() - before:.0f} MB more than before")
+    sizes = f"{count:,} captures, {stored / 1e9:.1f} GB"
+    note("memory", megabytes(), "MB", sizes, baseline=before, beside="the same before the file was read")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+from figures import note, options_of
 
 from recrawl.model import FloatArray, IntArray, Pages, Visits
 from recrawl.schedule.closed_forms import LAWS
@@ -42,15 +44,41 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=1_200)
     parser.add_argument("--seeds", type=int, nargs="+", default=[5])
     parser.add_argument("--budgets", type=float, nargs="+", default=[0.03], help="visits a page and day")
-    asked = parser.parse_args()
+    asked = options_of(parser)
     print("seed  budget    even  learned   truth   bound   learned of gap   truth / bound")
-    for seed in asked.seeds:
-        field, rate = population(asked.pages, np.random.default_rng(seed))
-        for budget in asked.budgets:
-            print(f"{seed:4}  {budget:6}  {row(field, rate, budget)}")
+    for budget in asked.budgets:
+        found = []
+        for seed in asked.seeds:
+            field, rate = population(asked.pages, np.random.default_rng(seed))
+            found.append(reached(field, rate, budget))
+            print(f"{seed:4}  {budget:6}  {row(found[-1])}", flush=True)
+        means = Reached(*np.mean(found, axis=0))
+        sizes = f"{asked.pages:,} pages, {len(asked.seeds)} seeds, {budget:g} visits a page a day"
+        note(f"true rates, {budget:g}", means.truth / means.bound, "of the bound", sizes, baseline=1.0, beside="bound")
+        note(f"learned, {budget:g}", means.share, "of the gap", sizes, baseline=0.0, beside="even visits")
 
 
-def row(field: Field, rate: FloatArray, budget: float) -> str:
+class Reached(NamedTuple):
+    """Freshness of each, and of the bound."""
+
+    even: float
+    learned: float
+    truth: float
+    bound: float
+
+    @property
+    def share(self) -> float:
+        """How much of the way from even visits to the bound learned rates go."""
+        return (self.learned - self.even) / (self.bound - self.even)
+
+
+def row(found: Reached) -> str:
+    """A line of the table."""
+    even, learned, truth, bound = found
+    return f"{even:.4f}   {learned:.4f}  {truth:.4f}  {bound:.4f}   {found.share:14.1%}   {truth / bound:13.4f}"
+
+
+def reached(field: Field, rate: FloatArray, budget: float) -> Reached:
     """What each reaches on one population."""
     law = KnownRates(FRESH, rate, field.importance, np.ones(len(rate)))
     bound = 1.0 - FRESH.reached(rate, field.importance, allocate(law, budget * len(rate) / DAY).rate)
@@ -58,8 +86,7 @@ def row(field: Field, rate: FloatArray, budget: float) -> str:
     even, learned, truth = (
         compete(field, policy, rules, np.random.default_rng(1)).tally.ratio("freshness") for policy in contestants(rate)
     )
-    share = (learned - even) / (bound - even)
-    return f"{even:.4f}   {learned:.4f}  {truth:.4f}  {bound:.4f}   {share:14.1%}   {truth / bound:13.4f}"
+    return Reached(even, learned, truth, bound)
 
 
 def contestants(rate: FloatArray) -> Sequence[Policy]:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
+from figures import note, options_of
 
 from recrawl.model import AnyArray, FloatArray, IntArray
 from recrawl.predict.feature_sets import FeatureSet, Target, choose
@@ -45,7 +46,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="share of the sizes of the goals")
     measures = {"ranks": ranks, "scores": scores, "features": features, "related": related}
     parser.add_argument("--only", choices=list(measures), help="one of the measurements")
-    options = parser.parse_args()
+    options = options_of(parser)
     for name, measure in measures.items():
         if options.only in {None, name}:
             measure(options.scale, np.random.default_rng(1))
@@ -59,8 +60,10 @@ def ranks(scale: float, rng: np.random.Generator) -> None:
     earlier = links - links // 1000
     before = PageGraph(pages, source[:earlier], target[:earlier], internal[:earlier])
     graph = PageGraph(pages, source, target, internal)
-    cold = _timed(f"PageRank, {links:,} links", lambda: link_ranks(before))
-    warm = _timed("  after 0.1 % more links", lambda: link_ranks(graph, start=cold.rank))
+    cold, spent = _timed(f"PageRank, {links:,} links", lambda: link_ranks(before))
+    warm, again = _timed("  after 0.1 % more links", lambda: link_ranks(graph, start=cold.rank))
+    beside = "from the ranks before 0.1 % of the links"
+    note("ranks", spent, "s", f"{pages:,} pages, {links:,} links", baseline=again, beside=beside)
     print(f"  rounds: {cold.rounds}, then {warm.rounds}")
 
 
@@ -78,14 +81,15 @@ def scores(scale: float, rng: np.random.Generator) -> None:
         model.prior(CHANGES, asked.take(slice(0, 10)), site[:10])
         start = time.perf_counter(), time.process_time()
         model.prior(CHANGES, asked, site)
-        _print_speed(f"priors by {name}", len(asked), *start)
+        _tell_speed(f"priors by {name}", len(asked), *start)
 
 
 def features(scale: float, rng: np.random.Generator) -> None:
     """All features of pages with nine looks each, then a model of them."""
     pages = int(1_000_000 * scale)
     told = _evidence(rng, pages)
-    table = _timed(f"features, {pages:,} pages × 8 periods", lambda: page_features(*told))
+    table, spent = _timed(f"features, {pages:,} pages × 8 periods", lambda: page_features(*told))
+    note("features", spent, "s", f"{pages:,} pages × 8 periods, {len(table.columns)} columns")
     print(f"  columns: {len(table.columns)}")
     truth = rng.poisson(0.3, pages).astype(np.float64)
     for learner, chosen in (
@@ -98,10 +102,16 @@ def features(scale: float, rng: np.random.Generator) -> None:
 def related(scale: float, rng: np.random.Generator) -> None:
     """Related pages by nearest-neighbour descent and within clusters."""
     pages = int(384_000 * scale)
-    vectors = _vectors(rng, pages)
+    vectors, held, measured = _vectors(rng, pages), _gigabytes(), []
     for name, search in (("descent", descend), ("clusters", within_clusters)):
-        found = _timed(f"related pages of {pages:,}, {name}", lambda search=search: search(vectors, rng))  # type: ignore[misc] # a default binds the loop's variable
+        found, spent = _timed(f"related pages of {pages:,}, {name}", lambda search=search: search(vectors, rng))  # type: ignore[misc] # a default binds the loop's variable
         print(f"  recall on {found.sampled:,} pages: {found.recall:.4f}")
+        measured.append((spent, found.recall, _gigabytes()))
+    sizes, beside = f"{pages:,} pages × {vectors.shape[1]}, k = 30", "within clusters"
+    (spent, recall, peak), (other_spent, other_recall, _) = measured
+    note("related", spent, "s", sizes, baseline=other_spent, beside=beside)
+    note("related, recall", recall, "", sizes, baseline=other_recall, beside=beside)
+    note("related, memory", peak, "GB", sizes, baseline=held, beside="the vectors and what is loaded")
 
 
 def _score(table: FeatureTable, truth: FloatArray, settings: Settings, name: str) -> None:
@@ -109,12 +119,13 @@ def _score(table: FeatureTable, truth: FloatArray, settings: Settings, name: str
     model = fit(table.take(taught), Target.NNL, truth[taught], np.random.default_rng(1), settings)
     start = time.perf_counter(), time.process_time()
     model.foretell(table)
-    _print_speed(f"new links, features: {name}", len(table), *start)
+    _tell_speed(f"new links, features: {name}", len(table), *start)
 
 
-def _print_speed(name: str, pages: int, wall: float, used: float) -> None:
+def _tell_speed(name: str, pages: int, wall: float, used: float) -> None:
     wall, used = time.perf_counter() - wall, time.process_time() - used
     print(f"{name:<44}{pages / wall:>12,.0f} pages/s{pages / used:>12,.0f} a second of processor", flush=True)
+    note(name, pages / wall, "pages/s", f"{pages:,} pages")
 
 
 def _evidence(rng: np.random.Generator, pages: int) -> tuple[Evidence, float, Surroundings]:
@@ -146,13 +157,18 @@ def _vectors(rng: np.random.Generator, pages: int) -> SingleArray:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
 
 
-def _timed(name: str, run: Callable[[], R]) -> R:
+def _gigabytes() -> float:
+    """The most memory this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def _timed(name: str, run: Callable[[], R]) -> tuple[R, float]:
+    """What it gives, and the seconds that passed."""
     start, begun = time.perf_counter(), time.process_time()
     found = run()
     wall, used = time.perf_counter() - start, time.process_time() - begun
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"{name:<44}{wall:>10.1f} s{used:>10.1f} s of processors{held:>8.1f} GB at most so far", flush=True)
-    return found
+    print(f"{name:<44}{wall:>10.1f} s{used:>10.1f} s of processors{_gigabytes():>8.1f} GB at most so far", flush=True)
+    return found, wall
 
 
 if __name__ == "__main__":

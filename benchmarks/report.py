@@ -8,7 +8,6 @@ The baseline is ``recrawl assess`` on the same workspace: what is computed witho
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from figures import note, options_of
 
 from recrawl.cli.workspace import make_workspace
 from recrawl.model import FloatArray, IntArray, Outcome, Verdict, Visits
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=60_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="Make the workspace here and leave it there.")
-    asked = parser.parse_args()
+    asked = options_of(parser)
     with tempfile.TemporaryDirectory() as name:
         folder = asked.keep or Path(name) / "workspace"
         if not folder.exists():
@@ -51,7 +51,10 @@ def main() -> None:
             print(f"recrawl {verb}  {took}, {run['mebibytes']:.0f} MiB")
         print(f"{size / 1e6:.2f} MB of HTML")
         print(f"ratio {shown['seconds'] / assess['seconds']:.1f}")
-        print(json.dumps({"pages": asked.pages, "bytes": size, "assess": assess, "report": shown}))
+        sizes, beside = f"{asked.pages:,} pages, {ROUNDS} crawls", "recrawl assess"
+        note("report", shown["seconds"], "s", sizes, baseline=assess["seconds"], beside=beside)
+        note("memory", shown["mebibytes"], "MiB", sizes, baseline=assess["mebibytes"], beside=beside)
+        note("file", size / 1e6, "MB", sizes)
 
 
 def measure(arguments: list[str]) -> dict[str, float]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from figures import note, options_of
 
 from recrawl.assess.collapse import ROOT, ChangeClass, collapse, unfolded
 from recrawl.assess.tree_layout import tree_layout
@@ -63,7 +64,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--chromium", default=shutil.which("chromium"), help="Its program file; none: no frames.")
     parser.add_argument("--software", action="store_true", help="Draw without a graphics card.")
-    asked = parser.parse_args()
+    asked = options_of(parser)
     pages = made_site(asked.pages, np.random.default_rng(asked.seed))
     folded, whole = collapse(pages.parent, pages.change), unfolded(len(pages))
     sys.stdout.write(f"{len(pages):,} pages, {int(folded.drawn.sum()):,} of them drawn, the rest folded\n")
@@ -86,7 +87,7 @@ def main() -> None:
         write(small, [graph.graph_section(made_site(1, np.random.default_rng(asked.seed)))])
         write(large, sections)
         sys.stdout.write(f"the whole file: {large.stat().st_size / 1e6:.2f} MB\n")
-        look(small, large, asked.chromium, software=asked.software)
+        look(small, large, asked.chromium, pages=len(pages), software=asked.software)
 
 
 def write(file: Path, sections: list[Section]) -> None:
@@ -123,7 +124,7 @@ def made_site(count: int, rng: np.random.Generator) -> SitePages:
     ).by_url()
 
 
-def look(small: Path, large: Path, chromium: str, *, software: bool) -> None:
+def look(small: Path, large: Path, chromium: str, *, pages: int, software: bool) -> None:
     """Load both in a browser and move their graphs."""
     from playwright.sync_api import sync_playwright
 
@@ -134,13 +135,14 @@ def look(small: Path, large: Path, chromium: str, *, software: bool) -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(300_000)
         load(page, small)
-        tell_frames("moving a single page (baseline)", page.evaluate(_FRAMES, MOVED))
+        single = tell_frames("moving a single page (baseline)", page.evaluate(_FRAMES, MOVED))
         lasts, _ = timed(lambda: load(page, large))
         sys.stdout.write(f"from opening the file to a drawn graph: {lasts:.1f} s\n")
         tell_frames("moving, folded", page.evaluate(_FRAMES, MOVED))
         lasts, _ = timed(lambda: page.get_by_role("button", name="Unfold all").click())
         sys.stdout.write(f"to unfold everything: {lasts:.1f} s\n")
-        tell_frames("moving, every page drawn", page.evaluate(_FRAMES, MOVED))
+        ours = tell_frames("moving, every page drawn", page.evaluate(_FRAMES, MOVED))
+        note("scripts", ours, "ms a frame", f"{pages:,} pages", baseline=single, beside="a single page")
         browser.close()
 
 
@@ -150,10 +152,11 @@ def load(page: Any, file: Path) -> None:  # noqa: ANN401 - a page of Playwright
     page.wait_for_selector("[data-drawn]")
 
 
-def tell_frames(name: str, times: tuple[list[float], list[float]]) -> None:
-    """Print how long frames took, and our part of them."""
+def tell_frames(name: str, times: tuple[list[float], list[float]]) -> float:
+    """Print how long frames took, and our part of them, which is returned."""
     (usual, seldom), ours = np.percentile(times[0], [50, 95]), float(np.median(times[1]))
     sys.stdout.write(f"{name}: median {usual:.1f} ms a frame, 95 % within {seldom:.1f} ms; {ours:.2f} ms in scripts\n")
+    return ours
 
 
 def timed(work: Callable[[], T]) -> tuple[float, T]:

@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeVar
 from unittest import mock
 
 import numpy as np
+from figures import note, options_of
 
 from recrawl.estimate.point import PointBelief
 from recrawl.model import FloatArray, IntArray
@@ -118,6 +119,10 @@ def prices(pages: Population) -> None:
         known = pages.known(law)
         _, ours = timed(partial(allocate, known, budget))
         line(f"price, {law}", ours, plain, scale, f"objective below the full solve by {gap:.0e}" * (law == "freshness"))
+        sizes, beside = f"{len(pages):,} pages", f"full solve, scaled up from {n:,} pages"
+        note(f"price, {law}", ours.wall, "s", sizes, baseline=plain.wall * scale, beside=beside)
+    full = some.fresh(exact)
+    note("price, gap", max(gap, 0.0) / full, "of the objective", f"{n:,} pages", baseline=0.0, beside="full solve")
     _, ours = timed(lambda: allocate(pages.known(least=1 / (180 * DAY), most=1 / HOUR), budget))
     line("price, freshness within 1 h and 180 d", ours, plain, scale)
     with mock.patch.object(price_known, "can_compile", return_value=False):
@@ -161,8 +166,11 @@ def hosts(pages: Population) -> None:
     cut, plain = timed(clipped)
     found, ours = timed(lambda: allocate_by_host(known, pages.host, limit, budget), 1)
     fresh = f"freshness {pages.fresh(found.rate):.4f}, clipped {pages.fresh(cut):.4f}"
-    note = f"{found.saturated.mean():.0%} saturated; {fresh}"
-    line(f"{n:,} pages on {count:,} hosts, against clipping", ours, plain, note=note)
+    words = f"{found.saturated.mean():.0%} saturated; {fresh}"
+    line(f"{n:,} pages on {count:,} hosts, against clipping", ours, plain, note=words)
+    sizes, beside = f"{n:,} pages, {count:,} hosts", "solve, then clip"
+    note("hosts", ours.wall, "s", sizes, baseline=plain.wall, beside=beside)
+    note("hosts, freshness", pages.fresh(found.rate), "", sizes, baseline=pages.fresh(cut), beside=beside)
 
 
 def rankings(pages: Population) -> None:
@@ -174,6 +182,7 @@ def rankings(pages: Population) -> None:
     _, plain = timed(lambda: np.argpartition(-demand.worth(elapsed), n // 100)[: n // 100], 1)
     _, ours = timed(lambda: best(index(Freshness(), pages.rate, pages.importance, one, elapsed), n // 100))
     line("ranking, known rates", ours, plain)
+    note("ranking", ours.wall, "s", f"{n:,} pages", baseline=plain.wall, beside="numpy's argpartition")
 
 
 def frontier(pages: Population) -> None:
@@ -185,6 +194,10 @@ def frontier(pages: Population) -> None:
     _, ours, memory = cycle(pages, 1, 1_000, count)
     rate = f"{count / ours.cpu:,.0f} a second; Python's heaps {count / 10 / plain.cpu:,.0f}; {memory:.0f} bytes a page"
     line(f"frontier, {count:,} decisions of {len(pages):,} pages", ours, plain, 10.0, rate)
+    sizes = f"{len(pages):,} pages, {int(pages.host.max()) + 1:,} hosts"
+    beside = f"Python's heaps at {len(few):,} pages"
+    note("frontier", count / ours.wall, "decisions/s", sizes, baseline=count / 10 / plain.wall, beside=beside)
+    note("frontier, memory", memory, "bytes a page", sizes)
     _, single, _ = cycle(few, 1, 1, count // 10)
     line(f"frontier one by one, {len(few):,} pages", single, plain)
 
@@ -216,7 +229,7 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=200_000)
     parser.add_argument("--full", action="store_true", help="10 million pages")
     parser.add_argument("--only", default="", help=", ".join(PARTS))
-    options = parser.parse_args()
+    options = options_of(parser)
     pages = Population.of(10_000_000 if options.full else options.pages)
     print(f"{f'{len(pages):,} pages':<42}{'seconds cpu (wall)':>20}{'plain way':>22}{'faster':>9}")
     for part in filter(None, options.only.split(",")) if options.only else PARTS:

@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import serve_population as population
+from figures import note, options_of
 from store_population import temporary_folder
 
 HERE = Path(__file__).parent
@@ -59,7 +60,7 @@ def main() -> None:
         "--real-time", action="store_true", help="before all other programs of a machine that is busy; needs root"
     )
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = options_of(parser)
     if options.real_time:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))  # children inherit it
     if options.folder is not None:
@@ -109,16 +110,22 @@ def measure(options: argparse.Namespace, folder: Path) -> None:
 
     run = Run(rng, options.rate, options.seconds)
     with server([str(HERE / "serve_ours.py"), "travel", str(workspace)]) as (port, pid):
-        run.measure("recrawl TimeGate", port, pid, gate)
-        run.measure("recrawl CDX, nearest", port, pid, closest("/archive/cdx"))
-        run.measure("recrawl CDX, prefix, 100 lines", port, pid, prefix("/archive/cdx"))
+        times_gate = run.measure("recrawl TimeGate", port, pid, gate)
+        near = run.measure("recrawl CDX, nearest", port, pid, closest("/archive/cdx"))
+        many = run.measure("recrawl CDX, prefix, 100 lines", port, pid, prefix("/archive/cdx"))
     if "pywb" not in options.without:
         with server([str(HERE / "serve_pywb.py"), str(index)]) as (port, pid):
-            run.measure("pywb index, nearest", port, pid, closest("/bench/index"))
-            run.measure("pywb index, prefix, 100 lines", port, pid, prefix("/bench/index"))
+            near_there = run.measure("pywb index, nearest", port, pid, closest("/bench/index"))
+            many_there = run.measure("pywb index, prefix, 100 lines", port, pid, prefix("/bench/index"))
+        sizes = f"{count:,} captures, {options.rate:g} requests/s"
+        note("TimeGate", times_gate, "ms", sizes, baseline=near_there, beside="pywb's index, nearest")
+        note("CDX, nearest", near, "ms", sizes, baseline=near_there, beside="pywb's index, nearest")
+        note("CDX, prefix", many, "ms", sizes, baseline=many_there, beside="pywb's index, prefix")
     if "dashboard" not in options.without:
         with server([str(HERE / "serve_ours.py"), "dashboard", str(workspace)]) as (port, pid):
-            asyncio.run(dashboard(port, pid))
+            slowest, again, path = asyncio.run(dashboard(port, pid))
+        sizes = f"{options.pages:,} pages, slowest view of {len(DASHBOARD)}: {path}"
+        note("dashboard", slowest, "ms", sizes, baseline=again, beside="the same view again, median")
 
 
 @contextmanager
@@ -153,8 +160,8 @@ class Run:
     def __init__(self, rng: np.random.Generator, rate: float, seconds: float) -> None:
         self._rng, self._rate, self._seconds = rng, rate, seconds
 
-    def measure(self, name: str, port: int, pid: int, question: Callable[[], Question]) -> None:
-        """Print how long answers take."""
+    def measure(self, name: str, port: int, pid: int, question: Callable[[], Question]) -> float:
+        """Print how long answers take; milliseconds within which 99 % come."""
         asyncio.run(_timed(port, [question() for _ in range(WARM_UP)], np.arange(WARM_UP) // 8 * 0.5))
         count = round(self._rate * self._seconds)
         due = np.cumsum(self._rng.exponential(1 / self._rate, count))
@@ -167,6 +174,7 @@ class Run:
             f"{name:32} p50 {p50:6.1f} ms, p99 {p99:6.1f} ms, longest {took.max():6.1f} ms; "
             f"processor {spent:.1f} ms each"
         )
+        return float(p99)
 
 
 async def _timed(port: int, questions: list[Question], due: np.ndarray) -> np.ndarray:
@@ -206,8 +214,12 @@ async def _ask(connection: Connection, question: Question) -> tuple[int, bytes]:
     return status, await reader.readexactly(length)
 
 
-async def dashboard(port: int, pid: int) -> None:
-    """Print how long pages of the dashboard take, one after the other, right after it says where it is, and again."""
+async def dashboard(port: int, pid: int) -> tuple[float, float, str]:
+    """Print how long pages of the dashboard take, one after the other, right after it says where it is, and again.
+
+    Returned is the slowest first view: its milliseconds, those of the same page afterwards, and its path.
+    """
+    views = []
     for path in DASHBOARD:
         took, before = [], processor_seconds(pid)
         for _ in range(TRIES):
@@ -221,6 +233,8 @@ async def dashboard(port: int, pid: int) -> None:
             f"dashboard {path:24} {status}, {len(body):8,} bytes: first {took[0]:6.0f} ms, "
             f"then {np.median(took[1:]):5.0f} ms, longest {max(took[1:]):5.0f} ms; processor {spent:.0f} ms each"
         )
+        views.append((took[0], float(np.median(took[1:])), path))
+    return max(views)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import argparse
 import time
 
 import numpy as np
+from figures import note, options_of
 
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.frontier import Frontier
@@ -43,7 +44,7 @@ def main() -> None:
     parser.add_argument(
         "--replayed", type=int, default=100, help="pages of the web that is replayed one event at a time"
     )
-    options = parser.parse_args()
+    options = options_of(parser)
     field = population(options.pages, options.days)
     print(f"{options.pages:,} pages, {options.days} days; replay: {options.replayed:,} pages")
     print(f"{'policy':<20}{'visits/s':>14}{'urgencies/s':>14}{'replay visits/s':>17}{'ratio':>8}")
@@ -53,6 +54,8 @@ def main() -> None:
         urgencies = _contest(field, name, FEW)[1]
         replayed = _replay(name, options.replayed, min(options.days, REPLAYED_DAYS))
         print(f"{name:<20}{visits:>14,.0f}{urgencies:>14,.0f}{replayed:>17,.0f}{visits / replayed:>8,.0f}", flush=True)
+        sizes = f"{options.pages:,} pages, {options.days} days"
+        note(name, visits, "visits/s", sizes, baseline=replayed, beside="replay of one event at a time")
 
 
 def population(pages: int, days: int) -> Field:

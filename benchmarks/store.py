@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 import numpy as np
+from figures import note, options_of
 from store_population import DUE_SPAN, populate_postgres, populate_sqlite, postgres_server, temporary_folder
 
 from recrawl.model import Histories, IntArray, Verdict, Visits
@@ -44,7 +45,7 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=100_000)
     parser.add_argument("--visits", type=int, default=20, help="visits a page, 0 to leave them out")
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = options_of(parser)
     for engine in ("sqlite", "postgres") if options.engine == "both" else (options.engine,):
         rng = np.random.default_rng(options.seed)
         with temporary_folder() as folder, populations(engine, folder, options.pages, options.hosts) as stores:
@@ -97,6 +98,10 @@ def measure_leasing(stores: dict[int, Store]) -> None:
                 f"          {name} {LEASE:,} of {pages:,} pages: median {np.median(times) * 1e3:.1f} ms, "
                 f"least {min(times) * 1e3:.1f} ms, {ratio:.2f} x the cost at {smallest:,}"
             )
+        first = np.median(measured[smallest]) * 1e3
+        words = f"the same of {smallest:,} pages: {first:.1f} ms"
+        sizes = f"{LEASE:,} of {max(stores):,} pages"
+        note(name, ratio, "× the cost", sizes, baseline=1.0, beside=words)
 
 
 def measure_appending(store: Store, rng: np.random.Generator, pages: int, rounds: int) -> None:
@@ -117,6 +122,8 @@ def measure_appending(store: Store, rng: np.random.Generator, pages: int, rounds
         f"          append {pages * rounds:,} visits in batches of {BATCH:,}: {rate:,.0f} visits/s, "
         f"{rate / baseline:.0f} x one at a time ({baseline:,.0f}/s)"
     )
+    sizes = f"{pages * rounds:,} visits, {BATCH:,} at once"
+    note("append", rate, "visits/s", sizes, baseline=baseline, beside="one at a time")
 
 
 def visit_batch(rng: np.random.Generator, page: IntArray, start: float) -> Visits:
@@ -146,6 +153,8 @@ def measure_histories(store: Store, pages: int) -> None:
         f"          load histories of {len(histories):,} pages, {visits:,} visits: {rate / 1e6:.1f} M visits/s, "
         f"{rate / baseline:.1f} x row by row ({baseline / 1e6:.2f} M/s)"
     )
+    sizes = f"{len(histories):,} pages, {visits:,} visits"
+    note("histories", rate, "visits/s", sizes, baseline=baseline, beside="row by row")
     chosen = np.linspace(1, pages, 10).astype(np.int64)
     seconds, few = timed(lambda: store.histories(pages=chosen))
     print(f"          load histories of {len(few)} pages: {seconds * 1e3:.1f} ms")
