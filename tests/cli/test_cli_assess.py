@@ -121,7 +121,7 @@ def test_a_picture_is_drawn(run, weekly, tmp_path):
     assert "not seen again" in (tmp_path / "quality.svg").read_text(encoding="utf-8")
     wrong = run("assess", weekly, "--plot", tmp_path / "quality.txt")
     assert wrong.returncode == ExitCode.ERROR
-    assert "no picture by its name" in wrong.stderr
+    assert "cannot be told from its name" in wrong.stderr
 
 
 def html(body: str) -> bytes:

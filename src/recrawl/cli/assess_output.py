@@ -13,7 +13,7 @@ from recrawl.cli.assess_answer import Answer
 from recrawl.cli.assess_facts import facts, words
 from recrawl.cli.assess_sources import Archive
 from recrawl.cli.assess_tables import Columns, crawls, first_rows, pages, sections, subsites
-from recrawl.cli.rates_output import write_columns
+from recrawl.cli.rates_output import check_picture, write_columns
 from recrawl.cli.tables import json_text, print_json, print_table
 from recrawl.errors import InputError
 from recrawl.formats.disk import complete_file, told
@@ -39,10 +39,8 @@ class Wanted:
 
     def check(self) -> None:
         """Refuse what cannot be written before any work is done."""
-        from recrawl.show.quality_picture import ENDINGS
-
-        if self.plot is not None and self.plot.suffix.lower() not in ENDINGS:
-            raise InputError(f"{self.plot} is no picture by its name.", f"End it in {', '.join(ENDINGS)}.")
+        if self.plot is not None:
+            check_picture(self.plot)
         if self.output is not None and self.output.exists() and not self.output.is_dir():
             raise InputError(f"{self.output} is not a folder.", "Name a folder; it is made if it is not there.")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recrawl.cli.settings import Settings
+from recrawl.cli.tables import shown_time
 from recrawl.cli.wiring import host_limits_of, policy_of, politeness_of
 from recrawl.crawl.site_claims import signals
 from recrawl.errors import InputError
@@ -21,6 +22,7 @@ from recrawl.schedule.due import Demand
 from recrawl.schedule.new_links import NewLinks
 from recrawl.schedule.objectives import OBJECTIVES
 from recrawl.schedule.policy import Policy
+from recrawl.schedule.retry import Retry
 from recrawl.schedule.valued import Valued
 from recrawl.time import DAY
 
@@ -131,15 +133,19 @@ def look_ahead(
 
     ``expected`` and ``links`` are what a model says of changes and new links of pages before their histories tell.
     """
-    everything = store.pages()
-    pages = everything.take((everything.importance > 0) & (everything.discovered <= now))
+    everything, visits = store.pages(), store.visits(until=now).sorted()
+    # What was imported later may tell of visits before: those who made them knew the page.
+    known = (everything.discovered <= now) | np.isin(everything.id, visits.page)
+    pages = everything.take((everything.importance > 0) & known)
     if not len(pages):
-        raise InputError("There is no page to plan for.", "Add some with recrawl add, or see recrawl demo.")
-    visits = store.visits(until=now).sorted()
+        raise InputError(
+            f"There is no page to plan for as of {shown_time(now)}.",
+            "Add some with recrawl add or recrawl import, or ask for a later time.",
+        )
     visits = visits.take(np.isin(visits.page, pages.id))
     limits = host_limits_of(store, lambda: politeness_of(settings.politeness))
     policy = policy_of(settings.schedule, store.urls, limits, expected, links)
-    agenda = Agenda(policy, budget=settings.schedule.budget / DAY)
+    agenda = Agenda(policy, budget=settings.schedule.budget / DAY, retry=Retry.beginning(settings.politeness.retry))
     heard, when = signals(store.claims(pages.id))
     heard, when = heard[when <= now], when[when <= now]
     agenda.add(pages)

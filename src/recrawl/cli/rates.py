@@ -87,7 +87,7 @@ def rates(  # noqa: PLR0913 - one argument an option
     --compare lets every estimator foretell, at several moments of the past, what the next look at each page found.
     """
     from recrawl.cli.predict_use import expected_changes
-    from recrawl.cli.rates_output import check_ending
+    from recrawl.cli.rates_output import check_ending, check_picture
     from recrawl.crawl.clock import RealClock
 
     if diagnose and compare:
@@ -99,7 +99,7 @@ def rates(  # noqa: PLR0913 - one argument an option
     if output is not None:
         check_ending(output)
     if plot is not None:
-        _check_picture(plot)
+        check_picture(plot)
     place = open_workspace(workspace, parse_assignments(assignments or []))
     question = Question(
         estimator_named(estimator),
@@ -125,13 +125,13 @@ def rates(  # noqa: PLR0913 - one argument an option
 
 def _table(store: Store, question: Question, output: Path | None, plot: Path | None, *, json_output: bool) -> None:
     from recrawl.cli.rates_output import write_columns
-    from recrawl.cli.rates_table import answer
+    from recrawl.cli.rates_table import answer, draw
     from recrawl.cli.tables import print_json, rows_of, shown_time
 
     columns, total = answer(store, question)
     shown = len(columns["looks"])
     if plot is not None:
-        _draw(columns, plot, question)
+        draw(columns, question.by, plot)
     if output is not None:
         write_columns(output, columns)
         typer.echo(f"Wrote {shown} rows to {output}.")
@@ -168,17 +168,6 @@ def _print(columns: Columns, question: Question) -> None:
     if question.by is By.PAGE:
         del shown["pages"]
     print_table(list(shown), list(zip(*shown.values(), strict=True)), right=("pages", "P(changed)"))
-
-
-def _draw(columns: Columns, plot: Path, question: Question) -> None:
-    import numpy as np
-
-    from recrawl.show.rates import RateSample, RatesPicture, draw_rates
-
-    with np.errstate(divide="ignore"):
-        every, longest, shortest = (1.0 / np.array(columns[name]) for name in ("changes_per_day", "low", "high"))
-    title = f"How often {len(every):,} {question.by.value}s change"
-    draw_rates(RatesPicture(RateSample(f"{question.by.value}s", every), every, shortest, longest, title), plot)
 
 
 def _diagnose(store: Store, question: Question, output: Path | None, plot: Path | None, *, json_output: bool) -> None:
@@ -218,10 +207,3 @@ def _compare(store: Store, question: Question, output: Path | None, *, json_outp
         return
     print_table(HEADINGS, table_rows(found), right=HEADINGS[2:])
     typer.echo(rests_on(found))
-
-
-def _check_picture(plot: Path) -> None:
-    from recrawl.show.rates import ENDINGS
-
-    if plot.suffix.lower() not in ENDINGS:
-        raise InputError(f"{plot} is no picture by its name.", f"End it in {', '.join(ENDINGS)}.")

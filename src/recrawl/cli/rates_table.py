@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,16 @@ def answer(store: Store, question: Question) -> tuple[Columns, int]:
     shown = np.flatnonzero(wanted(store, question, rows.host, rows.looks, partial(_names, store, rows)))
     order = shown[_first(_key(store, rows, question.sort)[shown], question.limit)]
     return _columns(store, rows, order, np.stack([rows.rate[order], *rows.bounds(order)]), question), len(shown)
+
+
+def draw(columns: Columns, by: By, path: Path) -> None:
+    """A picture of a table: how rates differ from row to row, and how sure that is."""
+    from recrawl.show.rates import RateSample, RatesPicture, draw_rates
+
+    with np.errstate(divide="ignore"):
+        every, longest, shortest = (1.0 / np.array(columns[name]) for name in ("changes_per_day", "low", "high"))
+    title = f"How often {len(every):,} {by.value}s change"
+    draw_rates(RatesPicture(RateSample(f"{by.value}s", every), every, shortest, longest, title), path)
 
 
 def _names(store: Store, rows: Rows, which: IntArray) -> list[str]:

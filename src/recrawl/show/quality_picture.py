@@ -12,7 +12,6 @@ from recrawl.assess.archive_quality import ArchiveQuality, tally
 from recrawl.errors import require
 from recrawl.formats.disk import told
 
-ENDINGS = (".png", ".svg", ".pdf")
 _SETTINGS = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "recrawl"}
 _SECTIONS = 12
 _PARTS = (

@@ -15,7 +15,6 @@ from recrawl.model import FloatArray
 PAGES, HOSTS, CHANCE = "#1b6ca8", "#d1495b", "#9aa5b1"
 _COLOURS = (PAGES, HOSTS)
 _SETTINGS = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "recrawl"}
-ENDINGS = (".png", ".svg", ".pdf")
 _FEWEST_BARS = 8
 """Values below which a histogram shows nothing."""
 
