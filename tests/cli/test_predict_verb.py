@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import NAMESPACE_URL, uuid5
 
@@ -15,11 +16,15 @@ import pytest
 
 from recrawl.cli.main import main
 from recrawl.cli.predict_models import load_model
-from recrawl.cli.predict_training import retrained
+from recrawl.cli.predict_training import drifts_of, retrained
+from recrawl.cli.predict_use import live_model
 from recrawl.cli.predict_watch import LiveModel, ModelWatch
+from recrawl.cli.wiring import policy_of
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import ExitCode
 from recrawl.model import Verdict, Visits
+from recrawl.predict.drift import Fit
+from recrawl.predict.prior_model import PriorModel
 from recrawl.time import DAY
 
 START = 1_700_000_000.0
@@ -202,14 +207,19 @@ def test_a_damaged_model_is_told(run, ws):
     assert "no model of recrawl, or it is damaged" in said.stderr
 
 
-def come(store, after, changing):
-    """Sixty new items, each looked at three times from a moment on; so many of them change at every look."""
+def come(store, after, changing, links=None):
+    """Sixty new items, each looked at three times from a moment on; so many of them change at every look.
+
+    Each look after the first counts so many new links within the site, if it counts any.
+    """
     page = store.discover([f"http://a.example/item/new{number}.html" for number in range(60)], after)
     times = after + np.array([1.0, 8.0, 15.0]) * DAY
     verdict = np.full((60, 3), Verdict.UNCHANGED)
     verdict[:changing] = Verdict.CHANGED
     verdict[:, 0] = Verdict.UNKNOWN
-    store.record(Visits.of(np.repeat(page, 3), np.tile(times, 60), verdict=verdict.ravel(), status=200))
+    counted = np.full((60, 3), -1 if links is None else links)
+    found = {"new_internal": counted.ravel(), "new_external": np.minimum(counted, 0).ravel()}
+    store.record(Visits.of(np.repeat(page, 3), np.tile(times, 60), verdict=verdict.ravel(), status=200, **found))
 
 
 def test_a_model_that_fits_stays(run, ws):
@@ -240,3 +250,47 @@ def test_a_model_that_fits_no_longer_is_trained_anew_beside_the_crawl(run, ws):
     assert said == ["The model no longer fitted the pages that came since, and was trained anew."]
     assert load_model(ws, "default").note.until > before.until
     assert "Too few new pages since training" in run("status", "-w", ws).stdout
+
+
+def test_a_model_whose_links_fit_no_longer_is_replaced_in_a_run_that_wants_links(run, ws):
+    place = open_workspace(ws, {"schedule.objective": "links"})
+    said = []
+    with place.open_store() as store:
+        old = load_model(ws, "default")
+        come(store, old.note.until, changing=5, links=40)
+        live = live_model(place, store)
+        policy = policy_of(place.configuration.settings.schedule, store.urls, None, live, live.links)
+        policy.add(store.pages())
+        policy.fit(1.0, old.note.until + 16 * DAY)
+        fresh = store.find("http://a.example/item/new7.html").id
+        before = float(policy.links(np.array([fresh])).mean()[0])
+        drifts = drifts_of(place, store, old)
+        assert {event: one.fit for event, one in drifts.items()} == {
+            "changes": Fit.GOOD,
+            "new-internal-links": Fit.LOST,
+            "new-external-links": Fit.GOOD,
+        }
+        told = run("status", "-w", ws).stdout
+        assert "new internal links; 4,800 came. Train it again" in told
+        since = json.loads(run("predict", "evaluate", "-w", ws, "--json").stdout)["since_training"]
+        assert since["new-internal-links"]["fit"] == "lost"
+        assert since["changes"]["looks"] == 60
+        with ModelWatch(place, live, said.append) as watch:
+            watch.check()
+        watch.heed()
+        policy.fit(1.0, old.note.until + 16 * DAY)
+        after = float(policy.links(np.array([fresh])).mean()[0])
+        assert before * DAY < 1.0 < after * DAY < 12.0  # truly 40 in seven days
+        assert np.unique(live.links["external"](store.pages().id).mean()).size > 1
+    assert said == ["The model no longer fitted the pages that came since, and was trained anew."]
+
+
+def test_a_model_that_says_nothing_of_links_leaves_what_was_believed_of_them(ws):
+    place = open_workspace(ws, {})
+    with place.open_store() as store:
+        live, kept = live_model(place, store), load_model(ws, "default")
+        ids = store.pages().id
+        before = live.links["internal"](ids)
+        live.take_over(replace(kept, model=PriorModel({"changes": kept.model.events["changes"]})))
+        assert np.array_equal(live.links["internal"](ids).a, before.a)
+        assert len(LiveModel(None, store).links) == 0

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from recrawl.crawl.exporting_files import ArchiveFiles, FreeNames, Whereabouts, packed_name, plain_name, whereabouts
 
 RECORD = b"WARC/1.1\r\nWARC-Type: warcinfo\r\nContent-Length: 0\r\n\r\n\r\n\r\n"
+NOTHING = frozenset().__contains__
+"""Nobody imported anything."""
 ARC = b"filedesc://a.arc 0.0.0.0 20140101000000 text/plain 5\n1 0 a\n"
 
 
@@ -49,7 +51,7 @@ def test_files_that_are_not_there_or_not_closed(tmp_path):
 def test_captures_are_counted_by_where_they_lie(tmp_path):
     here = write(tmp_path / "out" / "a.warc", RECORD)
     write(tmp_path / "ws" / "b.warc", RECORD)
-    files = ArchiveFiles(tmp_path / "ws")
+    files = ArchiveFiles(tmp_path / "ws", {str(here)}.__contains__)
     for name in (str(here), "b.warc", "b.warc", "", "CC-MAIN/segments/c.warc.gz", str(tmp_path / "gone.warc")):
         files.name_of(name)
     assert files.elsewhere() == {Whereabouts.NOWHERE: 1, Whereabouts.MISSING: 2}
@@ -71,7 +73,7 @@ def test_a_name_that_was_made_up_before_is_not_made_up_again():
 def test_one_file_under_several_paths_is_one(tmp_path):
     path = write(tmp_path / "ws" / "a.warc", RECORD)
     (tmp_path / "link").symlink_to(tmp_path / "ws")
-    files = ArchiveFiles(tmp_path / "link")
+    files = ArchiveFiles(tmp_path / "link", NOTHING)
     names = {files.name_of(name) for name in ("a.warc", str(path), str(tmp_path / "link" / "a.warc"))}
     assert names == {"a.warc"}
     files.add_workspace()
@@ -82,9 +84,10 @@ def test_a_name_that_leads_out_of_the_workspace_is_only_a_name(tmp_path):
     """Names come from indexes of strangers."""
     write(tmp_path / "private.warc", RECORD)
     (tmp_path / "ws").mkdir()
-    files = ArchiveFiles(tmp_path / "ws")
+    files = ArchiveFiles(tmp_path / "ws", NOTHING)
     files.name_of("../private.warc")
-    assert files.elsewhere() == {Whereabouts.MISSING: 1}
+    files.name_of(str(tmp_path / "private.warc"))
+    assert files.elsewhere() == {Whereabouts.MISSING: 1, Whereabouts.UNNAMED: 1}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from recrawl.cli.workspace import make_workspace
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.importing import Importer
 from recrawl.crawl.payloads import PayloadJudge
-from recrawl.crawl.sources import ArchivedBytes, Sources
+from recrawl.crawl.sources import ArchivedBytes, Sources, imported_into
 from recrawl.detect.explanation import Explanation
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.show.dashboard.app import make_app
@@ -72,7 +72,7 @@ def place(tmp_path_factory):
         list(Sources(store, importer, clock, made.warc).bring(archive))
         importer.judge()
         standards = made.configuration.settings.detect.standards()
-        PayloadJudge(store, ArchivedBytes(made.warc).read, 0.0, standards).judge(store.unread())
+        PayloadJudge(store, ArchivedBytes(made.warc, imported_into(store)).read, 0.0, standards).judge(store.unread())
         _fill(store, now)
     return made
 

@@ -80,13 +80,14 @@ def explain(  # noqa: PLR0913 - one argument an option
     """
     from recrawl.cli.rates_question import moment
     from recrawl.cli.tables import print_json
-    from recrawl.crawl.sources import ArchivedBytes
+    from recrawl.crawl.sources import ArchivedBytes, imported_into
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     standards = place.configuration.settings.detect.standards()
     with place.open_store() as store:
         page = page_named(store, url)
-        story = story_of(store, ArchivedBytes(place.warc), page, moment(at, math.inf), changed=changed)
+        archived = ArchivedBytes(place.warc, imported_into(store))
+        story = story_of(store, archived, page, moment(at, math.inf), changed=changed)
     told = compared(story, standards)
     if json_output:
         print_json(as_facts(story, told, context))

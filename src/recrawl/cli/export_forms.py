@@ -117,8 +117,9 @@ def write_columnar_index(job: Job) -> list[str]:
 def _named_captures(job: Job) -> tuple[ArchiveFiles, Iterable[Any]]:
     from recrawl.crawl.exporting import capture_batches
     from recrawl.crawl.exporting_files import ArchiveFiles
+    from recrawl.crawl.sources import imported_into
 
-    files = ArchiveFiles(job.place.warc)
+    files = ArchiveFiles(job.place.warc, imported_into(job.store))
     return files, capture_batches(job.store, name_of=files.name_of, progress=job.looked_through)
 
 
@@ -127,7 +128,7 @@ def _about_files(job: Job, files: ArchiveFiles) -> list[str]:
     from recrawl.crawl.exporting_files import Whereabouts
     from recrawl.formats.disk import complete_file
 
-    absent = {Whereabouts.MISSING, Whereabouts.UNREADABLE, Whereabouts.OPEN}
+    absent = {Whereabouts.MISSING, Whereabouts.UNREADABLE, Whereabouts.OPEN, Whereabouts.UNNAMED}
     said = [f"{count} captures lie {where}." for where, count in files.elsewhere().items() if where in absent]
     here = sorted((file.name, str(file.path)) for file in files if file.where not in absent)
     if job.path_index is not None:

@@ -187,13 +187,13 @@ def _judge(place: Workspace, store: Store, importer: Importer, choices: _Choices
     import numpy as np
 
     from recrawl.crawl.payloads import PayloadJudge
-    from recrawl.crawl.sources import ArchivedBytes
+    from recrawl.crawl.sources import ArchivedBytes, imported_into
 
     judging = bar.add_task("pages judged by digest", total=len(store.unjudged()))
     judged = importer.judge(lambda done, _all: bar.update(judging, completed=done))
     read = 0
     if not choices.digests_only and len(waiting := store.unread()):
-        archived = ArchivedBytes(place.warc)
+        archived = ArchivedBytes(place.warc, imported_into(store))
         files = store.unread_files()
         pages = store.unread([file for file in files if archived.has(file)])
         # A file with a full path was here once, and may come back; the bare names of an index never were.

@@ -63,12 +63,13 @@ def sights(place: Workspace, store: Store, page: IntArray, first: FloatArray, ur
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from recrawl.crawl.first_looks import first_looks
-    from recrawl.crawl.sources import ArchivedBytes
+    from recrawl.crawl.sources import ArchivedBytes, imported_into
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("first copies of pages", total=len(page))
-        looks = first_looks(store, ArchivedBytes(place.warc).read, page, first, lambda done: bar.advance(task, done))
+        archived = ArchivedBytes(place.warc, imported_into(store))
+        looks = first_looks(store, archived.read, page, first, lambda done: bar.advance(task, done))
     return first_sight(page, urls, looks)
 
 

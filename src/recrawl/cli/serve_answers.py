@@ -132,12 +132,12 @@ class WorkspaceAnswers:
 
     def explanation(self, page: int, at: float | None, *, changed: bool) -> dict[str, Any]:
         """Why the last visit up to a time (that found a change) counted as it did, with both versions side by side."""
-        from recrawl.crawl.sources import ArchivedBytes
+        from recrawl.crawl.sources import ArchivedBytes, imported_into
 
         with self._stores.one() as store:
             story = story_of(
                 store,
-                ArchivedBytes(self._place.warc),
+                ArchivedBytes(self._place.warc, imported_into(store)),
                 _page(store, page),
                 math.inf if at is None else at,
                 changed=changed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recrawl.crawl.importing import Cleaning, Importer
-from recrawl.crawl.sources import ArchivedBytes
+from recrawl.crawl.sources import ArchivedBytes, imported_into
 from recrawl.detect.body import decoded, media_type, text_of, unchunked
 from recrawl.detect.embeds import embeds_of
 from recrawl.detect.nesting import is_too_costly
@@ -45,7 +46,7 @@ def archive_of(place: Workspace, one_store: Callable[[], AbstractContextManager[
     return Archive(
         name=place.folder.resolve().name or str(place.folder),
         store=one_store,
-        bytes_=WorkspaceBytes(place.warc),
+        bytes_=WorkspaceBytes(place),
         rates=RatesOfPages(place, clock),
         clock=clock.now,
         ingest=Ingest(place, clock),
@@ -56,12 +57,18 @@ def archive_of(place: Workspace, one_store: Callable[[], AbstractContextManager[
 class WorkspaceBytes:
     """The archive files of a workspace, read by several threads."""
 
-    def __init__(self, warc: Path) -> None:
-        self._archived = ArchivedBytes(warc)
+    def __init__(self, place: Workspace) -> None:
+        self._place = place
+        self._archived = ArchivedBytes(place.warc, self._is_imported)
 
     def read(self, file: str, offset: int) -> Capture | None:
         """The record at an offset of a file."""
         return self._archived.read(file, offset)
+
+    def _is_imported(self, file: str) -> bool:
+        """By a store of its own: whoever reads may hold one of those that are handed out."""
+        with self._place.open_store() as store:
+            return imported_into(store)(file)
 
     def payload(self, capture: Capture) -> bytes:
         """The body without transfer-encoding."""
@@ -118,8 +125,6 @@ class Ingest:
 
     def __call__(self, data: bytes, skip: bool) -> Taken:
         """All lines or none; with ``skip`` all that make sense."""
-        import hashlib
-
         report = Report(strict=not skip)
         batches = batches_of(data, report)
         source = f"sent:{hashlib.blake2b(data, digest_size=16).hexdigest()}"
@@ -131,7 +136,11 @@ class Ingest:
 
 
 class Package:
-    """The workspace as one WACZ file among its reports, made anew when archive files have changed since."""
+    """The workspace as one WACZ file among its reports, made anew when something that goes into it has changed since.
+
+    That is its archive files, those that were imported from elsewhere, and what is stated about captures of sites;
+    index and pages are made of the files. What it was made of is noted in a file beside it.
+    """
 
     def __init__(self, place: Workspace, clock: Clock) -> None:
         self._place = place
@@ -145,10 +154,24 @@ class Package:
 
         name = self._place.folder.resolve().name or "archive"
         target = self._place.reports / f"{name}.wacz"
-        with self._lock:
-            newest = max((file.stat().st_mtime for file in self._place.warc.glob("*.warc.gz")), default=0.0)
-            if not target.is_file() or target.stat().st_mtime < newest:
+        noted = target.with_name(f"{target.name}.made-of")
+        with self._lock, self._place.open_store() as store:
+            wanted = self._made_of(store)
+            if not target.is_file() or not noted.is_file() or noted.read_text("ascii", "replace") != wanted:
                 self._place.reports.mkdir(exist_ok=True)
-                with self._place.open_store() as store:
-                    pack(store, self._place.warc, target, WaczInfo(self._clock.now(), title=name))
+                pack(store, self._place.warc, target, WaczInfo(self._clock.now(), title=name))
+                noted.write_text(wanted, "ascii")
         return target
+
+    def _made_of(self, store: Store) -> str:
+        """A digest of all that goes into a package, without reading archive files."""
+        from recrawl.crawl.exporting_wacz import stated
+
+        found = hashlib.sha256()
+        elsewhere = [path for path in map(Path, store.import_sources()) if path.is_absolute() and path.is_file()]
+        for path in sorted({*self._place.warc.glob("*.warc*"), *elsewhere}):
+            about = path.stat()
+            found.update(f"{path.name} {about.st_size} {about.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
+        for name, document in stated(store).items():
+            found.update(f"{name} {hashlib.sha256(document).hexdigest()}\n".encode())
+        return found.hexdigest()

@@ -10,10 +10,11 @@ from __future__ import annotations
 import enum
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from recrawl.crawl.sources import may_be_read
 from recrawl.errors import InputError
 from recrawl.formats.sniff import Format, sniff
 from recrawl.formats.warc_repair import OPEN
@@ -32,6 +33,7 @@ class Whereabouts(enum.StrEnum):
     ARC = "in ARC files"
     OTHER = "in files that are no WARC"
     UNREADABLE = "in files that cannot be read"
+    UNNAMED = "in files that an index names and nobody imported"
     MISSING = "in files that are not here"
     NOWHERE = "in no file"
 
@@ -43,6 +45,8 @@ class ArchiveFile:
     path: Path
     name: str
     """What an index calls it."""
+    ours: bool = True
+    """Whether it lies in the workspace, or somebody imported it by its own name."""
     captures: int = 0
     """How many were asked for."""
     _where: Whereabouts | None = field(default=None, repr=False)
@@ -51,15 +55,18 @@ class ArchiveFile:
     def where(self) -> Whereabouts:
         """Whether it is at hand. Looks at its first bytes, once."""
         if self._where is None:
-            self._where = whereabouts(self.path)
+            away = Whereabouts.UNNAMED if self.path.is_file() else Whereabouts.MISSING
+            self._where = whereabouts(self.path) if self.ours else away
         return self._where
 
 
 class ArchiveFiles:
     """The files of a workspace's captures, each with a name of its own. Grows with files, not with captures."""
 
-    def __init__(self, warc_folder: Path) -> None:
+    def __init__(self, warc_folder: Path, is_imported: Callable[[str], bool]) -> None:
+        """Files outside the folder are at hand only if somebody imported them by their own name."""
         self._folder = warc_folder.resolve()
+        self._is_imported = is_imported
         self._by_text: dict[str, ArchiveFile] = {}
         self._by_path: dict[Path, ArchiveFile] = {}
         self._names = FreeNames()
@@ -98,7 +105,8 @@ class ArchiveFiles:
         path = given if ".." in given.parts else (self._folder / given).resolve()
         if path not in self._by_path:
             name = plain_name(path) if given.is_absolute() else text
-            self._by_path[path] = ArchiveFile(path, self._names.take(name, path))
+            ours = path.is_relative_to(self._folder) or may_be_read(self._folder, text, self._is_imported)
+            self._by_path[path] = ArchiveFile(path, self._names.take(name, path), ours)
         return self._by_text.setdefault(text, self._by_path[path])
 
 

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from recrawl.crawl.exporting import capture_files
 from recrawl.crawl.exporting_files import ArchiveFiles, FreeNames, Whereabouts, packed_name
+from recrawl.crawl.sources import imported_into
 from recrawl.errors import InputError, require
 from recrawl.formats.captures import NO_SIZE, Report
 from recrawl.formats.cdxj import write_cdxj
@@ -75,7 +76,7 @@ def pack(  # noqa: PLR0913 - from where, into what, and who is told
         InputError: there is no WARC file at hand, or one cannot be read.
         DiskFullError: there is no room; nothing is left behind.
     """
-    files = ArchiveFiles(warc_folder)
+    files = ArchiveFiles(warc_folder, imported_into(store))
     for name in capture_files(store, lambda done, all_: progress("pages looked through", done, all_)):
         files.name_of(name)
     files.add_workspace()

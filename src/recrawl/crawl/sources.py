@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -282,21 +283,41 @@ def _left_out(entry: Path) -> str:
 _NOTHING = Brought("", Format.UNKNOWN)
 
 
+def may_be_read(warc_folder: Path, file: str, is_imported: Callable[[str], bool]) -> bool:
+    """Whether a file that a store names is one of the workspace, or one that somebody imported by its own name.
+
+    An index from elsewhere may name any file of this machine: what nobody here named is not read, let alone served.
+
+    >>> [may_be_read(Path("ws/warc"), file, {"/old/b.warc"}.__contains__) for file in ("a.warc", "../x", "/old/b.warc")]
+    [True, False, True]
+    """
+    inside = Path(os.path.normpath(warc_folder))
+    return Path(os.path.normpath(warc_folder / file)).is_relative_to(inside) or is_imported(file)
+
+
+def imported_into(store: Store) -> Callable[[str], bool]:
+    """Tells whether a file was imported into a store by its own name."""
+    return lambda file: store.import_mark(file) is not None
+
+
 class ArchivedBytes:
     """Reads captures out of archive files again; remembers which files are there and what they are."""
 
-    def __init__(self, warc_folder: Path) -> None:
-        """Files that are named without a folder lie in ``warc_folder``."""
+    def __init__(self, warc_folder: Path, is_imported: Callable[[str], bool]) -> None:
+        """Files that are named without a folder lie in ``warc_folder``; see :func:`may_be_read` for the others."""
         self._warc_folder = warc_folder
+        self._is_imported = is_imported
         self._reader_of: dict[str, Callable[[Path, int], Capture] | None] = {}
 
     def has(self, file: str) -> bool:
-        """Whether the file is there."""
-        return (self._warc_folder / file).is_file()
+        """Whether the file is there and may be read."""
+        return may_be_read(self._warc_folder, file, self._is_imported) and (self._warc_folder / file).is_file()
 
     def read(self, file: str, offset: int) -> Capture | None:
-        """The bytes of a capture; ``None`` if its file is not there or not what it was."""
+        """The bytes of a capture; ``None`` if its file is not there, not what it was, or not ours to read."""
         if file not in self._reader_of:
+            if not may_be_read(self._warc_folder, file, self._is_imported):
+                return None
             if len(self._reader_of) >= _FILES_REMEMBERED:
                 self._reader_of.clear()
             self._reader_of[file] = _reader(self._warc_folder / file)

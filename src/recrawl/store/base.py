@@ -262,6 +262,10 @@ class Store(LookUps, Protocol):
         """How far a source was read; ``None`` if never."""
         ...
 
+    def import_sources(self) -> list[str]:
+        """Everything that was ever read, sorted: paths of files, addresses, and what was sent."""
+        ...
+
     # -- links --------------------------------------------------------------------------------
 
     def record_links(self, source: IntArray, target: IntArray, time: FloatArray) -> None:

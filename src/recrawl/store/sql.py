@@ -281,6 +281,10 @@ class SqlStore(SqlLookUps):
         """How far a source was read."""
         return self._database.read(lambda session: archives.mark_of(session, source))
 
+    def import_sources(self) -> list[str]:
+        """Everything that was ever read, sorted."""
+        return self._database.read(lambda session: sorted(one for (one,) in session.rows(session.statements.sources)))
+
     def record_links(self, source: IntArray, target: IntArray, time: FloatArray) -> None:
         """Note links seen at a time."""
         if len(source):

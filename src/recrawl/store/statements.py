@@ -299,6 +299,7 @@ class Statements:
         mark = ", ".join(f"{name} = excluded.{name}" for name in _MARK_TYPES if name != "source")
         self.set_mark = dialect.insert("imported", _MARK_TYPES, f"ON CONFLICT (source) DO UPDATE SET {mark}")
         self.any_mark = "SELECT 1 FROM imported LIMIT 1"
+        self.sources = "SELECT source FROM imported"
         self.mark = f"SELECT {', '.join(_MARK_TYPES)} FROM imported WHERE source = $1"
 
         self.sites = SiteStatements(dialect)
