@@ -8,10 +8,11 @@ import pytest
 from recrawl.errors import InputError
 from recrawl.model import GammaBelief
 from recrawl.predict.contributions import contributions
-from recrawl.predict.drift import Drift, Fit
+from recrawl.predict.drift import Drift, Fit, worst
 from recrawl.predict.feature_table import Feature, Group, table_of
+from recrawl.predict.look_counts import LookCounts
 from recrawl.predict.model_card import ModelNote, Score, model_card
-from recrawl.predict.prior_trial import Foretold
+from recrawl.predict.prior_trial import Tallied, tally_counts
 from recrawl.time import DAY
 
 PRIORS = {"model": 0.3, "all pages": 0.5, "host": 0.4}
@@ -56,9 +57,10 @@ def test_the_card_says_it_all():
 
 
 def told(expected, found, looks, deviation=2.0):
-    return Foretold(0.5, 0.5, 0.5, expected, found, looks, deviation)
+    return Tallied(expected, found, looks, deviation)
 
 
+@pytest.mark.parametrize("event", ["changes", "new-internal-links"])
 @pytest.mark.parametrize(
     ("said", "bound", "fit"),
     [
@@ -71,10 +73,52 @@ def told(expected, found, looks, deviation=2.0):
         (told(0.1, 0, 100), 2.0, Fit.GOOD),
     ],
 )
-def test_a_model_is_lost_if_it_is_far_off_and_not_by_chance(said, bound, fit):
-    drift = Drift(said, bound)
+def test_a_model_is_lost_if_it_is_far_off_and_not_by_chance(event, said, bound, fit):
+    drift = Drift(said, bound, event)
     assert drift.fit is fit
     assert ("Train it again" in drift.sentence()) == (fit is Fit.LOST)
+    assert ("new internal links" in drift.sentence()) == (event != "changes")
+
+
+def test_a_loss_is_told_before_all_else():
+    lost, good, unjudged = (Drift(told(10.0, found, looks), 2.0) for found, looks in ((30, 99), (10, 99), (10, 2)))
+    assert worst([unjudged, good, lost]) is lost
+    assert worst([unjudged, good]) is good
+    assert worst([unjudged]) is unjudged
+
+
+def links_on(rate, rng, pages=400):
+    """Links counted for ten days on pages of these rates a day, and what a prior of one a day expected."""
+    counts = LookCounts(rng.poisson(10 * rate, pages).astype(float), np.full(pages, 10 * DAY))
+    return tally_counts(GammaBelief(np.full(pages, 2.0), np.full(pages, 2 * DAY)), counts)
+
+
+def test_links_that_come_as_believed_are_no_surprise():
+    rng = np.random.default_rng(1)
+    found = [links_on(rng.gamma(2.0, 0.5, 400), rng) for _ in range(50)]
+    assert np.std([one.surprise for one in found]) == pytest.approx(1.0, abs=0.3)
+    assert {Drift(one, 2.0, "new-external-links").fit for one in found} == {Fit.GOOD}
+
+
+@pytest.mark.parametrize("factor", [0.2, 5.0])
+def test_a_prior_of_links_that_is_far_off_is_lost(factor):
+    rng = np.random.default_rng(2)
+    told = links_on(factor * rng.gamma(2.0, 0.5, 400), rng)
+    assert told.calibration == pytest.approx(1 / factor, rel=0.2)
+    assert Drift(told, 2.0, "new-internal-links").fit is Fit.LOST
+
+
+def test_one_page_with_very_many_links_does_not_make_a_model_lost():
+    rate = np.full(400, 1.0)
+    rate[7] = 4000.0
+    told = links_on(rate, np.random.default_rng(3))
+    assert told.calibration < 0.2
+    assert Drift(told, 2.0, "new-internal-links").fit is Fit.GOOD
+
+
+def test_pages_without_time_count_for_nothing():
+    counts = LookCounts(np.array([0.0, 3.0]), np.array([0.0, DAY]))
+    assert tally_counts(GammaBelief(np.ones(2), np.full(2, DAY)), counts).looks == 1
 
 
 def test_a_feature_that_matters_has_a_factor_and_others_have_none():

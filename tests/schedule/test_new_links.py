@@ -53,6 +53,29 @@ def test_the_model_decides_where_nothing_was_counted_yet():
     assert wait[10:].mean() / wait[:10].mean() == pytest.approx(2.0, rel=0.05)
 
 
+def test_a_prior_that_has_changed_counts_from_the_next_fit_on_beside_what_was_counted():
+    said = {"now": prior(1 / DAY)}
+
+    def asked_now(asked):
+        return said["now"](asked)
+
+    policy = NewLinks({"internal": asked_now})
+    policy.add(pages())
+    policy.tell(crawl(np.ones(N, int)))
+    policy.fit(N / (10 * DAY), 20 * DAY)
+    assert policy.links(np.arange(N)).mean() * DAY == pytest.approx((2 + 20) / 22)
+    said["now"] = prior(np.where(np.arange(N) < 10, 4.0, 1.0) / DAY)
+    policy.fit(N / (10 * DAY), 20 * DAY)
+    rate = np.where(np.arange(N) < 10, 4.0, 1.0)
+    assert policy.links(np.arange(N)).mean() * DAY == pytest.approx((2 + 20) / (2 / rate + 20))
+    late = replace(pages(), id=np.arange(N) + N)
+    said["now"] = lambda asked: GammaBelief(np.full(len(asked), 2.0), np.full(len(asked), 2.0 * DAY))
+    policy.add(late)
+    policy.fit(N / (10 * DAY), 20 * DAY)
+    assert policy.links(late.id).mean() * DAY == pytest.approx(1.0)
+    assert policy.links(np.arange(N)).mean() * DAY == pytest.approx((2 + 20) / 22)
+
+
 def test_what_is_believed_of_changes_is_told_too():
     policy = NewLinks({"internal": prior(1 / DAY)})
     policy.add(pages())

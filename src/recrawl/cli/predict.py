@@ -166,7 +166,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one argument an option
     from recrawl.cli.predict_lessons import material
     from recrawl.cli.predict_models import has_model, load_model
     from recrawl.cli.predict_output import print_scores
-    from recrawl.cli.predict_training import drift_of, some_of
+    from recrawl.cli.predict_training import drifts_of, some_of
     from recrawl.cli.tables import print_json
     from recrawl.cli.tasks import bar
     from recrawl.predict.prior_splits import judge_all
@@ -177,18 +177,20 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one argument an option
         taught = material(place, store, data)
         with bar("splits", 3) as advance:
             scores = judge_all(some_of(taught, pages, seed), seed=seed, progress=advance)
-        drift = (
-            drift_of(place, store, load_model(place.folder, chosen, store.urls))
+        drifts = (
+            drifts_of(place, store, load_model(place.folder, chosen, store.urls))
             if has_model(place.folder, chosen)
-            else None
+            else {}
         )
     if json_output:
-        since = None if drift is None else {**dataclasses.asdict(drift.told), "fit": drift.fit.value}
-        print_json({"scores": [dataclasses.asdict(one) for one in scores], "since_training": since})
+        since = {event: {**dataclasses.asdict(one.told), "fit": one.fit.value} for event, one in drifts.items()}
+        print_json({"scores": [dataclasses.asdict(one) for one in scores], "since_training": since or None})
         return
     print_scores(scores)
-    said = "There is no model yet. Train one with: recrawl predict train" if drift is None else drift.sentence()
-    typer.echo(said)
+    for drift in drifts.values():
+        typer.echo(drift.sentence())
+    if not drifts:
+        typer.echo("There is no model yet. Train one with: recrawl predict train")
 
 
 @app.command("explain", cls=TeachingCommand, epilog=EXPLAIN)

@@ -82,11 +82,11 @@ def _own(place: Workspace, store: Store, until: float | None) -> tuple[Lessons, 
     page, histories = told.page[rows], told.take(rows)
     urls = store.urls(page)
     table = sights(place, store, page, lesson.histories.first_visit[rows], urls)
-    return Lessons(table, site_ids(urls), histories, _links(store, histories, until)), urls
+    return Lessons(table, site_ids(urls), histories, new_links(store, histories, until)), urls
 
 
-def _links(store: Store, histories: Histories, until: float | None) -> dict[str, LookCounts]:
-    """New links that visits after the first counted on each page, by kind; none if nobody ever counted."""
+def new_links(store: Store, histories: Histories, until: float | None) -> dict[str, LookCounts]:
+    """New links that visits after the first counted on each page, by event; none if nobody ever counted."""
     visits = store.visits(pages=histories.page, until=until)
     told = np.flatnonzero(visits.new_internal >= 0)
     row = np.searchsorted(histories.page, visits.page[told])

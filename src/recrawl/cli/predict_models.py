@@ -212,8 +212,11 @@ class ModelPriors:
         return self._belief.take(rows).mean() * self._level[rows]
 
     def _rows(self, page: IntArray) -> IntArray:
-        new = np.setdiff1d(page, self._page)
-        if len(new):
+        rows = np.searchsorted(self._page, page)
+        known = rows < len(self._page)
+        known[known] = self._page[rows[known]] == page[known]
+        if not known.all():
+            new = np.unique(page[~known])
             urls = self._urls(new)
             table, site = first_sight(new, urls), site_ids(urls)
             said, level = self._model.prior(self._event, table, site), self._model.level(self._event, table, site)
@@ -222,4 +225,5 @@ class ModelPriors:
             self._page, self._level = ids[order], np.concatenate([self._level, level])[order]
             a, b = (np.concatenate(pair)[order] for pair in ((self._belief.a, said.a), (self._belief.b, said.b)))
             self._belief = GammaBelief(a, b)
-        return np.searchsorted(self._page, page)
+            rows = np.searchsorted(self._page, page)
+        return rows

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from recrawl.cli.predict_lessons import Material
     from recrawl.cli.predict_models import KeptModel
     from recrawl.cli.workspace import Workspace
+    from recrawl.model import GammaBelief
     from recrawl.predict.drift import Drift
     from recrawl.predict.prior_splits import Lessons
     from recrawl.store.base import Store
@@ -48,19 +49,31 @@ def some_of(taught: Material, most: int, seed: int) -> Lessons:
     return taught.lessons.sample(most or len(taught.lessons), np.random.default_rng(seed))
 
 
-def drift_of(place: Workspace, store: Store, kept: KeptModel) -> Drift:
-    """What the model foretold of pages first seen after it was trained, beside what their next looks found."""
+def drifts_of(place: Workspace, store: Store, kept: KeptModel) -> dict[str, Drift]:
+    """What the model foretold of pages first seen after it was trained, beside what was found, by kind of event.
+
+    Changes by the next look at each page, and new links by all that were counted since its first, of either kind that
+    the model foretells.
+    """
+    from recrawl.cli.predict_lessons import new_links
     from recrawl.cli.predict_models import ModelPriors
     from recrawl.predict.drift import Drift
-    from recrawl.predict.prior_trial import judge_prior
+    from recrawl.predict.prior_trial import Tallied, judge_prior, tally_counts
 
     histories = store.histories(since=np.nextafter(kept.note.until, np.inf))
     new = ~np.isin(histories.page, kept.known.page) & (histories.counts() > 0)
     # A page may have been looked at before, once: then it has no history by which to be known.
-    rows = np.flatnonzero(new)
-    page = histories.page[rows]
-    prior = ModelPriors(kept, CHANGES, store.urls)(page)
-    return Drift(judge_prior(prior, histories.take(rows)), place.configuration.settings.predict.retrain)
+    histories = histories.take(np.flatnonzero(new))
+
+    def prior(event: str) -> GammaBelief:
+        return ModelPriors(kept, event, store.urls)(histories.page)
+
+    told: dict[str, Tallied] = {CHANGES: judge_prior(prior(CHANGES), histories)}
+    for event, counts in new_links(store, histories, None).items():
+        if event in kept.model.events:
+            told[event] = tally_counts(prior(event), counts)
+    bound = place.configuration.settings.predict.retrain
+    return {event: Drift(one, bound, event) for event, one in told.items()}
 
 
 def retrained(place: Workspace, store: Store) -> Path | None:
@@ -73,6 +86,6 @@ def retrained(place: Workspace, store: Store) -> Path | None:
     if not has_model(place.folder, name) or place.configuration.settings.predict.retrain <= 0:
         return None
     kept = load_model(place.folder, name, store.urls)
-    if drift_of(place, store, kept).fit is not Fit.LOST:
+    if all(one.fit is not Fit.LOST for one in drifts_of(place, store, kept).values()):
         return None
     return save_model(place.folder, trained(name, material(place, store, None), kept.note.seed))

@@ -49,7 +49,7 @@ def live_model(place: Workspace, store: Store) -> LiveModel | None:
         return None
     from recrawl.cli.predict_watch import LiveModel
 
-    return LiveModel(expected, store)
+    return LiveModel(expected, store, expected_links(place, store))
 
 
 def expected_links(place: Workspace, store: Store, at: float | None = None) -> LinkBeliefs:
@@ -79,10 +79,11 @@ def model_facts(place: Workspace, store: Store) -> ModelFacts | None:
     if expected_changes(place, store) is None:
         return None
     from recrawl.cli.predict_models import load_model
-    from recrawl.cli.predict_training import drift_of
+    from recrawl.cli.predict_training import drifts_of
+    from recrawl.predict.drift import worst
 
     kept = load_model(place.folder, place.configuration.settings.predict.model, store.urls)
-    drift = drift_of(place, store, kept)
+    drift = worst(drifts_of(place, store, kept).values())
     return ModelFacts(kept.note.name, kept.note.until, kept.note.pages, drift.fit.value, drift.sentence())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
     from recrawl.cli.knowledge import Expected
     from recrawl.cli.predict_models import KeptModel
+    from recrawl.cli.predict_use import LinkBeliefs
     from recrawl.cli.workspace import Workspace
+    from recrawl.model import GammaBelief
     from recrawl.store.base import Store
 
 CHECK_EVERY = 6 * HOUR
@@ -27,12 +30,16 @@ CHECK_EVERY = 6 * HOUR
 
 
 class LiveModel:
-    """How often pages are expected to change by the model there is now; without one, all alike."""
+    """How often pages are expected to change by the model there is now; without one, all alike.
 
-    def __init__(self, expected: Expected | None, store: Store) -> None:
+    ``links`` is what the model of the beginning believes of new links, by kind.
+    """
+
+    def __init__(self, expected: Expected | None, store: Store, links: LinkBeliefs | None = None) -> None:
         self._expected = expected
         self._store = store
         self._scale = 1.0
+        self._links = dict(links or {})
 
     def __call__(self, page: IntArray) -> FloatArray:
         """Per second. Only ratios between pages count, so the level of a model may be that of the one before it."""
@@ -40,11 +47,25 @@ class LiveModel:
             return np.full(len(page), UNKNOWN_RATE)
         return self._scale * self._expected(page)
 
-    def take_over(self, kept: KeptModel) -> None:
-        """Use another model from now on, at the level of the last: who asks may still compare with what that said."""
-        from recrawl.cli.predict_models import ModelPriors
-        from recrawl.predict.prior_model import CHANGES
+    @property
+    def links(self) -> LinkBeliefs:
+        """What is believed of new links, by the kinds known at the beginning: by the model there is when asked."""
+        return {kind: partial(self._of_links, kind) for kind in self._links}
 
+    def _of_links(self, kind: str, page: IntArray) -> GammaBelief:
+        return self._links[kind](page)
+
+    def take_over(self, kept: KeptModel) -> None:
+        """Use another model from now on, for changes at the level of the last: who asks may still compare the two.
+
+        What it believes of new links counts as it is. A kind of which it says nothing stays with the model before it.
+        """
+        from recrawl.cli.predict_models import ModelPriors
+        from recrawl.predict.prior_model import CHANGES, LINK_EVENTS
+
+        for kind in self._links:
+            if LINK_EVENTS[kind] in kept.model.events:
+                self._links[kind] = ModelPriors(kept, LINK_EVENTS[kind], self._store.urls)
         priors = ModelPriors(kept, CHANGES, self._store.urls)
         page = kept.known.page
         before = float(np.log(self(page)).mean()) if len(page) else np.log(UNKNOWN_RATE)

@@ -75,7 +75,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
     from contextlib import ExitStack
 
     from recrawl.cli.interrupts import interruptible
-    from recrawl.cli.predict_use import expected_links, live_model
+    from recrawl.cli.predict_use import live_model
     from recrawl.cli.run_display import Tally, display, every, getting_ready, together
     from recrawl.cli.sources import check_methods
     from recrawl.cli.wiring import LiveSettings, crawl_settings_of, host_limits_of, policy_of
@@ -104,7 +104,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
                 store.urls,
                 host_limits_of(store, live.politeness),
                 model,
-                expected_links(place, store),
+                None if model is None else model.links,
             ),
             clock=clock,
             store=store,

@@ -20,8 +20,32 @@ _UNLIKELY = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
-    """How well one prior did."""
+class Tallied:
+    """What a prior expected of pages in all, beside what was found."""
+
+    expected: float
+    """Events by the prior: first looks that find a change, or new links."""
+    found: float
+    """Events that came."""
+    looks: int
+    """First looks, or pages on which links were counted."""
+    deviation: float
+    """Standard deviation of ``found`` if the prior were right."""
+
+    @property
+    def calibration(self) -> float:
+        """Events that were expected for each that was found; half an event is added to both."""
+        return (self.expected + 0.5) / (self.found + 0.5)
+
+    @property
+    def surprise(self) -> float:
+        """By how many standard deviations more events were found than expected."""
+        return (self.found - self.expected) / max(self.deviation, _UNLIKELY)
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold(Tallied):
+    """How well one prior of changes did; what is tallied are first looks."""
 
     first: float
     """Mean log loss of the first looks, nats."""
@@ -29,24 +53,6 @@ class Foretold:
     """Mean log loss of the first ten looks, each with what those before it taught; every place counts alike."""
     alone: float
     """The same by the prior alone, whatever those before it found."""
-    expected: float
-    """First looks that were expected to find a change, by the prior."""
-    found: int
-    """First looks that found one."""
-    looks: int
-    """First looks."""
-    deviation: float
-    """Standard deviation of ``found`` if the prior were right."""
-
-    @property
-    def calibration(self) -> float:
-        """Changes that were expected for each that was found; half a change is added to both."""
-        return (self.expected + 0.5) / (self.found + 0.5)
-
-    @property
-    def surprise(self) -> float:
-        """By how many standard deviations more changes were found than expected."""
-        return (self.found - self.expected) / max(self.deviation, _UNLIKELY)
 
 
 def judge_prior(prior: GammaBelief, histories: Histories) -> Foretold:
@@ -70,14 +76,31 @@ def judge_prior(prior: GammaBelief, histories: Histories) -> Foretold:
         gamma.update(belief, rows, gap, changed)
     expected, found = first
     return Foretold(
-        losses[0] if losses else float("nan"),
-        float(np.mean(losses)) if losses else float("nan"),
-        float(np.mean(unmoved)) if unmoved else float("nan"),
-        float(expected.sum()),
-        int(found.sum()),
-        len(found),
-        float(np.sqrt((expected * (1.0 - expected)).sum())),
+        expected=float(expected.sum()),
+        found=int(found.sum()),
+        looks=len(found),
+        deviation=float(np.sqrt((expected * (1.0 - expected)).sum())),
+        first=losses[0] if losses else float("nan"),
+        ten=float(np.mean(losses)) if losses else float("nan"),
+        alone=float(np.mean(unmoved)) if unmoved else float("nan"),
     )
+
+
+def tally_counts(prior: GammaBelief, counts: LookCounts) -> Tallied:
+    r"""What a prior, one row a page, expects to be counted on pages, beside what was. O(pages).
+
+    In the time t a page of Gamma(a, b) has a negative binomial number of events, of mean m = a·t/b and variance
+    m·(1 + t/b). New links come in bunches, which that law does not know; so the variance is taken from how far pages
+    were off where that is more: one page with a hundred links is no sign that a model has gone wrong.
+
+    >>> tally_counts(GammaBelief(np.full(2, 1.0), np.full(2, 10.0)), LookCounts(np.array([1.0, 2.0]), np.full(2, 10.0)))
+    Tallied(expected=2.0, found=3.0, looks=2, deviation=2.0)
+    """
+    watched = counts.exposure > 0
+    a, b, time, count = prior.a[watched], prior.b[watched], counts.exposure[watched], counts.count[watched]
+    mean = a * time / b
+    variance = max(float((mean * (1.0 + time / b)).sum()), float(np.square(count - mean).sum()))
+    return Tallied(float(mean.sum()), float(count.sum()), len(count), float(np.sqrt(variance)))
 
 
 def coverage(prior: GammaBelief, counts: LookCounts, share: float = 0.9) -> float:

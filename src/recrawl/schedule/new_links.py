@@ -7,8 +7,9 @@ New links come at the rate ν of a page, and each waits until the next visit: af
     ν ~ Gamma(a + X, b + T).
 
 Internal and external links are counted and believed of apart; whoever wants both is served by the sum of their rates.
-Visits that did not count links, because nothing had changed, found none. What is believed of *changes* is learned as
-by every policy of ours, and told to whoever asks; only what a visit is worth is a matter of links.
+Visits that did not count links, because nothing had changed, found none. Priors are asked again at every fit: a model
+may have been replaced. What is believed of *changes* is learned as by every policy of ours, and told to whoever asks;
+only what a visit is worth is a matter of links.
 """
 
 from __future__ import annotations
@@ -77,6 +78,17 @@ class NewLinks(Valued):
         self._learning.tell(closed)
         self._grow()
         self._count(closed, self._ledger.rows(visits.page), visits)
+
+    def fit(self, budget: float, now: float) -> None:
+        """Solve the prices by what the priors say now: a model may have been replaced since. O(pages · steps)."""
+        have = len(self._links)
+        if have:
+            pages = self._ledger.pages.take(slice(have))
+            for kind, said in self._priors.items():
+                prior = said(pages)
+                a, b, _ = _columns(kind)
+                self._links[a][:], self._links[b][:] = prior.a, prior.b
+        super().fit(budget, now)
 
     def _count(self, closed: Gaps, row: IntArray, visits: Visits) -> None:
         """Add what visits found; ``closed`` are the gaps they closed, ``row`` the row of each visit."""
