@@ -154,23 +154,23 @@ def _add_leaves(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
     goes_left: AnyArray,
     known: AnyArray,
 ) -> None:
-    for row in range(len(values)):
-        total = 0.0
+    # Some rows at a time go through one tree after the other: so both the tree and the rows stay at hand.
+    for first in range(0, len(values), 256):
         for tree in range(len(root)):
-            node = root[tree]
-            while left[node] != node:
-                asked = values[row, column[node]]
-                goes = unknown_left[node]
-                if names[node] < 0:
-                    if not np.isnan(asked):
-                        goes = asked <= threshold[node]
-                elif 0.0 <= asked < 256.0:  # noqa: PLR2004 - NAMES; a kernel reads no globals that may change
-                    code = int(asked)
-                    if known[column[node], code]:
-                        goes = goes_left[names[node], code]
-                node = left[node] if goes else right[node]
-            total += value[node]
-        found[row] += total
+            for row in range(first, min(first + 256, len(values))):
+                node = root[tree]
+                while left[node] != node:
+                    asked = values[row, column[node]]
+                    goes = unknown_left[node]
+                    if names[node] < 0:
+                        if not np.isnan(asked):
+                            goes = asked <= threshold[node]
+                    elif 0.0 <= asked < 256.0:  # noqa: PLR2004 - NAMES; a kernel reads no globals that may change
+                        code = int(asked)
+                        if known[column[node], code]:
+                            goes = goes_left[names[node], code]
+                    node = left[node] if goes else right[node]
+                found[row] += value[node]
 
 
 def grow(  # noqa: PLR0913 - what to learn from, and how
