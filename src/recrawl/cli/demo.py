@@ -55,6 +55,7 @@ recrawl demo                               four virtual weeks in under a minute
 recrawl demo --pages 300 --visits-per-day 600
 recrawl demo --seed 7 --folder other-demo  another web
 recrawl demo --serve --pages 40            a site that changes, for you to crawl
+recrawl demo --serve --data --pages 12 --judge monitor  open data, and what the workspace monitor found of its changes
 """
 
 
@@ -89,7 +90,17 @@ def demo(  # noqa: PLR0913 - one argument an option
     serve: Annotated[
         bool, typer.Option("--serve", help="Only serve a site that changes, for you to crawl; Ctrl-C tells the truth.")
     ] = False,
+    data: Annotated[
+        bool, typer.Option("--data", help="With --serve: JSON, CSV, RDF and a SPARQL endpoint instead of web pages.")
+    ] = False,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="With --serve: where; 0 for any that is free.")] = 8080,
+    judge: Annotated[
+        Path | None,
+        typer.Option(metavar="WORKSPACE", help="With --serve: say in the end which changes this workspace found."),
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --serve: write all changes into a CSV file in the end.")
+    ] = None,
 ) -> None:
     """Watch the whole job on a small web that really changes.
 
@@ -101,13 +112,17 @@ def demo(  # noqa: PLR0913 - one argument an option
     see what recrawl believed and did beside it. A report on the workspace is written, to open in a browser.
 
     With --serve nothing is crawled: a site of so many pages, which change every minute or so, is served on this
-    machine, and you are told how to crawl it in another terminal.
+    machine, and you are told how to crawl it in another terminal. With --data it is an open-data portal. Ctrl-C ends
+    it: then it tells how often pages really changed and, with --judge, how many of these changes a workspace found
+    (recall) and how many of those it reported were true (precision).
     """
     if serve:
         from recrawl.cli.demo_serve import serve_site
 
-        serve_site(pages, port, seed)
+        serve_site(pages, port, seed, data=data, judge=judge, truth=truth)
         return
+    if data or judge or truth:
+        raise ConfigError("--data, --judge and --truth are about a site that is served.", "Add --serve.")
     from rich.console import Console
 
     from recrawl.show.trial import draw

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -37,17 +38,38 @@ ORDERS = (
 """What to do in another terminal."""
 
 
-def serve_site(pages: int, port: int, seed: int) -> None:
-    """Serve until interrupted, then tell how often pages really changed."""
+def serve_site(  # noqa: PLR0913 - what to serve, where, and what to say of it
+    pages: int, port: int, seed: int, *, data: bool = False, judge: Path | None = None, truth: Path | None = None
+) -> None:
+    """Serve until interrupted, then tell how often pages really changed.
+
+    ``data`` serves an open-data portal. ``judge`` is a workspace to tell what it found, ``truth`` a file for all
+    changes.
+    """
+    from recrawl.cli.demo_judge import sources, tell_verdict, write_truth
+    from recrawl.cli.demo_portal import portal, quirks
     from recrawl.crawl.clock import RealClock
+    from recrawl.errors import require
     from recrawl.living.quirks import Quirks
     from recrawl.living.serve import serve
+    from recrawl.time import HOUR
 
     clock = RealClock()
     start = clock.now()
-    web = site(pages, start, seed)
-    living = serve(web, clock, port=port, quirks=Quirks.none(), seed=seed, announce=_announce)
-    _tell_truth(living, start, clock.now())
+    if data:
+        require("pyoxigraph", "crawl")  # the endpoint needs it
+    web = portal(pages, start, start + HOURS * HOUR, seed) if data else site(pages, start, seed)
+    announce = _announce_portal if data else _announce
+    living = serve(web, clock, port=port, quirks=quirks() if data else Quirks.none(), seed=seed, announce=announce)
+    end = clock.now()
+    _tell_truth(living, start, end)
+    if judge is None and truth is None:
+        return
+    found = sources(living, end)
+    if truth is not None:
+        write_truth(found, truth)
+    if judge is not None:
+        tell_verdict(found, start, judge)
 
 
 def site(pages: int, start: float, seed: int) -> VirtualWeb:
@@ -69,6 +91,16 @@ def _announce(living: LivingWeb) -> None:
     typer.echo(f"A site of {len(living.urls())} pages that really change is at {home}\n\nIn another terminal:\n")
     for order in ORDERS:
         typer.echo(f"  {command_name()} {order.format(home=home)}")
+    typer.echo("\nCtrl-C ends it and tells the truth.")
+
+
+def _announce_portal(living: LivingWeb) -> None:
+    from recrawl.cli.demo_portal import orders
+
+    home, *urls = living.urls()
+    typer.echo(f"A portal of {len(urls)} sources that really change is at {home}\n\nIn another terminal:\n")
+    for order in orders(living):
+        typer.echo(f"  {command_name()} {order}")
     typer.echo("\nCtrl-C ends it and tells the truth.")
 
 

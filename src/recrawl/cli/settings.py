@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from recrawl import __version__
 from recrawl.cli.setting_kinds import COUNT, DURATION, NUMBER, SHARE, TEXT, VISITS, Kind, Value, one_of, write_duration
 from recrawl.errors import ConfigError
-from recrawl.time import DAY, HOUR
+from recrawl.time import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from recrawl.detect import Standards
@@ -151,12 +151,20 @@ class PolitenessSettings:
     crawl_delay_cap: float = _setting(
         300.0, DURATION, "Longest Crawl-delay of a robots.txt that is honoured in full.", live=True
     )
+    retry: float = _setting(
+        15 * MINUTE,
+        DURATION,
+        "Wait before a page is tried again that could not be had; twice as long after each further failure, up to a "
+        "day. A host that does not answer at all is left alone for so long at first, but no more than a minute.",
+    )
     ip_delay: float = _setting(
         0.5, DURATION, "Shortest pause between two requests to one IP address, which many hosts may share."
     )
     ip_connections: int = _setting(4, COUNT, "Most requests at once to one IP address.")
 
     def __post_init__(self) -> None:
+        if self.retry == 0:
+            raise ConfigError("politeness.retry is 0: a page that fails would be asked for without end.", "Write 1s.")
         _check_span("politeness.min_delay", self.min_delay, "politeness.max_delay", self.max_delay)
 
 
@@ -301,8 +309,8 @@ class PredictSettings:
     retrain: float = _setting(
         2.0,
         NUMBER,
-        "A run trains the model anew if the changes it expects of new pages and those found differ by more than this "
-        "factor. 0 for never.",
+        "A run trains the model anew if the changes or new links it expects of new pages and those found differ by "
+        "more than this factor. 0 for never.",
     )
 
 

@@ -106,8 +106,10 @@ def _by_directory(urls: Callable[[IntArray], Sequence[str]]) -> Clusters:
 def politeness_of(settings: PolitenessSettings) -> PolitenessRules:
     """The pauses between two requests to a host."""
     from recrawl.schedule.politeness import PolitenessRules
+    from recrawl.schedule.retry import TROUBLED_HOST
 
-    return PolitenessRules(settings.factor, settings.min_delay, settings.max_delay, settings.crawl_delay_cap)
+    trouble = TROUBLED_HOST.beginning(min(TROUBLED_HOST.first, settings.retry))
+    return PolitenessRules(settings.factor, settings.min_delay, settings.max_delay, settings.crawl_delay_cap, trouble)
 
 
 def turns_of(settings: PolitenessSettings) -> TurnRules:
@@ -156,6 +158,7 @@ def crawl_settings_of(settings: Settings) -> CrawlSettings:
     from recrawl.crawl.live import CrawlSettings
     from recrawl.crawl.log import LEVELS
     from recrawl.fetch.reach import Reach
+    from recrawl.schedule.retry import Retry
     from recrawl.time import DAY, MINUTE
 
     return CrawlSettings(
@@ -164,6 +167,7 @@ def crawl_settings_of(settings: Settings) -> CrawlSettings:
         limits=limits_of(settings.fetch),
         http2=settings.fetch.protocol == "http2",
         politeness=politeness_of(settings.politeness),
+        retry=Retry.beginning(settings.politeness.retry),
         turns=turns_of(settings.politeness),
         max_pages_per_host=settings.crawl.max_pages_per_host,
         archive=warc_info_of(settings.archive, settings.fetch),

@@ -42,6 +42,7 @@ from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.newcomers import Newcomers
 from recrawl.schedule.policy import Policy
 from recrawl.schedule.politeness import Politeness, PolitenessRules
+from recrawl.schedule.retry import Retry
 from recrawl.schedule.turns import TurnRules, Turns
 from recrawl.store.base import Store
 from recrawl.time import Clock
@@ -61,6 +62,8 @@ class CrawlSettings:
     http2: bool = True
     """Whether HTTP/2 is spoken to hosts that offer it."""
     politeness: PolitenessRules = field(default_factory=PolitenessRules)
+    retry: Retry = field(default_factory=Retry)
+    """When pages are tried again whose visits failed."""
     turns: TurnRules | None = None
     """How hosts share an address; without it they do not mind each other."""
     max_pages_per_host: int = 100_000
@@ -161,7 +164,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     """
     first = orders({}) if orders else None
     newcomers = Newcomers(first.new_share, first.burst) if first else None
-    agenda = Agenda(policy, budget=settings.budget, newcomers=newcomers)
+    agenda = Agenda(policy, budget=settings.budget, retry=settings.retry, newcomers=newcomers)
     politeness = Politeness(settings.politeness)
     access = Access(elsewhere={"file": FileFetcher(clock, settings.folders, settings.limits.body)})
 

@@ -12,8 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from recrawl.living import render
 from recrawl.living.dice import Dice, mix
+from recrawl.living.endpoint import PATH, Endpoint, query_of
 from recrawl.living.maps import Sitemaps, hosts_page, robots_txt
 from recrawl.living.negotiate import accepts_gzip, best_type, not_modified
 from recrawl.living.quirks import DealtQuirks, Failure, Lie, Offer, PageQuirks, Quirks
@@ -111,6 +114,7 @@ class Answers:
         self._counts: dict[int, int] = {}
         self._traits: dict[int, PageQuirks] = {}
         self._written: dict[tuple[int, int, bytes, str], _Written] = {}
+        self._endpoints: dict[int, Endpoint] = {}
 
     def home(self, host: int) -> str:
         """The root URL of a host."""
@@ -134,7 +138,18 @@ class Answers:
         page = self._page_of.get((host, request.path), self._page_of.get((host, plain_path)))
         if page is not None:
             return self._page(page, request, now)
+        if plain_path == PATH and (endpoint := self.endpoint(host)):
+            return _asked(endpoint, request, now)
         return self._about_host(host, plain_path, now)
+
+    def endpoint(self, host: int) -> Endpoint | None:
+        """Where the things of a host can be asked about; ``None`` if it has none."""
+        if host not in self._endpoints:
+            things = np.flatnonzero((self._web.host == host) & (self._web.kind == PageKind.RDF))
+            if not len(things):
+                return None
+            self._endpoints[host] = Endpoint(self._web, things, self._statements)
+        return self._endpoints[host]
 
     # -- beside the pages ---------------------------------------------------------------------
 
@@ -193,6 +208,13 @@ class Answers:
             headers.append(("Content-Encoding", "gzip"))
         slow = self._quirks.slowness if failure is Failure.SLOW else 0.0
         return Answer(200, headers, body, page, traits.chunked, failure is Failure.TRUNCATED, slow)
+
+    def _statements(self, page: int, now: float) -> str:
+        """What an RDF page says, as N-Triples without the comment that is its noise."""
+        form = next(form for form in _FORMS[PageKind.RDF] if form.write is render.n_triples)
+        written = self._write(page, self._web.state(page, now), form, now)
+        text = written.text or written.body.decode(form.fixed_charset)
+        return "\n".join(line for line in text.splitlines() if not line.startswith("#"))
 
     def _count(self, key: int) -> int:
         """How many requests there were before this one to a page or, with a negative key, to a host's robots.txt."""
@@ -276,6 +298,14 @@ class Answers:
             "application/n-triples",
         }
         return form.media_type if silent else f"{form.media_type}; charset={self._charset(form, traits)}"
+
+
+def _asked(endpoint: Endpoint, request: Request, now: float) -> Answer:
+    query = query_of(request.path)
+    if query is None:
+        return _plain(400, f"Ask with {PATH}?query=...\n", now)
+    result = endpoint.answer(query, request.headers.get("accept", ""), now)
+    return _text(result.status, result.text, f"{result.media_type}; charset=utf-8", now)
 
 
 def _encode(text: str, charset: str) -> bytes:

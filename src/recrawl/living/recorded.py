@@ -197,7 +197,11 @@ def _table(
     """Some columns of the rows whose ``key`` is (one of) ``wanted``, as arrays. Missing numbers become NaN."""
     parquet = require("pyarrow.parquet", "columns")
     if not file.is_file():
-        raise InputError("This file is missing.", "Name a folder of the form of data/documents.", source=str(file))
+        raise InputError(
+            "This file is missing.",
+            "Name the folder of a data set.",
+            source=str(file),
+        )
     condition = (key, "in" if isinstance(wanted, list) else "==", wanted)
     table: Any = parquet.read_table(file, columns=columns, filters=[condition])
     if not table.num_rows and not may_be_empty:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlsplit
 
 from recrawl.living.answers import Answer, Answers, Malformed, Request
+from recrawl.living.endpoint import query_of
 from recrawl.living.quirks import PageQuirks, Quirks
 from recrawl.living.requests import LoggedRequest, Requests
 from recrawl.living.server import IP, LoopbackServer
@@ -98,6 +100,16 @@ class LivingWeb:
     def truth(self) -> Truth:
         """Exact change times, lives, links and rates, by page and by URL."""
         return Truth(self._web, self.urls())
+
+    def answer_changes(self, url: str, until: float) -> FloatArray | None:
+        """Exact times up to ``until`` at which the answer to a SPARQL query became another.
+
+        ``url`` asks the query of the endpoint of a host here; ``None`` if it does not.
+        """
+        parts = urlsplit(url)
+        host = self._web.hosts.index(parts.hostname) if parts.hostname in self._web.hosts else -1
+        query, endpoint = query_of(f"{parts.path}?{parts.query}"), self._answers.endpoint(host)
+        return None if query is None or endpoint is None else endpoint.changes(query, until)
 
     @property
     def answered(self) -> int:

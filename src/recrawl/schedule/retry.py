@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -31,6 +31,10 @@ class Backoff:
         with np.errstate(over="ignore"):
             grown = self.first * np.power(self.factor, doublings.astype(np.float64))
         return np.where(failures > 0, np.minimum(grown, self.longest), 0.0)
+
+    def beginning(self, first: float) -> Backoff:
+        """The same with another first wait, of ``first`` seconds; the longest is at least as long."""
+        return replace(self, first=first, longest=max(first, self.longest))
 
 
 TRANSIENT = Backoff(first=15 * MINUTE, factor=2.0, longest=DAY)
@@ -69,6 +73,17 @@ class Retry:
     """For single failures of ``model.failures``, where their patience is another than that of their outcome."""
     cut: Backoff = Backoff(first=HOUR, factor=2.0, longest=7 * DAY)
     """An answer that breaks off in the middle of its body: each try costs the host as much as an answer."""
+
+    @classmethod
+    def beginning(cls, first: float) -> Retry:
+        """The usual patience, but the first wait for a host that is overloaded or out of reach is ``first`` seconds.
+
+        >>> int(Retry.beginning(5.0).at(np.array([2]), np.array([100.0]))[0])
+        110
+        """
+        transient = TRANSIENT.beginning(first)
+        some = {Outcome.SERVER_ERROR: transient, Outcome.UNREACHABLE: transient}
+        return cls(transient, MappingProxyType(dict(_by_outcome()) | some))
 
     def at(
         self,
