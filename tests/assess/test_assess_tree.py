@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from recrawl.assess.collapse import ROOT, ChangeClass, collapse
 from recrawl.assess.spanning_tree import spanning_tree
-from recrawl.assess.subsites import capture_coherence, change_together, joined_sections, propose
+from recrawl.assess.subsites import Foreseen, capture_coherence, change_together, joined_sections, propose
 
 SAME = ChangeClass.UNCHANGED
 
@@ -162,6 +162,23 @@ def test_sections_that_change_together_are_proposed_as_one():
     assert found.lasts()[hot] == 38.0
     assert found.alone[hot] == pytest.approx(capture_coherence(rate[:20], 1.0))
     assert found.whole == pytest.approx(capture_coherence(rate, 1.0))
+
+
+def test_sections_left_alone_for_long_do_not_change_together_by_that():
+    rng = np.random.default_rng(3)
+    section, rate = np.repeat([0, 1], 12), 1.0
+    gap = np.where(np.arange(80) % 2, 0.5, 50.0)  # two looks a night, and a long time until the next night
+    looked, period = np.divmod(np.arange(24 * 80), 80)
+    changed = rng.random(len(looked)) < -np.expm1(-rate * gap[period])
+    seen = looked[changed], period[changed]
+    foreseen = Foreseen(looked, period, rate * gap[period])
+    assert joined_sections(section, *seen).tolist() == [0, 0]
+    assert joined_sections(section, *seen, foreseen).tolist() == [0, 1]
+    assert abs(change_together(section, 2, *seen, foreseen)[0, 1]) < 0.3
+    # Those that really do are still found: in some nights all of the second section follows the first.
+    follows = (period % 4 == 1) & (looked % 12 < 9)
+    together = changed & (period % 2 == 0) | follows
+    assert joined_sections(section, looked[together], period[together], foreseen).tolist() == [0, 0]
 
 
 def test_a_site_of_one_section_has_no_sub_sites():

@@ -101,29 +101,58 @@ def _coherence(hot: FloatArray, delay: float) -> float:
         grid = finer
 
 
-def change_together(section: IntArray, sections: int, changed: IntArray, period: IntArray) -> FloatArray:
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """How many changes were to be expected, look by look: where looks are uneven, long gaps show changes everywhere."""
+
+    page: IntArray
+    period: IntArray
+    changes: FloatArray
+    """Rate of the page times the time since it was last looked at."""
+
+
+def change_together(
+    section: IntArray, sections: int, changed: IntArray, period: IntArray, foreseen: Foreseen | None = None
+) -> FloatArray:
     """How alike sections change: the correlation of the shares of their pages that change in each period.
 
     ``section`` is that of each page; page ``changed[i]`` changed in ``period[i]``. Periods without any change tell
-    nothing. 0 for a section that never changes, or always alike. O(changes log changes + sections·changes), and memory
-    for sections²: :func:`joined_sections` asks about few.
+    nothing. With ``foreseen`` it is what goes beyond the share that was to be expected that is compared: sections do
+    not change together because all of them were left alone for long. 0 for a section that never changes, or always
+    alike. O(changes log changes + sections·changes), and memory for sections²: :func:`joined_sections` asks about few.
 
     >>> alike = change_together(np.array([0, 1, 2]), 3, np.array([0, 1, 0, 1, 2]), np.array([1, 1, 5, 5, 7]))
     >>> alike.round(2).tolist()
     [[1.0, 1.0, -1.0], [1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
     """
     distinct, column = np.unique(period, return_inverse=True)
-    return _correlation(section, sections, changed, column, len(distinct))
+    return _correlation(section, sections, changed, column, _expected(foreseen, distinct, len(section)))
 
 
-def _correlation(section: IntArray, sections: int, changed: IntArray, column: IntArray, periods: int) -> FloatArray:
+def _expected(foreseen: Foreseen | None, periods: IntArray, pages: int) -> sparse.csr_array:
+    """The chance of each page to be found changed in each of these periods; nothing where nothing is foreseen."""
+    shape = (pages, len(periods))
+    if foreseen is None:
+        return sparse.csr_array(shape)
+    column = np.minimum(np.searchsorted(periods, foreseen.period), max(len(periods) - 1, 0))
+    told = np.flatnonzero(periods[column] == foreseen.period) if len(periods) else np.empty(0, np.int64)
+    chance = sparse.csr_array((foreseen.changes[told], (foreseen.page[told], column[told])), shape=shape)
+    chance.sum_duplicates()
+    chance.data = -np.expm1(-chance.data)
+    return chance
+
+
+def _correlation(
+    section: IntArray, sections: int, changed: IntArray, column: IntArray, expected: sparse.csr_array
+) -> FloatArray:
     """The same for periods 0, 1, …, of which some may be without a change in these sections."""
     if not len(changed):
         return np.zeros((sections, sections))
+    pages, periods = expected.shape
     once = np.unique(np.stack([changed, column]), axis=1)
+    news = sparse.csr_array((np.ones(once.shape[1]), (once[0], once[1])), shape=expected.shape) - expected
     size = np.maximum(np.bincount(section, minlength=sections), 1)
-    row = section[once[0]]
-    share = sparse.csr_array((1.0 / size[row], (row, once[1])), shape=(sections, periods))
+    share = sparse.csr_array((1.0 / size[section], (section, np.arange(pages))), shape=(sections, pages)) @ news
     mean = share.sum(axis=1) / periods
     product = (share @ share.T).toarray()
     spread = product - periods * np.outer(mean, mean)
@@ -133,11 +162,18 @@ def _correlation(section: IntArray, sections: int, changed: IntArray, column: In
     return np.where(np.outer(varies, varies), spread / np.outer(length, length), 0.0)
 
 
-def joined_sections(
-    section: IntArray, changed: IntArray, period: IntArray, *, fewest: int = FEWEST, most: int = COMPARED
+def joined_sections(  # noqa: PLR0913 - what changed when, and who is compared
+    section: IntArray,
+    changed: IntArray,
+    period: IntArray,
+    foreseen: Foreseen | None = None,
+    *,
+    fewest: int = FEWEST,
+    most: int = COMPARED,
 ) -> IntArray:
     """The part each section belongs to, named by its least section: those that change together are one.
 
+    ``foreseen`` is as for :func:`change_together`.
     Compared are sections of at least ``fewest`` pages, and of those only the ``most`` with most changes; the others are
     parts by themselves. So a site of very many sections costs no more than O(changes log changes + most·changes).
     """
@@ -154,7 +190,8 @@ def joined_sections(
     number[page] = np.arange(len(page))
     ours = number[changed] >= 0
     distinct, column = np.unique(period, return_inverse=True)
-    alike = _correlation(place[section[page]], len(some), number[changed[ours]], column[ours], len(distinct))
+    expected = _expected(foreseen, distinct, len(section))[page]
+    alike = _correlation(place[section[page]], len(some), number[changed[ours]], column[ours], expected)
     part_of[some] = some[_joined(alike > TOGETHER)]
     return part_of
 

@@ -16,7 +16,7 @@ from recrawl.assess.rounds import NO_REVISIT, find_rounds, known_rounds, usual_p
 from recrawl.assess.shown import Rule, Shown, shown
 from recrawl.assess.shown_chance import chance_unchanged
 from recrawl.assess.statement import Found
-from recrawl.assess.subsites import SubSites, joined_sections, propose
+from recrawl.assess.subsites import Foreseen, SubSites, joined_sections, propose
 from recrawl.cli.assess_recorded import Recorded, recorded
 from recrawl.cli.knowledge import Span, estimate_from, learn, lesson_of, section_labels
 from recrawl.cli.rates_question import estimator_named
@@ -115,7 +115,8 @@ def answer(store: Store, asked: Asked) -> Answer:
     if not len(looks):
         raise NothingToJudgeError(
             "There is no capture to judge" + (f" of a page like {asked.match!r}." if asked.match else "."),
-            "Name files that hold captures: WARC, ARC, CDX, CDXJ, TimeMaps, WACZ and others that recrawl import reads.",
+            "Crawl or import something first, or name files that hold captures: WARC, CDX, WACZ and all that recrawl "
+            "import reads.",
         )
     pages = store.pages(looks.page)
     hosts, site = np.unique(pages.host, return_inverse=True)
@@ -230,21 +231,28 @@ def _parts(quality: ArchiveQuality, section: IntArray, sections: list[str], dela
         numbers, label = np.unique(section[inside], return_inverse=True)
         if len(numbers) == 1:
             continue
-        row, period = _changes(quality, inside)
-        parts = propose(label, quality.rate[inside], pace, joined_sections(label, row, period))
+        parts = propose(label, quality.rate[inside], pace, joined_sections(label, *_changes(quality, inside)))
         if len(parts):
             found.append(Parts(site, [sections[number] for number in numbers.tolist()], parts))
     return found
 
 
-def _changes(quality: ArchiveQuality, inside: IntArray) -> tuple[IntArray, IntArray]:
-    """Which of the pages inside changed in which period: that of the crawls, or a week if there is a log of changes."""
+def _changes(quality: ArchiveQuality, inside: IntArray) -> tuple[IntArray, IntArray, Foreseen | None]:
+    """Which of the pages inside changed in which period, and what was to be expected of them.
+
+    Periods are those of the crawls, or weeks if there is a log of changes, which leaves no page alone for long.
+    """
     looks, pairs = quality.looks, quality.consecutive
     place = np.full(len(looks), NO_REVISIT)
     place[inside] = np.arange(len(inside))
-    ours = (place[pairs.row] != NO_REVISIT) & (pairs.found == Found.CHANGED)
-    seen = looks.time[pairs.revisit[ours]]
     length = WEEK if looks.is_log() else float(usual_period(looks.take(inside), np.zeros(len(inside), np.int64))[0])
+    ours = np.flatnonzero((place[pairs.row] != NO_REVISIT) & (pairs.revisit != NO_REVISIT))
+    seen, row = looks.time[pairs.revisit[ours]], pairs.row[ours]
     # A crawl begins well within a period, so that all of it falls into one though crawls are not quite punctual.
     period = np.floor((seen - quality.start) / length + _HEAD_START).astype(np.int64)
-    return place[pairs.row[ours]], period
+    changed = pairs.found[ours] == Found.CHANGED
+    foreseen = None
+    if not looks.is_log():
+        changes = np.nan_to_num(quality.rate[row]) * (seen - looks.time[pairs.visit[ours]])
+        foreseen = Foreseen(place[row], period, changes)
+    return place[row[changed]], period[changed], foreseen
