@@ -10,10 +10,19 @@ import typer
 from recrawl.assess.shown import Rule
 from recrawl.cli.assess_answer import ESTIMATOR, Asked
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, JsonOption, LimitOption, SetOption, WorkspaceOption
+from recrawl.cli.options import (
+    HERE,
+    DigestsOnlyOption,
+    JsonOption,
+    LimitOption,
+    MatchOption,
+    PlotOption,
+    SetOption,
+    WorkspaceOption,
+    seconds_of,
+)
 from recrawl.cli.workspace import open_workspace
 from recrawl.estimate.estimators import ESTIMATORS
-from recrawl.time import parse_duration
 
 if TYPE_CHECKING:
     from recrawl.cli.assess_output import Wanted
@@ -40,13 +49,13 @@ def assess(  # noqa: PLR0913 - one argument an option
     ] = None,
     *,
     at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="What is shown for this time; by default for the last capture.")
+        str | None,
+        typer.Option(
+            metavar="TIME", help="What is shown for this time in UTC, e.g. 2026-11-09; by default for the last capture."
+        ),
     ] = None,
     rule: Annotated[Rule, typer.Option(help="Which copy is shown: the nearest, or the latest before.")] = Rule.NEAREST,
-    match: Annotated[
-        str | None,
-        typer.Option(metavar="PATTERN", help="Only URLs with this text in them, or like this with * and ?."),
-    ] = None,
+    match: MatchOption = None,
     pause: Annotated[
         str | None,
         typer.Option(metavar="DURATION", help="A crawl is over when its site is left alone for so long; else guessed."),
@@ -61,15 +70,16 @@ def assess(  # noqa: PLR0913 - one argument an option
         ),
     ] = None,
     estimator: Annotated[
-        str, typer.Option(metavar="NAME", help=f"How rates of change are estimated: {', '.join(ESTIMATORS)}.")
+        str, typer.Option(metavar="NAME", help=f"How rates are estimated: {', '.join(ESTIMATORS)}.")
     ] = ESTIMATOR,
     merge_within: Annotated[
         str,
-        typer.Option(help="In files, several downloads of a page within this time are one; by default all count."),
+        typer.Option(
+            metavar="DURATION",
+            help="In files, several downloads of a page within this time are one; by default all count.",
+        ),
     ] = "0s",
-    digests_only: Annotated[
-        bool, typer.Option("--digests-only", help="Do not read archived bytes: judge changes by digests alone.")
-    ] = False,
+    digests_only: DigestsOnlyOption = False,
     limit: LimitOption = 10,
     output: Annotated[
         Path | None,
@@ -81,7 +91,7 @@ def assess(  # noqa: PLR0913 - one argument an option
     tree: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the whole tree of pages as GraphML, nothing folded.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture too: .png, .svg or .pdf.")] = None,
+    plot: PlotOption = None,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
     assignments: SetOption = None,
@@ -109,16 +119,17 @@ def assess(  # noqa: PLR0913 - one argument an option
         None if at is None else moment(at, 0.0),
         rule,
         match,
-        None if pause is None else parse_duration(pause),
+        None if pause is None else seconds_of("--pause", pause),
         by_file,
-        None if delay is None else parse_duration(delay),
+        None if delay is None else seconds_of("--delay", delay),
         estimator,
         only_pages=bool(files),
     )
     wanted = Wanted(limit, output, graphml, tree, plot, as_json=json_output)
     wanted.check()
     if files:
-        _assess_files(check_files(files), parse_duration(merge_within), asked, wanted, digests_only=digests_only)
+        merged = seconds_of("--merge-within", merge_within)
+        _assess_files(check_files(files), merged, asked, wanted, digests_only=digests_only)
         return
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with place.open_store() as store:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption, seconds_of
 from recrawl.cli.workspace import open_workspace
 from recrawl.crawl.capture_terms import DEFAULT_THRESHOLD, RateSource
 from recrawl.crawl.scope import ScopeKind, ScopeRules
 from recrawl.errors import ConfigError, ExitCode, InputError
-from recrawl.time import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +90,7 @@ def capture(  # noqa: PLR0913 - one argument an option
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished capture (of SITE).")] = False,
     anew: Annotated[bool, typer.Option("--anew", help="Begin anew, though one of SITE is unfinished.")] = False,
     list_all: Annotated[bool, typer.Option("--list", help="List the captures of this workspace.")] = False,
-    show: Annotated[int | None, typer.Option(metavar="ID", help="Show what was stated about a capture.")] = None,
+    show: Annotated[int | None, typer.Option(metavar="NUMBER", help="Show what was stated about this capture.")] = None,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
     assignments: SetOption = None,
@@ -200,9 +199,9 @@ def _say_what_is_not_read(order: CaptureOrder, *, expect: int | None, threshold:
 def _seconds(text: str) -> float:
     """A duration; a bare number is seconds."""
     try:
-        return parse_duration(float(text))
+        return float(text)
     except ValueError:
-        return parse_duration(text)
+        return seconds_of("--delay", text)
 
 
 def _to_resume(unfinished: Sequence[SiteCapture], site: str | None) -> SiteCapture:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from recrawl.cli.options import seconds_of
 from recrawl.cli.tasks import bar, processors, results
 from recrawl.errors import InputError
 from recrawl.schedule.policy import Policy
@@ -17,7 +18,6 @@ from recrawl.simulate.contest import Rules, compete
 from recrawl.simulate.contest_entries import NAMES, SAME_AT_A_BUDGET
 from recrawl.simulate.contest_field import Field
 from recrawl.simulate.contest_tally import Tally
-from recrawl.time import parse_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def tick_of(text: str) -> float:
         InputError: it is no time at all.
         ConfigError: it is no duration.
     """
-    tick = parse_duration(text)
+    tick = seconds_of("--tick", text)
     if not tick > 0:
         raise InputError(f"Visits cannot be planned every {text}.", "Give --tick a duration above 0, for example 6h.")
     return tick

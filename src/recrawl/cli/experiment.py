@@ -240,14 +240,16 @@ def lbla(  # noqa: PLR0913 - one argument an option
     one feature. With several dates and repeats the results have intervals.
     """
     from recrawl.cli.lbla_experiment import moment, run
+    from recrawl.cli.options import seconds_of
     from recrawl.predict.link_learners import Settings
     from recrawl.simulate.lbla_splits import Plan
-    from recrawl.time import parse_duration
 
     times = [moment(date) for date in at or ["2024-01-02"]]
     # Fewer rounds than the paper's take longer steps; a tree of NGBoost need not try two hundred columns.
     settings = Settings(trees=trees, rounds=trees, rate=max(0.04, min(0.2, 6.0 / trees)), natural_columns=0.1)
-    run(data, output, times, Plan(times[0], parse_duration(period), pages, settings, seed, repeats, alone), keep)
+    run(
+        data, output, times, Plan(times[0], seconds_of("--period", period), pages, settings, seed, repeats, alone), keep
+    )
 
 
 register(app)

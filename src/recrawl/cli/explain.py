@@ -63,7 +63,7 @@ def explain(  # noqa: PLR0913 - one argument an option
     url: Annotated[str, typer.Argument(metavar="URL", help="The page, as it was added or found.")],
     *,
     at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Explain the last visit up to this time (ISO 8601, UTC).")
+        str | None, typer.Option(metavar="TIME", help="Explain the last visit up to this time in UTC, e.g. 2026-11-09.")
     ] = None,
     changed: Annotated[bool, typer.Option("--changed", help="Only consider visits that found a change.")] = False,
     context: Annotated[int, typer.Option(min=0, metavar="LINES", help="Unchanged lines shown around each change.")] = 2,

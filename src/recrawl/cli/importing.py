@@ -12,10 +12,9 @@ import typer
 
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.import_errors import ImportErrors, row_of
-from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.options import HERE, DigestsOnlyOption, JsonOption, SetOption, WorkspaceOption, seconds_of
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import ConfigError, InputError
-from recrawl.time import parse_duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -42,15 +41,16 @@ def import_(  # noqa: PLR0913 - one argument an option
     ],
     *,
     merge_within: Annotated[
-        str, typer.Option(help="Several downloads of a page within this time are one, of which the best stands.")
+        str,
+        typer.Option(
+            metavar="DURATION", help="Several downloads of a page within this time are one, of which the best stands."
+        ),
     ] = "60s",
     depth: Annotated[
         int | None, typer.Option(min=0, help="Only pages with at most so many parts in their path.")
     ] = None,
     base_url: Annotated[str, typer.Option(help="Where the pages of a git repository are published.")] = "",
-    digests_only: Annotated[
-        bool, typer.Option("--digests-only", help="Do not read archived bytes: judge changes by digests alone.")
-    ] = False,
+    digests_only: DigestsOnlyOption = False,
     again: Annotated[bool, typer.Option("--again", help="Read and judge once more what was imported before.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first record that is broken.")] = False,
     workspace: WorkspaceOption = HERE,
@@ -81,7 +81,7 @@ def import_(  # noqa: PLR0913 - one argument an option
         _check(path, base_url)
     urls = [source for source in sources if _is_url(source)]
     place = open_workspace(workspace, parse_assignments(assignments or []))
-    cleaning = Cleaning(parse_duration(merge_within), depth)
+    cleaning = Cleaning(seconds_of("--merge-within", merge_within), depth)
     choices = _Choices(cleaning, base_url, digests_only=digests_only, again=again, strict=strict)
     columns = (
         SpinnerColumn(),

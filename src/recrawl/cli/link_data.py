@@ -46,7 +46,7 @@ def link_data(folder: Path, only: Collection[str] = (), *, texts: bool = True) -
     sites = tuple(sorted(set(pages["site"])))
     unknown = sorted(set(only) - set(sites))
     if unknown:
-        raise InputError(f"there is no site {unknown[0]!r}", source=str(folder))
+        raise InputError(f"there is no site {unknown[0]!r}", f"There are: {', '.join(sites)}.", source=str(folder))
     keys = _Keys.of(sites, pages)
     page, time = keys.rows(events, "page_id"), events["t"].astype(np.float64)
     order = np.lexsort((np.arange(len(page)), time, page))
@@ -130,7 +130,7 @@ class _Keys:
         wanted = site * width + table[column].astype(np.int64)
         row = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
         if not np.array_equal(key[row], wanted):
-            raise InputError("a table names a page that is not in the table of pages")
+            raise InputError("a table names a page that pages.parquet does not have", "Get the data set anew.")
         return row
 
 
@@ -142,7 +142,9 @@ def _table(folder: Path, name: str, columns: tuple[str, ...], only: Collection[s
         raise InputError(f"{file.name} is missing", "Name a data set with links and texts.", source=str(folder))
     lacking = [column for column in columns if column not in pq.read_schema(file).names]
     if lacking:
-        raise InputError(f"{file.name} has no column {lacking[0]!r}", source=str(file))
+        raise InputError(
+            f"{file.name} has no column {lacking[0]!r}", "Take a data set with links and texts.", source=str(file)
+        )
     table = pq.read_table(file, columns=list(columns))
     if only:
         names = require("pyarrow", "columns").array(sorted(only))

@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from recrawl.errors import ConfigError
+from recrawl.time import parse_duration
+
 WorkspaceOption = Annotated[
     Path,
     typer.Option("--workspace", "-w", envvar="RECRAWL_WORKSPACE", metavar="FOLDER", help="The workspace to work in."),
@@ -25,7 +28,33 @@ SetOption = Annotated[
 ]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="ROWS", help="Print at most so many rows.")]
 HostOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only this host, as recrawl list hosts names it.")]
+AtOption = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="As of this time in UTC, e.g. 2026-11-09: later visits do not count."),
+]
+MatchOption = Annotated[
+    str | None, typer.Option(metavar="PATTERN", help="Only URLs with this text in them, or like this with * and ?.")
+]
+PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture too: .png, .svg or .pdf.")]
+DigestsOnlyOption = Annotated[
+    bool, typer.Option("--digests-only", help="Do not read archived bytes: judge changes by digests alone.")
+]
 HERE = Path()
+
+
+def seconds_of(option: str, text: str) -> float:
+    """Seconds in the duration that an option was given.
+
+    Raises:
+        ConfigError: it is none; the option is named.
+
+    >>> seconds_of("--window", "90d")
+    7776000.0
+    """
+    try:
+        return parse_duration(text)
+    except ConfigError as error:
+        raise ConfigError(f"{option}: {error.what}", error.remedy) from error
 
 
 def command_name() -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, HostOption, JsonOption, LimitOption, SetOption, WorkspaceOption
+from recrawl.cli.options import HERE, AtOption, HostOption, JsonOption, LimitOption, SetOption, WorkspaceOption
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import InputError
 
@@ -36,9 +36,7 @@ STORED = "recrawl explain tells those that the crawler stored at its last fit"
 def plan(  # noqa: PLR0913 - one argument an option
     context: typer.Context,
     host: HostOption = None,
-    at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="As of this time, e.g. 2026-11-09: later visits do not count.")
-    ] = None,
+    at: AtOption = None,
     *,
     limit: LimitOption = 20,
     slots: Annotated[

@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, HostOption, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.options import (
+    HERE,
+    AtOption,
+    HostOption,
+    JsonOption,
+    MatchOption,
+    PlotOption,
+    SetOption,
+    WorkspaceOption,
+    seconds_of,
+)
 from recrawl.cli.rates_question import By, Kind, Question, Sort, estimator_named, moment
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import InputError
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
-from recrawl.time import format_duration, parse_duration
+from recrawl.time import format_duration
 
 if TYPE_CHECKING:
     from recrawl.cli.rates_table import Columns
@@ -37,10 +47,7 @@ _SHOWN = 50
 
 def rates(  # noqa: PLR0913 - one argument an option
     host: HostOption = None,
-    match: Annotated[
-        str | None,
-        typer.Option(metavar="PATTERN", help="Only URLs with this text in them, or like this with * and ?."),
-    ] = None,
+    match: MatchOption = None,
     min_looks: Annotated[int, typer.Option(min=1, help="Only what was looked at so often.")] = 1,
     *,
     kind: Annotated[Kind, typer.Option(help="Count only changes in this respect.")] = Kind.ANY,
@@ -49,14 +56,12 @@ def rates(  # noqa: PLR0913 - one argument an option
         typer.Option(help="What a row is. Host and section: the sum of their pages; site: a host taken as one page."),
     ] = By.PAGE,
     estimator: Annotated[
-        str, typer.Option(metavar="NAME", help=f"How to estimate: {', '.join(ESTIMATORS)}.")
+        str, typer.Option(metavar="NAME", help=f"How rates are estimated: {', '.join(ESTIMATORS)}.")
     ] = DEFAULT,
     window: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Only visits of the last such time, e.g. 90d.")
     ] = None,
-    at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="As of this time, e.g. 2026-01-01: later visits do not count.")
-    ] = None,
+    at: AtOption = None,
     sort: Annotated[Sort, typer.Option(help="What comes first.")] = Sort.OFTEN,
     limit: Annotated[
         int | None,
@@ -65,7 +70,7 @@ def rates(  # noqa: PLR0913 - one argument an option
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the rows to a .csv or .parquet file.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture too: .png, .svg or .pdf.")] = None,
+    plot: PlotOption = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Say whether changes come by pure chance.")] = False,
     compare: Annotated[bool, typer.Option("--compare", help="Score all estimators on this workspace's past.")] = False,
     workspace: WorkspaceOption = HERE,
@@ -106,7 +111,7 @@ def rates(  # noqa: PLR0913 - one argument an option
         moment(at, RealClock().now()),
         kind,
         by,
-        None if window is None else parse_duration(window),
+        None if window is None else seconds_of("--window", window),
         sort,
         host,
         match,

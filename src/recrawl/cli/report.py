@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.options import HERE, DigestsOnlyOption, JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import InputError
 
@@ -54,7 +54,7 @@ def report(  # noqa: PLR0913 - one argument an option
             help="The file to write; by default reports/report.html in the workspace, or report.html here.",
         ),
     ] = None,
-    show: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
     versions: Annotated[
         str | None,
         typer.Option(
@@ -63,9 +63,7 @@ def report(  # noqa: PLR0913 - one argument an option
             "dashboard that recrawl serve shows of a workspace; none for files.",
         ),
     ] = None,
-    digests_only: Annotated[
-        bool, typer.Option("--digests-only", help="Do not read archived bytes: judge changes by digests alone.")
-    ] = False,
+    digests_only: DigestsOnlyOption = False,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
     assignments: SetOption = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, SetOption, WorkspaceOption
+from recrawl.cli.options import HERE, SetOption, WorkspaceOption, seconds_of
 from recrawl.cli.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ recrawl run --metrics 9090                  tell Prometheus how it goes
 def run(  # noqa: PLR0913 - one argument an option
     *,
     for_: Annotated[str | None, typer.Option("--for", metavar="DURATION", help="Stop after so long, e.g. 8h.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Stop at this time (ISO 8601, UTC).")] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Stop at this time in UTC, e.g. 2026-11-09T06:00Z.")
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Stop when nothing more is due or may be visited now.")] = False,
     budget: Annotated[
         str | None, typer.Option(metavar="VISITS", help="Instead of schedule.budget: 10000/day, 500/h or 2/s.")
@@ -186,9 +188,8 @@ def _term(now: float, for_: str | None, until: str | None) -> Term:
     """What was asked for; infinity for ever."""
     from recrawl.cli.rates_question import moment
     from recrawl.errors import InputError
-    from recrawl.time import parse_duration
 
-    term = Term(parse_duration(for_) if for_ is not None else math.inf, moment(until, math.inf))
+    term = Term(seconds_of("--for", for_) if for_ is not None else math.inf, moment(until, math.inf))
     if term.seconds <= 0 or term.until <= now:
         raise InputError("The time to stop is already over.", "Name a later --until, or a longer --for.")
     return term

@@ -66,7 +66,9 @@ def _places(ids: IntArray, page: AnyArray, folder: Path) -> IntArray:
     place = np.searchsorted(ids, page.astype(np.int64))
     if len(page) and not (len(ids) and np.array_equal(ids[np.minimum(place, len(ids) - 1)], page)):
         raise InputError(
-            "a link is between pages that pages.parquet does not have", source=str(folder / "edges.parquet")
+            "a link is between pages that pages.parquet does not have",
+            "Get the data set anew.",
+            source=str(folder / "edges.parquet"),
         )
     return place
 

@@ -101,7 +101,7 @@ def _of_sitemap(file: Path, asked: Asked) -> SiteForetold:
     try:
         found = parse_sitemap(file.read_bytes(), str(file))
     except OSError as error:
-        raise InputError(f"it cannot be read ({error.strerror})", source=str(file)) from None
+        raise InputError(f"it cannot be read ({error.strerror})", "Check the path.", source=str(file)) from None
     entries = [one for one in found.entries if one.changefreq]
     if len(entries) < FOLDS:
         what = f"only {len(entries)} of its pages say how often they change"

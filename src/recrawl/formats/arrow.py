@@ -90,7 +90,9 @@ def histories_from_table(table: Any, source: str = "") -> Histories:  # noqa: AN
     offsets, gaps = _ragged(table, "gaps", source)
     same_offsets, flags = _ragged(table, "changed", source)
     if not np.array_equal(offsets, same_offsets):
-        raise InputError("columns 'gaps' and 'changed' have rows of different lengths", source=source)
+        raise InputError(
+            "columns 'gaps' and 'changed' have rows of different lengths", "Write the file again.", source=source
+        )
     page, first, last, change = (
         _values(table, name, source) for name in ("page", "first_visit", "last_visit", "last_change")
     )
@@ -194,14 +196,16 @@ def _conform(table: Any, schema: Any, source: str) -> Any:  # noqa: ANN401 - pya
     pa = require("pyarrow", "columns")
     missing = [name for name in schema.names if name not in table.column_names]
     if missing:
-        raise InputError(f"there is no column {missing[0]!r}", source=source)
+        raise InputError(f"there is no column {missing[0]!r}", "Write the file again, with all columns.", source=source)
     for name in schema.names:
         if table.column(name).null_count:
-            raise InputError(f"column {name!r} has empty values", source=source)
+            raise InputError(f"column {name!r} has empty values", "Fill them, and write the file again.", source=source)
     try:
         return table.select(schema.names).cast(schema)
     except (pa.ArrowException, ValueError) as error:
-        raise InputError(f"a column has another type than expected: {error}", source=source) from error
+        raise InputError(
+            f"a column has another type than expected: {error}", "Write the file again.", source=source
+        ) from error
 
 
 def _piece(table: Any, name: str) -> Any:  # noqa: ANN401 - a pyarrow array
@@ -224,7 +228,7 @@ def _ragged(table: Any, name: str, source: str) -> tuple[AnyArray, AnyArray]:  #
 
 def _to_numpy(array: Any, name: str, source: str) -> AnyArray:  # noqa: ANN401 - a pyarrow array
     if array.null_count:
-        raise InputError(f"column {name!r} has empty values", source=source)
+        raise InputError(f"column {name!r} has empty values", "Fill them, and write the file again.", source=source)
     values: AnyArray = array.to_numpy(zero_copy_only=True)
     return values
 

@@ -81,11 +81,17 @@ def read_common_crawl(path: Path, report: Report) -> Iterator[Any]:
         file = parquet.ParquetFile(path)
         names = file.schema_arrow.names
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"it cannot be read as Parquet ({error})", source=str(path)) from error
+        raise InputError(
+            f"it cannot be read as Parquet ({error})", "Get the file anew from its owner.", source=str(path)
+        ) from error
     with file:
         for name in ("url", "fetch_time"):
             if name not in names:
-                raise InputError(f"it has no column {name!r}: not an index of captures", source=str(path))
+                raise InputError(
+                    f"it has no column {name!r}: not an index of captures",
+                    "Name an index like that of Common Crawl.",
+                    source=str(path),
+                )
         wanted = [name for name in (*COLUMNS, *OURS) if name in _READ and name in names]
         for group in range(file.num_row_groups):
             position = file.metadata.row_group(group).column(0).data_page_offset

@@ -137,7 +137,11 @@ def _events(path: Path, layout: _Layout, pages: dict[str, _Pages]) -> Iterator[t
         for start, end in zip(starts, np.append(starts[1:], len(site)), strict=True):
             name = str(site[start])
             if name not in pages:
-                raise InputError(f"there are events of pages that {layout.table} does not have", source=str(path))
+                raise InputError(
+                    f"there are events of pages that {layout.table} does not have",
+                    "Get the data set anew.",
+                    source=str(path),
+                )
             if parts and name != current:
                 yield current, parts
                 parts = []
@@ -154,10 +158,14 @@ def _log(site: str, pages: _Pages, parts: list[list[AnyArray]], source: str) -> 
     key, time, kind, bulk, *links = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     page = np.searchsorted(pages.ids, key)
     if not np.array_equal(pages.ids[np.minimum(page, len(pages.ids) - 1)], key):
-        raise InputError(f"an event of {site!r} names a page that is not in the table of pages", source=source)
+        raise InputError(
+            f"an event of {site!r} names a page that is not in the table of pages",
+            "Get the data set anew.",
+            source=source,
+        )
     strange = set(np.unique(kind).tolist()) - _KINDS.keys()
     if strange:
-        raise InputError(f"{strange.pop()!r} is no kind of event: add, mod and del are", source=source)
+        raise InputError(f"{strange.pop()!r} is no kind of event", "Write add, mod or del.", source=source)
     codes = np.select([kind == name for name in _KINDS], list(_KINDS.values())).astype(np.uint8)
     order = np.lexsort((np.arange(len(page)), time, page))
     counts = links[0][order].astype(np.float64) if links else None
@@ -172,13 +180,15 @@ def _open(path: Path) -> Any:  # noqa: ANN401 - a ParquetFile
     try:
         return parquet.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"this is not a readable Parquet file ({error})", source=str(path)) from error
+        raise InputError(
+            f"this is not a readable Parquet file ({error})", "Get the data set anew.", source=str(path)
+        ) from error
 
 
 def _present(file: Any, names: list[str], path: Path) -> list[str]:  # noqa: ANN401 - a ParquetFile
     missing = [name for name in names if name not in file.schema_arrow.names]
     if missing:
-        raise InputError(f"there is no column {missing[0]!r}", source=str(path))
+        raise InputError(f"there is no column {missing[0]!r}", "Get the data set anew.", source=str(path))
     return names
 
 

@@ -97,7 +97,7 @@ class WaczReader:
         """A member as a stream of bytes. What is wrong with it is raised as InputError while it is read."""
         info = self._members.get(name)
         if info is None:
-            raise InputError(f"it has no member {name!r}", source=self._source)
+            raise InputError(f"it has no member {name!r}", "Get the file anew from its owner.", source=self._source)
         if info.compress_type not in _METHODS or info.flag_bits & _ENCRYPTED:
             raise InputError(
                 f"the member {name!r} is encrypted or compressed in a way that WACZ does not know",
@@ -162,7 +162,9 @@ class WaczReader:
         except OSError as error:
             if error.errno in FULL:
                 raise DiskFullError(f"{target}: the disk is full.", "Free some space.") from error
-            raise InputError(f"it cannot be written ({error.strerror})", source=str(target)) from error
+            raise InputError(
+                f"it cannot be written ({error.strerror})", "Check the folder and its permissions.", source=str(target)
+            ) from error
         finally:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
@@ -194,7 +196,9 @@ class WaczReader:
 
     def _package(self) -> dict[str, Any]:
         if PACKAGE not in self._members:
-            raise InputError(f"there is no {PACKAGE} in it, so it is no WACZ file", source=self._source)
+            raise InputError(
+                f"there is no {PACKAGE} in it, so it is no WACZ file", "Check the path.", source=self._source
+            )
         try:
             package = json.loads(self._text(PACKAGE))
         except (ValueError, RecursionError):
@@ -209,7 +213,11 @@ class WaczReader:
         """All of a small member."""
         size = self._members[name].file_size
         if size > _LARGEST_TEXT:
-            raise InputError(f"its {name} is larger than {_LARGEST_TEXT} bytes", source=self._source)
+            raise InputError(
+                f"its {name} is larger than {_LARGEST_TEXT} bytes",
+                "Get the file anew from its owner.",
+                source=self._source,
+            )
         with self.open(name) as stream:
             return stream.read(size)
 

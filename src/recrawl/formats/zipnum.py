@@ -194,4 +194,4 @@ def first_entry(index: Path) -> Entry:
     with index.open("rb") as stream:
         for entry in read_entries(stream, str(index), Report(strict=True)):
             return entry
-    raise InputError("there is no block in this index", source=str(index))
+    raise InputError("there is no block in this index", "Get the file anew from its owner.", source=str(index))
