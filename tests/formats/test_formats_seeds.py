@@ -52,6 +52,12 @@ def test_each_crawler_gets_its_own_words():
     assert [seed["url"] for seed in browsertrix["seeds"]] == [*URLS, "http://a.org/%22y"]
 
 
+def test_a_list_of_pages_alone_widens_no_scope():
+    assert list(seed_lines(URLS, SeedDialect.HERITRIX, pages_only=True)) == [f"{url}\n" for url in URLS]
+    browsertrix = yaml.safe_load("".join(seed_lines(URLS, SeedDialect.BROWSERTRIX, pages_only=True)))
+    assert browsertrix["seeds"] == [{"url": url, "scopeType": "page"} for url in URLS]
+
+
 def test_what_is_no_seed_is_not_written():
     with pytest.raises(InputError):
         list(seed_lines(["mailto:a@a.org"], SeedDialect.PLAIN))

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.configuration import parse_assignments
+from recrawl.cli.export_due import Period
 from recrawl.cli.export_forms import (
     Job,
     write_cdx_index,
@@ -37,6 +38,7 @@ recrawl export index.parquet --what index         Common Crawl's columns and our
 recrawl export page.link --url https://example.org/ --base-url https://archive.example.org/mine/
 recrawl export page.json --url https://example.org/
 recrawl export seeds.txt --what seeds-heritrix
+recrawl export due.txt --what seeds-nutch --due 1d  what another crawler should visit today
 """
 
 
@@ -82,6 +84,13 @@ def export(  # noqa: PLR0913 - one argument an option
             help="With an index: also write where each archive file lies, as pywb's archive_paths reads it.",
         ),
     ] = None,
+    due: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="With seeds: only pages that fall due within this time, e.g. 1d."),
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="With --due: as of this time; later visits do not count.")
+    ] = None,
     workspace: WorkspaceOption = HERE,
     assignments: SetOption = None,
 ) -> None:
@@ -102,7 +111,9 @@ def export(  # noqa: PLR0913 - one argument an option
     that the captures have where the archive is served: --base-url and then 20240101000000/URL.
 
     graph: pages and links as GraphML. seeds: every page that is visited, as a plain list or for Heritrix, Nutch
-    (StormCrawler) or Browsertrix.
+    (StormCrawler) or Browsertrix, with its host as scope. With --due only those that recrawl plan has fall due within a
+    time, the one that waits longest first, no more than the budget allows in that time, and nothing beyond these pages
+    in scope: what another crawler should visit now.
 
     Needs the extra columns: pip install 'recrawl[columns]'.
     """
@@ -113,10 +124,15 @@ def export(  # noqa: PLR0913 - one argument an option
     if what is None:
         raise InputError(f"What to write into {file} cannot be told from its name.", "Say it with --what.")
     _check(what, host=host, url=url, base_url=base_url, path_index=path_index)
+    if (due is not None or at is not None) and not what.value.startswith(What.SEEDS.value):
+        raise InputError(f"{what.value} is not a list of pages to visit.", "Leave out --due and --at, or export seeds.")
+    if due is None and at is not None:
+        raise InputError("--at says as of when pages are due.", "Add --due, for example --due 1d.")
+    period = None if due is None else Period.told(at, due)
     with place.open_store() as store:
         chosen = host_id(store, host)
         with _progress() as tell:
-            said = _WRITERS[what](Job(place, store, file, tell, chosen, url, base_url, path_index))
+            said = _WRITERS[what](Job(place, store, file, tell, chosen, url, base_url, path_index, period))
         typer.echo("\n".join(said))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:
+    from recrawl.cli.export_due import Period
     from recrawl.cli.workspace import Workspace
     from recrawl.crawl.exporting_files import ArchiveFiles
     from recrawl.store.base import Store
@@ -34,6 +35,8 @@ class Job:
     url: str = ""
     base_url: str = ""
     path_index: Path | None = None
+    period: Period | None = None
+    """In which pages of a seed list fall due; all pages without."""
 
     @property
     def name(self) -> str:
@@ -218,12 +221,16 @@ def write_graph(job: Job) -> list[str]:
 
 
 def write_seeds(job: Job, dialect: str) -> list[str]:
-    """Every page that is visited, as a list."""
+    """Every page that is visited, or those that fall due, as a list."""
+    from recrawl.cli.export_due import due_pages
     from recrawl.formats.disk import complete_file
     from recrawl.formats.seeds import SeedDialect, seed_lines
 
-    pages = job.store.pages()
-    chosen = pages.id[pages.importance > 0]
+    if job.period is None:
+        pages = job.store.pages()
+        chosen, said = pages.id[pages.importance > 0], ""
+    else:
+        chosen, said = due_pages(job.place, job.store, job.period)
 
     def urls() -> Iterable[str]:
         for start in range(0, len(chosen), _URLS_AT_ONCE):
@@ -231,5 +238,6 @@ def write_seeds(job: Job, dialect: str) -> list[str]:
             job.looked_through(min(start + _URLS_AT_ONCE, len(chosen)), len(chosen))
 
     with complete_file(job.file) as stream:
-        stream.writelines(line.encode() for line in seed_lines(urls(), SeedDialect(dialect)))
-    return [f"Wrote {len(chosen)} URLs to {job.file}."]
+        lines = seed_lines(urls(), SeedDialect(dialect), pages_only=job.period is not None)
+        stream.writelines(line.encode() for line in lines)
+    return [f"Wrote {len(chosen)} URLs to {job.file}.", *([said] if said else [])]

@@ -69,11 +69,16 @@ class SeedDialect(enum.Enum):
 
 
 def seed_lines(
-    urls: Iterable[str], dialect: SeedDialect, metadata: Mapping[str, Mapping[str, str]] | None = None
+    urls: Iterable[str],
+    dialect: SeedDialect,
+    metadata: Mapping[str, Mapping[str, str]] | None = None,
+    *,
+    pages_only: bool = False,
 ) -> Iterator[str]:
     r"""The lines of a seed list, each with its line end.
 
-    ``metadata`` belongs to URLs; only Nutch's dialect has a place for it.
+    ``metadata`` belongs to URLs; only Nutch's dialect has a place for it. With ``pages_only`` the list asks for these
+    pages and widens no scope: Heritrix gets no ``+`` lines, Browsertrix the scope ``page``.
 
     >>> "".join(seed_lines(["http://a.org/"], SeedDialect.NUTCH, {"http://a.org/": {"depth": "2"}}))
     'http://a.org/\tdepth=2\n'
@@ -88,14 +93,15 @@ def seed_lines(
     for url in urls:
         seed = parse_seed(url, "seeds")
         if dialect is SeedDialect.BROWSERTRIX:
-            yield f"  - url: {json.dumps(seed.url)}\n    scopeType: prefix\n"  # a JSON text is a YAML text
+            scope = "page" if pages_only else "prefix"
+            yield f"  - url: {json.dumps(seed.url)}\n    scopeType: {scope}\n"  # a JSON text is a YAML text
         elif dialect is SeedDialect.NUTCH:
             pairs = (metadata or {}).get(url, {}).items()
             yield "\t".join([seed.url, *(f"{_one_word(key)}={_one_word(value)}" for key, value in pairs)]) + "\n"
         else:
             yield f"{seed.url}\n"
         prefixes[_host_prefix(seed)] = None
-    if dialect is SeedDialect.HERITRIX:
+    if dialect is SeedDialect.HERITRIX and not pages_only:
         yield from (f"+{prefix}\n" for prefix in prefixes)
 
 
