@@ -1,0 +1,27 @@
+"""Why aims are not reached, by hand: a sentence or two for each, shown on the page as long as the aim is missed."""
+
+from __future__ import annotations
+
+REASONS = {
+    "tests: tests": (
+        "Tests of the browser, of the living web and of killed processes wait for real servers and files; there are "
+        "more than 8,000."
+    ),
+    "warc: indexing small": "Each record costs the same beside fastwarc's walk, however small it is.",
+    "import: import": "Half of the time is parsing HTML, and the machine's own speed moves by a fifth within an hour.",
+    "simulate: valued-archive": (
+        "The default learns beliefs of all pages on the way; rules that only count visits do not have to."
+    ),
+    "crawl-speed: speed, Scrapy's engine alone": (
+        "Ours understands and keeps each page, Scrapy's engine drops it. About half of the cost of a page is parsing "
+        "it and writing out what the parser read."
+    ),
+    "crawl-speed: speed, aiohttp, lxml, warcio, SQLite": (
+        "The baseline does what was asked for and no more; ours also learns noise, keeps parts and logs, and waits for "
+        "the disk. See [Speed](explanation/performance.md)."
+    ),
+    "crawl-polite: late": (
+        "A thousand requests a second are close to what one processor can do, so some wait for their turn."
+    ),
+}
+"""By key of the aim."""
