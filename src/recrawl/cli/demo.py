@@ -56,6 +56,7 @@ recrawl demo --pages 300 --visits-per-day 600
 recrawl demo --seed 7 --folder other-demo  another web
 recrawl demo --serve --pages 40            a site that changes, for you to crawl
 recrawl demo --serve --data --pages 12 --judge monitor  open data, and what the workspace monitor found of its changes
+recrawl demo --archive old-crawls --pages 73  ten years of WARC files, as an old crawler left them
 """
 
 
@@ -93,6 +94,13 @@ def demo(  # noqa: PLR0913 - one argument an option
     data: Annotated[
         bool, typer.Option("--data", help="With --serve: JSON, CSV, RDF and a SPARQL endpoint instead of web pages.")
     ] = False,
+    archive: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Only make the WARC files that an old crawler left of a site, from 2016 on."
+        ),
+    ] = None,
+    years: Annotated[int, typer.Option(min=1, help="With --archive: how many years of them.")] = 10,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="With --serve: where; 0 for any that is free.")] = 8080,
     judge: Annotated[
         Path | None,
@@ -115,7 +123,15 @@ def demo(  # noqa: PLR0913 - one argument an option
     machine, and you are told how to crawl it in another terminal. With --data it is an open-data portal. Ctrl-C ends
     it: then it tells how often pages really changed and, with --judge, how many of these changes a workspace found
     (recall) and how many of those it reported were true (precision).
+
+    With --archive nothing is crawled for recrawl either: a folder is filled with WARC files of ten years of a town's
+    site, four nights a year. With --serve as well, that site is served as it is today.
     """
+    if archive is not None:
+        from recrawl.cli.demo_archive import OldArchive, leave
+
+        leave(OldArchive(pages, years, seed, port), archive, serve=serve)
+        return
     if serve:
         from recrawl.cli.demo_serve import serve_site
 

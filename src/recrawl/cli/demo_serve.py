@@ -62,7 +62,7 @@ def serve_site(  # noqa: PLR0913 - what to serve, where, and what to say of it
     announce = _announce_portal if data else _announce
     living = serve(web, clock, port=port, quirks=quirks() if data else Quirks.none(), seed=seed, announce=announce)
     end = clock.now()
-    _tell_truth(living, start, end)
+    tell_truth(living, start, end)
     if judge is None and truth is None:
         return
     found = sources(living, end)
@@ -104,7 +104,8 @@ def _announce_portal(living: LivingWeb) -> None:
     typer.echo("\nCtrl-C ends it and tells the truth.")
 
 
-def _tell_truth(living: LivingWeb, start: float, end: float) -> None:
+def tell_truth(living: LivingWeb, start: float, end: float) -> None:
+    """Some pages, from the one that changes most often to the one that changes least."""
     import numpy as np
 
     from recrawl.cli.tables import print_table
