@@ -26,8 +26,9 @@ def ratio_with_interval(  # noqa: PLR0913 - the two columns, and how they are re
 ) -> Interval:
     """Σ numerator / Σ denominator with a bootstrap interval; ``groups[i]`` names the group of page i.
 
-    NaN throughout where the denominators add up to 0; with one group the interval is the ratio. Groups without
-    any denominator are left out. O(n log n + repeats · groups).
+    NaN throughout where the denominators add up to 0; with one group the interval is the ratio. Groups with neither
+    numerator nor denominator are left out, and so are draws of groups that have no denominator at all: nothing can be
+    said of them. O(n log n + repeats · groups).
 
     >>> ratio_with_interval(np.ones(4), np.full(4, 2.0), np.arange(4), np.random.default_rng(1))
     Interval(mean=0.5, low=0.5, high=0.5)
@@ -37,7 +38,7 @@ def ratio_with_interval(  # noqa: PLR0913 - the two columns, and how they are re
         return Interval(float("nan"), float("nan"), float("nan"))
     _, index = np.unique(groups, return_inverse=True)
     above, below = (np.asarray(np.bincount(index, part), dtype=np.float64) for part in (numerator, denominator))
-    some = below > 0
+    some = (below > 0) | (above != 0)
     above, below = above[some], below[some]
     drawn = np.concatenate(
         [
@@ -45,12 +46,13 @@ def ratio_with_interval(  # noqa: PLR0913 - the two columns, and how they are re
             for count in _blocks(repeats, len(below))
         ]
     )
-    low, high = np.quantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    low, high = np.quantile(drawn[np.isfinite(drawn)], [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     return Interval(float(numerator.sum()) / whole, float(low), float(high))
 
 
 def _ratios(above: FloatArray, below: FloatArray, drawn: AnyArray) -> FloatArray:
-    return np.asarray(above[drawn].sum(axis=1) / below[drawn].sum(axis=1))
+    with np.errstate(divide="ignore"):  # a draw without any denominator
+        return np.asarray(above[drawn].sum(axis=1) / below[drawn].sum(axis=1))
 
 
 def _blocks(repeats: int, groups: int) -> list[int]:

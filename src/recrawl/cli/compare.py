@@ -58,6 +58,8 @@ def compare(  # noqa: PLR0913 - one argument an option
     visit that found a change does not say when the page changed since the visit before: the time is drawn at random in
     between, several times over. Changes that no visit found cannot be counted, so what was done really has an
     advantage; take differences for what they are at most.
+
+    Where visits are made for new links (schedule.objective=links), only changes that brought some count.
     """
     from recrawl.cli.compare_runs import Trial, compare_policies
     from recrawl.cli.contest_runs import tick_of

@@ -13,6 +13,7 @@ from recrawl.assess.ratios import ratio_with_interval
 from recrawl.assess.scores import Interval
 from recrawl.cli.contest_runs import Run, known_policies, run_all
 from recrawl.errors import InputError
+from recrawl.model import ChangeKind
 from recrawl.schedule.policies import ORACLES
 from recrawl.show.words import counted
 from recrawl.simulate.contest import Rules
@@ -20,7 +21,7 @@ from recrawl.simulate.contest_entries import NAMES, OURS, OURS_FOR_CHANGES, YARD
 from recrawl.simulate.contest_field import Field
 from recrawl.simulate.contest_history import field_from_histories, visits_per_page
 from recrawl.simulate.contest_tally import Tally
-from recrawl.time import DAY, MINUTE, format_duration
+from recrawl.time import DAY, format_duration
 
 if TYPE_CHECKING:
     from recrawl.cli.knowledge import Lesson
@@ -33,8 +34,11 @@ USUAL = (YARDSTICK, "nutch", "stormcrawler", "hacs", "state-1", "aduana", OURS, 
 """Tried if nobody names others: the yardstick, the best of other crawlers and of the papers, ours."""
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Budgets of a picture, in units of the one that is asked about."""
+OURS_FOR_LINKS = "valued-links"
+"""Ours for those who want new links."""
 _TICKS = 200
 """A short past is cut into so many ticks, so that there is something to decide."""
+SECOND = 1.0
 _FEWEST_CLUSTERS = 10
 """Clusters from which on they are what is resampled; with fewer it is pages."""
 
@@ -58,6 +62,8 @@ class Trial:
 def compare_policies(store: Store, settings: Settings, trial: Trial) -> Comparison:
     """Run the past of a store again with the policy in use and others.
 
+    Where the one in use is after new links, only changes that brought some count, for all of them.
+
     Raises:
         InputError: no page was seen twice, a policy is not known, or no visits are allowed.
     """
@@ -67,7 +73,8 @@ def compare_policies(store: Store, settings: Settings, trial: Trial) -> Comparis
         raise InputError("With 0 visits a day no policy catches anything.", "Give --budget a number above 0.")
     in_use = policy_in_use(settings.schedule)
     names = known_policies([in_use, *(trial.policies or USUAL)])
-    lesson = lesson_of(store, Span())
+    links = in_use == OURS_FOR_LINKS
+    lesson = lesson_of(store, Span(kind=ChangeKind.NEW_LINKS if links else None))
     fields = _fields(store, lesson, trial)
     rules = _rules(fields[0], settings.politeness, trial.tick)
     there = _pages_at_once(fields[0])
@@ -76,7 +83,7 @@ def compare_policies(store: Store, settings: Settings, trial: Trial) -> Comparis
     make = partial(entry, shortest=settings.schedule.min_interval, longest=settings.schedule.max_interval)
     runs = [Run(_PAST, name, budget) for name in names for budget in budgets]
     tallies = run_all({_PAST: fields}, runs, make, rules, seed=trial.seed, jobs=trial.jobs, what="policies")
-    return Comparison(in_use, names, fields[0], rules.tick, daily, there, trial.repeats, trial.seed, tallies)
+    return Comparison(in_use, names, fields[0], rules.tick, daily, there, trial.repeats, trial.seed, tallies, links)
 
 
 _PAST = "past"
@@ -117,7 +124,7 @@ def _fields(store: Store, lesson: Lesson, trial: Trial) -> list[Field]:
 def _rules(field: Field, politeness: PolitenessSettings, tick: float | None) -> Rules:
     """Ticks of a day, shorter ones for a short past; no more visits to a host than its pauses allow."""
     span = field.truth.end - field.truth.start
-    length = max(min(DAY, span / _TICKS), MINUTE) if tick is None else tick
+    length = max(min(DAY, span / _TICKS), SECOND) if tick is None else tick
     most = int(length // politeness.min_delay) if politeness.min_delay > 0 else None
     crowded = most is not None and int(np.bincount(np.unique(field.host, return_inverse=True)[1]).max()) > most
     return Rules(0.0, tick=length, found_after=0.0, per_host=max(most or 1, 1) if crowded else None)
@@ -151,6 +158,13 @@ class Comparison:
     repeats: int
     seed: int
     tallies: dict[Run, Tally]
+    links: bool = False
+    """Whether only changes count that brought new links."""
+
+    @property
+    def what(self) -> str:
+        """What is caught."""
+        return "changes with new links" if self.links else "changes"
 
     def tally(self, name: str) -> Tally:
         """Of one policy, at the budget that was asked about."""
@@ -185,20 +199,21 @@ class Comparison:
         """What to do about it, in a sentence."""
         visits = f"With the same budget ({self.budget * self.there:.4g} visits a day)"
         if not self.tally(self.in_use).changes.sum():
-            return f"You use {self.in_use}. No page was seen to change in the part of the past that is scored."
+            nothing = "get new links" if self.links else "change"
+            return f"You use {self.in_use}. No page was seen to {nothing} in the part of the past that is scored."
         best = self.usable()[0]
         if best == self.in_use or not self.tally(best).ratio("recall") > self.tally(self.in_use).ratio("recall"):
             return f"You use {self.in_use}. {visits}, {self._none_of_the_others()}."
         more = self.against(best)
         if not np.isfinite(more.mean):
-            return f"You use {self.in_use}. {visits}, it would have caught no change, and {best} some."
+            return f"You use {self.in_use}. {visits}, it would have caught no {self.what}, and {best} some."
         if more.low <= 1:
             return (
-                f"You use {self.in_use}. {visits}, no other is known to catch more changes: {best} would have caught "
-                f"{more.mean - 1:+.0%}, which may be chance (95 %: {more.low - 1:+.0%} to {more.high - 1:+.0%})."
-                f"{self._most_current()}"
+                f"You use {self.in_use}. {visits}, no other is known to catch more {self.what}: {best} would "
+                f"have caught {more.mean - 1:+.0%}, which may be chance (95 %: {more.low - 1:+.0%} to "
+                f"{more.high - 1:+.0%}).{self._most_current()}"
             )
-        text = f"You use {self.in_use}. {visits}, {best} would have caught {more.mean - 1:.0%} more changes"
+        text = f"You use {self.in_use}. {visits}, {best} would have caught {more.mean - 1:.0%} more {self.what}"
         return f"{text} (95 %: {more.low - 1:.0%} to {more.high - 1:.0%}).{self._most_current()}"
 
     def _none_of_the_others(self) -> str:
@@ -206,14 +221,14 @@ class Comparison:
         if others == 0:
             return "no other was tried that anybody could use"
         if others == 1:
-            return "the other would not have caught more changes"
-        return f"none of the {others} others would have caught more changes"
+            return f"the other would not have caught more {self.what}"
+        return f"none of the {others} others would have caught more {self.what}"
 
     def _most_current(self) -> str:
         """A word on freshness, where the policy in use is best at that."""
         current = {name: self.tally(name).ratio("freshness") for name in self.usable()}
         mine = current.pop(self.in_use)
-        if not current or mine <= max(current.values()):
+        if self.links or not current or mine <= max(current.values()):
             return ""
         return f" Yours keeps more copies current than any other ({mine:.1%})."
 
@@ -242,7 +257,8 @@ class Comparison:
         changes = int(self.tally(self.in_use).changes.sum()) // self.repeats
         times = "once" if self.repeats == 1 else f"{self.repeats} times"
         return (
-            f"{counted(len(self.field), 'page')}, {counted(changes, 'known change')} after the first quarter of it, "
+            f"{counted(len(self.field), 'page')}, {counted(changes, 'known change')}"
+            f"{' with new links' if self.links else ''} after the first quarter of it, "
             f"decisions every {format_duration(self.tick)}.\nWhen a page changed between two visits is not known: "
             f"drawn at random {times}. Changes no visit found are not counted."
         )
