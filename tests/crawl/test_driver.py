@@ -47,6 +47,25 @@ class Poisoned(Visitor):
         return await super().go(target)
 
 
+class Gathering(Visitor):
+    """Nobody goes on until all of them are under way; then they are lost, all of them."""
+
+    all_of_them = 40
+
+    def __init__(self, *parts):
+        super().__init__(*parts)
+        self._here, self._complete = 0, asyncio.Event()
+        self.met = False
+
+    async def go(self, target):
+        self._here += 1
+        if self._here == self.all_of_them:
+            self._complete.set()
+        await asyncio.wait_for(self._complete.wait(), 120)
+        self.met = True
+        raise ZeroDivisionError
+
+
 class Scene(NamedTuple):
     driver: Driver
     store: Store
@@ -121,6 +140,43 @@ def test_a_run_that_has_nothing_to_do_can_be_stopped(tmp_path):
                 assert not task.done()
                 driver.stop()
                 await asyncio.wait_for(task, 20)
+
+    asyncio.run(run())
+
+
+def test_as_many_hosts_as_may_be_are_asked_at_once_though_a_few_at_a_time(tmp_path):
+    async def run():
+        clock, hosts = RealClock(), [f"h{number}.invalid" for number in range(Gathering.all_of_them)]
+        with open_store(str(tmp_path / "store.db"), create=True) as store:
+            store.discover([f"http://{host}/" for host in hosts], clock.now())
+            async with HttpFetcher(clock, AGENT) as fetcher:
+                driver = driver_of("one", clock, store, fetcher, HostScope(frozenset(hosts)), Gathering)
+
+                def stop(_now):
+                    if len(store.visits()) == len(hosts):
+                        driver.stop()
+
+                await driver.run(clock.now() + 300.0, stop)
+            assert driver._visitor.met
+
+    asyncio.run(run())
+
+
+def test_the_pauses_that_many_hosts_ask_for_are_written_down_together(tmp_path, monkeypatch):
+    async def run():
+        async with scene(tmp_path, web=many_hosts(40, 1)) as (driver, store, *_):
+            written = []
+            set_host = store.set_host
+
+            def noted(hosts, **values):
+                written.append(hosts.tolist())
+                set_host(hosts, **values)
+
+            monkeypatch.setattr(store, "set_host", noted)
+            await driver.run(START + HOUR)
+            assert sorted(host for hosts in written for host in hosts) == store.hosts().id.tolist()
+            assert len(written) <= 10
+            assert set(store.hosts().delay.tolist()) == {5.0}
 
     asyncio.run(run())
 

@@ -36,6 +36,10 @@ from recrawl.schedule.politeness import Politeness
 from recrawl.store.base import Store
 from recrawl.time import DAY, HOUR, MINUTE, Clock
 
+_AT_ONCE = 16
+"""Requests begun before answers are taken in again. Hosts that are asked together answer together, and would be due
+together ever after, faster than we can ask them: so they come apart at the pace at which visits are made."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -241,7 +245,8 @@ class Driver:
         room = self._settling.outage.room(now, len(self._running), room)
         if room <= 0:
             return math.inf if self._running else self._settling.outage.try_at
-        found = self._line.next_many(now, room)
+        at_once = min(room, _AT_ONCE)
+        found = self._line.next_many(now, at_once)
         self._steering.began(now, int((found.page >= 0).sum()))
         for page, host in zip(found.page.tolist(), found.host.tolist(), strict=True):
             target = self._line.take(page)
@@ -249,7 +254,9 @@ class Driver:
                 self._settling.turn_away(TurnedAway(target, now + MINUTE), now)
                 continue
             self._running[asyncio.create_task(self._go(target))] = target
-        return found.until if len(found.page) < room else math.inf
+        if len(found.page) < at_once:
+            return found.until
+        return now if at_once < room else math.inf
 
     async def _wait(self, when: float) -> set[asyncio.Task[Ended | None]]:
         """Sleep until there is something to do: a request is done, a page due, a fit or a lease wanted."""

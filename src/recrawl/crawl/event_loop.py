@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from recrawl.fetch.open_files import raise_limit
+
 T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, as ``asyncio.run`` does."""
+    """Run a coroutine to its end, as ``asyncio.run`` does, with as many open connections as the system allows."""
+    raise_limit()
     try:
         import uvloop
     except ImportError:  # not on Windows

@@ -81,6 +81,8 @@ class Settling:
         self._doubts = Doubts(log)
         self._believed: deque[Result] = deque()
         """What is not taken in yet."""
+        self._delays: dict[int, float] = {}
+        """Pauses that hosts ask for, in seconds, as far as the store does not know them."""
 
     @property
     def outage(self) -> Outage:
@@ -123,6 +125,9 @@ class Settling:
         while self._believed:
             self._follow(self._believed[0], now)
             self._believed.popleft()
+        if self._delays:  # of all hosts at once: each transaction waits for the disk, and a crawl begins with many
+            self._store.set_host(np.array(list(self._delays)), delay=np.array(list(self._delays.values())))
+            self._delays.clear()
 
     def ask_again(self) -> None:
         """Put back what is in doubt, as if it had not been asked for."""
@@ -207,8 +212,7 @@ class Settling:
     def _apply(self, read: RulesRead, now: float) -> None:
         """Keep the pause a host asks for, send for its sitemaps, and put the page that waited back."""
         target, rules = read.target, read.rules
-        pause = self._politeness.rules.pause(0.0, rules.crawl_delay)
-        self._store.set_host(np.array([target.host]), delay=np.array([pause]))
+        self._delays[target.host] = self._politeness.rules.pause(0.0, rules.crawl_delay)
         self._line.put_back(target)
         self._line.join(self._announcements.rules_read(read, now))
         details: dict[str, object] = {"url": target.url, "reason": rules.reason}

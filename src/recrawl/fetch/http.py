@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from recrawl.errors import require
 from recrawl.fetch.names import Names
+from recrawl.fetch.open_files import idle_connections
 from recrawl.fetch.reach import Reach
 from recrawl.fetch.request import Request, checked_user_agent
 from recrawl.fetch.transfer import Limits, Transfer
@@ -58,7 +59,7 @@ class HttpFetcher:
         self._http2 = http2
         self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
         self._multi = self._pycurl.AsyncCurlMulti()
-        self._multi.setopt(self._pycurl.M_MAXCONNECTS, self._limits.connections)
+        self._multi.setopt(self._pycurl.M_MAXCONNECTS, idle_connections(self._limits.connections))
         self._idle: list[Transfer] = []
 
     async def __aenter__(self) -> Self:

@@ -54,8 +54,9 @@ class Limits:
     """Bytes of body kept; the rest is not read."""
     head: int = 256 * 1024
     """Bytes of head, those of interim answers included; an answer that has more is none. Browsers stop there, too."""
-    connections: int = 256
-    """Idle connections kept open over all hosts."""
+    connections: int = 2_048
+    """Idle connections kept open over all hosts, as far as the system lets us. A host that is asked every few seconds
+    should not have to greet us each time, and neither should we."""
 
 
 class Transfer:
