@@ -1,11 +1,13 @@
-"""How often pages change, as time travel is told it, and what the server does before it says where it is."""
+"""How often pages change, as time travel is told it, and what the server does when it begins."""
 
 import asyncio
+import signal
 import threading
 
 import numpy as np
 
 from recrawl.cli.serve_archive import RatesOfPages
+from recrawl.cli.serve_run import bound, serve_all
 from recrawl.cli.serve_warm import Looks, look_first
 from recrawl.cli.workspace import make_workspace
 from recrawl.model import Verdict, Visits
@@ -54,3 +56,19 @@ def test_a_server_looks_at_its_own_pages_and_waits_for_none_without_end():
     assert ("/slow", b"", None) in asked
     assert "/after" not in {path for path, _, _ in asked}
     assert asyncio.run(look_first([])) == 0
+
+
+def test_whoever_starts_a_server_is_told_when_it_takes_requests_and_not_after_its_own_looks():
+    told, seen = asyncio.Event(), []
+
+    async def app(scope, receive, send):
+        """Answers only when somebody was told of it; then it is interrupted."""
+        await told.wait()
+        seen.append(scope["path"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x"})
+        signal.raise_signal(signal.SIGINT)
+
+    with bound("127.0.0.1", 0) as listening:
+        serve_all([(app, listening)], told.set, [Looks(app, ["/first"])])
+    assert seen == ["/first"]

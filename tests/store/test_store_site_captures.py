@@ -86,3 +86,19 @@ def test_a_step_that_somebody_else_made_is_refused_and_nothing_is_recorded(store
     assert store.site_log(capture).steps == [theirs]
     assert len(store.site_log(capture).found) == 1
     assert store.visits().time.tolist() == [12.5]
+
+
+def test_captures_are_told_by_number_or_all_besides_some(store):
+    numbers = [begin(store, now)[0] for now in (10.0, 11.0, 12.0)]
+    first, second, third = numbers
+
+    def told(**which):
+        return [one.id for one in store.site_captures(**which)]
+
+    assert told() == numbers
+    assert told(only=np.array([third, first])) == [first, third]
+    assert told(only=np.array([99])) == []
+    assert told(only=np.empty(0, np.int64)) == []
+    assert told(besides=np.empty(0, np.int64)) == numbers
+    assert told(besides=np.array([second])) == [first, third]
+    assert told(besides=np.array(numbers)) == []

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, SetOption, WorkspaceOption
 from recrawl.cli.workspace import open_workspace
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from recrawl.cli.workspace import Workspace
+    from recrawl.show.dashboard.security import Guard
 
 EXAMPLES = """
 recrawl serve -w my-archive                    at http://127.0.0.1:8080, for this machine only
@@ -21,7 +27,7 @@ SHORTEST_TOKEN = 16
 
 
 def serve(  # noqa: PLR0913 - one argument an option
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="Where; 0 for any that is free.")] = 8080,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen at; 0 for any that is free.")] = 8080,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to listen at. Beyond this machine a token is asked for.")
     ] = "127.0.0.1",
@@ -33,7 +39,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     replay: Annotated[
         bool, typer.Option("--replay", help="Replay archived pages with pywb too, scripts and all, on the port behind.")
     ] = False,
-    open_browser: Annotated[bool, typer.Option("--open", help="Open a browser there.")] = False,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
     workspace: WorkspaceOption = HERE,
     assignments: SetOption = None,
 ) -> None:
@@ -54,41 +60,49 @@ def serve(  # noqa: PLR0913 - one argument an option
 
     for module in ("jinja2", "starlette", "uvicorn"):
         require(module, "show")
-    from recrawl.cli.serve_run import address_of, bound, serve_all
-    from recrawl.cli.serve_travel import time_travel
-    from recrawl.cli.serve_warm import Looks
-    from recrawl.cli.serve_wiring import FIRST_LOOKS, wired
-    from recrawl.crawl.clock import RealClock
-    from recrawl.show.dashboard.app import make_app
+    from recrawl.cli.serve_run import address_of, bound
     from recrawl.show.dashboard.security import Guard
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     place.open_store().close()  # so that a store that is missing, or older, is told of here
     guard = Guard(_token(host, token))
-    with (
-        bound(host, port) as listening,
-        time_travel(place, guard, host, port and port + 1, replay=replay) as travel,
-    ):
-        dashboard = wired(place, guard, RealClock().now, {"replay": travel.replay or travel.archive})
+    with bound(host, port) as listening:
         address = address_of(listening, host)
         shown = f"{address}/?token={guard.token}" if guard.token else f"{address}/"
+        # Whoever opens it now waits until the rest is there: to load all that it is made of takes a while.
+        typer.echo(f"The dashboard of {place.folder.resolve().name} is at {shown}")
+        _serve(place, guard, listening, host, port and port + 1, replay=replay, opened=shown if open_browser else "")
+    typer.echo("The dashboard has ended.")
+
+
+def _serve(  # noqa: PLR0913 - what, to whom, where and how
+    place: Workspace, guard: Guard, listening: socket, host: str, port: int, *, replay: bool, opened: str
+) -> None:
+    """Serve the dashboard, and archived pages at the port behind it, until somebody interrupts."""
+    from recrawl.cli.serve_run import serve_all
+    from recrawl.cli.serve_travel import time_travel
+    from recrawl.cli.serve_warm import Looks
+    from recrawl.cli.serve_wiring import FIRST_LOOKS, wired
+    from recrawl.crawl.clock import RealClock
+    from recrawl.show.dashboard.app import make_app
+
+    with time_travel(place, guard, host, port, replay=replay) as travel:
+        dashboard = wired(place, guard, RealClock().now, {"replay": travel.replay or travel.archive})
 
         def ready() -> None:
-            typer.echo(f"The dashboard of {place.folder.resolve().name} is at {shown}")
             typer.echo(f"Archived pages are at {travel.archive}")
             if travel.replay:
                 typer.echo(f"pywb replays them at {travel.replay}")
             typer.echo("Ctrl-C ends it.")
-            if open_browser:
-                typer.launch(shown)
+            if opened:
+                typer.launch(opened)
 
         app = make_app(dashboard.site)
-        dashboard.begin()
+        dashboard.begin(patience=0.0)
         try:
             serve_all([(app, listening), *travel.apps], ready, [Looks(app, FIRST_LOOKS, guard.token), travel.first])
         finally:
             dashboard.close()
-    typer.echo("The dashboard has ended.")
 
 
 def _token(host: str, given: str | None) -> str:

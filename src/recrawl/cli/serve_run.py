@@ -68,7 +68,7 @@ def serve_all(
 ) -> None:
     """Serve each application on its socket until a signal comes.
 
-    ``ready`` is called when all take requests and what is to be looked at ``first`` has been, or took too long.
+    ``ready`` is called when all take requests. Then we look at what is to be looked at ``first``, before others do.
     """
     asyncio.run(_serve_all(apps, ready, first))
 
@@ -85,9 +85,10 @@ async def _serve_all(
         # uvicorn tells nobody when it is ready.
         while not all(server.started or task.done() for server, task in zip(servers, tasks, strict=True)):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-        await look_first(first)
         ready()
+        looking = asyncio.create_task(look_first(first))
         await asyncio.gather(*tasks)
+        looking.cancel()
 
 
 def _server(app: ASGIApp) -> uvicorn.Server:

@@ -1,6 +1,6 @@
 """First looks are slow: libraries are loaded, templates read, files of the store not yet in memory.
 
-So the server looks at its own pages once before it says where it is. What takes long is not waited for.
+So the server looks at its own pages once as soon as it takes requests. What takes long is given up.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message
 
 PATIENCE = 10.0
-"""Seconds after which whoever started the server is told where it is, whatever is ready by then."""
+"""Seconds after which looks are given up: by then others look."""
 
 
 class Looks(NamedTuple):

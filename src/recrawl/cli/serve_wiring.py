@@ -91,7 +91,7 @@ def wired(place: Workspace, guard: Guard, clock: Callable[[], float], links: Map
     compared = CompareProcess(place, clock)
     told = WorkspaceControls(place, stores, clock)
     views += [
-        *captures.captures_views(stores, captured),
+        *captures.captures_views(stores, captured, clock),
         *policies.policies_views(compared),
         *settings.settings_views(told),
     ]
@@ -101,7 +101,8 @@ def wired(place: Workspace, guard: Guard, clock: Callable[[], float], links: Map
         *settings.settings_actions(told),
     ]
     name = place.folder.resolve().name or str(place.folder)
-    site = Site(name=name, views=views, actions=actions, guard=guard, clock=clock, links=links or {})
+    folder = str(place.folder.resolve())
+    site = Site(name=name, folder=folder, views=views, actions=actions, guard=guard, clock=clock, links=links or {})
     ends = (captured.close, compared.close, answers.close, lambda: hands.end(GRACE))
     awaited = tuple(one for one in keeping if one.get != survey)  # a survey of many pages is made by a child
     return Wired(site, stores, tuple(keeping), awaited, ends)

@@ -170,6 +170,16 @@ def plain(value: object) -> object:
             return value
 
 
+def json_of(value: object) -> bytes:
+    """Strict JSON of an answer: what is not finite is null, arrays are lists.
+
+    >>> json_of({"a": float("nan"), "b": (1, 2.5)})
+    b'{"a":null,"b":[1,2.5]}'
+    """
+    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace")
+
+
 def _array(values: np.ndarray[Any, Any]) -> object:
     if values.dtype.kind != "f":
         return values.tolist()

@@ -340,8 +340,8 @@ class Store(LookUps, Protocol):
         """
         ...
 
-    def site_captures(self) -> list[SiteCapture]:
-        """Every capture of a site, oldest first."""
+    def site_captures(self, *, only: IntArray | None = None, besides: IntArray | None = None) -> list[SiteCapture]:
+        """Every capture of a site, oldest first; ``only`` these numbers, or all ``besides`` them."""
         ...
 
     def site_log(self, capture: int) -> SiteLog:

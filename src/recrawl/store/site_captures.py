@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from recrawl.errors import StoreError
+from recrawl.model import IntArray
 from recrawl.store.database import Session
 from recrawl.store.values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteProgress, SiteStep
 
@@ -58,11 +59,18 @@ def finish(session: Session, capture: int, statement: str, now: float) -> None:
     session.run(session.statements.sites.finish, now, statement, capture)
 
 
-def all_of(session: Session) -> list[SiteCapture]:
-    """Every capture, oldest first."""
+def some_of(session: Session, only: IntArray | None, besides: IntArray | None) -> list[SiteCapture]:
+    """Every capture, oldest first; only those numbers, or all besides them."""
+    statements = session.statements.sites
+    if only is not None:
+        rows = session.rows(statements.only, only) if len(only) else []
+    elif besides is not None and len(besides):
+        rows = session.rows(statements.besides, besides)
+    else:
+        rows = session.rows(statements.all)
     return [
         SiteCapture(number, site, terms, delay, started, np.inf if finished is None else finished, statement or "")
-        for number, site, terms, delay, started, finished, statement in session.rows(session.statements.sites.all)
+        for number, site, terms, delay, started, finished, statement in rows
     ]
 
 

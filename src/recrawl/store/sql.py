@@ -358,9 +358,9 @@ class SqlStore(SqlLookUps):
             lambda session: site_captures.begin(session, site, terms, delay=delay, now=now, known=known)
         )
 
-    def site_captures(self) -> list[SiteCapture]:
-        """Every capture of a site."""
-        return self._database.read(site_captures.all_of)
+    def site_captures(self, *, only: IntArray | None = None, besides: IntArray | None = None) -> list[SiteCapture]:
+        """Every capture of a site, or some."""
+        return self._database.read(lambda session: site_captures.some_of(session, only, besides))
 
     def site_log(self, capture: int) -> SiteLog:
         """Pages and steps of a capture."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from recrawl.show.dashboard.openapi import document
 from recrawl.show.dashboard.routes import Action, Asked, RefusedError, View, parse
 from recrawl.show.dashboard.security import FORM_TOKEN, HEADER_TOKEN, Gate, Guard, cookies_of, headers_of
 from recrawl.show.dashboard.words import due_in, from_now, moment, size
-from recrawl.show.html import plain
+from recrawl.show.html import json_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,6 +35,8 @@ class Site:
     name: str
     """Of the workspace, for people."""
     views: Sequence[View]
+    folder: str = "."
+    """Where the workspace is, for commands that people paste."""
     actions: Sequence[Action] = ()
     guard: Guard = field(default_factory=Guard)
     more: Sequence[BaseRoute] = ()
@@ -88,7 +91,7 @@ class Pages:
     def __init__(self, site: Site, templates: Environment) -> None:
         self._site = site
         self._templates = templates
-        templates.filters.update(moment=moment, from_now=from_now, due_in=due_in, size=size)
+        templates.filters.update(moment=moment, from_now=from_now, due_in=due_in, size=size, pasted=shlex.quote)
         self._menu = [view for view in site.views if view.menu]
 
     def twin(self, view: View) -> Callable[[Request], Response]:
@@ -96,7 +99,8 @@ class Pages:
 
         def answer(request: Request) -> Response:
             try:
-                return _json_response(json_of(view.answer(self._asked(view, request))))
+                told = view.answer(self._asked(view, request))
+                return _json_response(told if isinstance(told, bytes) else json_of(told))
             except (RefusedError, RecrawlError) as error:
                 return _json_refusal(_refusal(error))
 
@@ -169,6 +173,7 @@ class Pages:
         session = request.scope.get("state", {}).get("session", "")
         frame = {
             "workspace": self._site.name,
+            "folder": shlex.quote(self._site.folder),
             "menu": self._menu,
             "view": view,
             "now": self._site.clock(),
@@ -191,16 +196,6 @@ def _twin(request: Request, view: View | None) -> str:
         return ""
     query = f"?{request.url.query}" if request.url.query else ""
     return view.api.format(**request.path_params) + query
-
-
-def json_of(value: object) -> bytes:
-    """Strict JSON of an answer: what is not finite is null, arrays are lists.
-
-    >>> json_of({"a": float("nan"), "b": (1, 2.5)})
-    b'{"a":null,"b":[1,2.5]}'
-    """
-    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace")
 
 
 async def _form(request: Request) -> dict[str, str]:

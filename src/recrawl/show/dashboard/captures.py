@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from recrawl.model import Outcome, Verdict
+from recrawl.show.dashboard.graphs import Graphs
 from recrawl.show.dashboard.routes import Action, Answer, Asked, Done, Parameter, RefusedError, View
 from recrawl.show.dashboard.stores import Stores
-from recrawl.show.report.graph import graph_data
 from recrawl.show.report.section import Figure
-from recrawl.show.report.site_pages import pages_of_capture
 from recrawl.store.base import Store
 from recrawl.store.values import SiteCapture, SiteStep
 
@@ -85,12 +86,13 @@ class CaptureDesk(Protocol):
         ...
 
 
-def captures_views(stores: Stores, desk: CaptureDesk) -> list[View]:
+def captures_views(stores: Stores, desk: CaptureDesk, clock: Callable[[], float]) -> list[View]:
     """The pages about captures."""
     finished: dict[int, dict[str, Any]] = {}
+    graphs = Graphs(clock)
 
     def row(store: Store, capture: SiteCapture, works: Sequence[Work]) -> dict[str, Any]:
-        """Those that are finished stay as they are: their steps are counted once."""
+        """Those that are finished stay as they are: their steps are counted, and their statements read, once."""
         if not capture.is_finished:
             return _row(store, capture, works)
         if capture.id not in finished:
@@ -98,11 +100,13 @@ def captures_views(stores: Stores, desk: CaptureDesk) -> list[View]:
         return finished[capture.id]
 
     def all_of_them(_asked: Asked) -> Answer:
+        rows = dict(finished)
         with stores.one() as store:
             works = desk.works()
-            rows = [row(store, capture, works) for capture in reversed(store.site_captures())]
+            for capture in store.site_captures(besides=np.array(list(rows), np.int64)):
+                rows[capture.id] = row(store, capture, works)
         return {
-            "captures": rows,
+            "captures": [rows[number] for number in sorted(rows, reverse=True)],
             "works": [_work(work) for work in works],
             "strategies": list(desk.strategies),
             "planners": list(desk.planners),
@@ -125,9 +129,9 @@ def captures_views(stores: Stores, desk: CaptureDesk) -> list[View]:
             "figures": [tree(capture.id), course(steps, capture.started, every)],
         }
 
-    def tree_of_one(asked: Asked) -> Answer:
+    def tree_of_one(asked: Asked) -> bytes:
         with stores.one() as store:
-            return graph_data(pages_of_capture(store, _find(store, asked["capture"]).id), "/pages/{id}")
+            return graphs.get(store, _find(store, asked["capture"]))
 
     return _views(all_of_them, one_of_them, tree_of_one)
 
@@ -135,7 +139,7 @@ def captures_views(stores: Stores, desk: CaptureDesk) -> list[View]:
 def _views(
     all_of_them: Callable[[Asked], Answer],
     one_of_them: Callable[[Asked], Answer],
-    tree_of_one: Callable[[Asked], Answer],
+    tree_of_one: Callable[[Asked], bytes],
 ) -> list[View]:
     """What the pages and their twins are called, and what is in them."""
     number = Parameter("capture", "The number of a capture.", "integer", required=True, least=1, place="path")
@@ -247,9 +251,8 @@ def captures_actions(stores: Stores, desk: CaptureDesk) -> list[Action]:
 
 
 def _find(store: Store, number: int) -> SiteCapture:
-    for capture in store.site_captures():
-        if capture.id == number:
-            return capture
+    for capture in store.site_captures(only=np.array([number])):
+        return capture
     raise RefusedError(f"There is no capture {number}.", "The list of captures names all.", status=404)
 
 

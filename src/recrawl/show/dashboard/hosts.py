@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ class HostTable:
     """Of the same hosts, in the same order."""
     believed: list[bool]
     """Whether each is believed when it says that nothing has changed."""
+    orders: dict[str, IntArray] = field(default_factory=dict)
+    """Rows by the name of an order, each sorted when it is first asked for."""
 
     def of(self, host: IntArray) -> IntArray:
         """The row of each id."""
@@ -125,7 +127,13 @@ def row_of(table: HostTable, row: int) -> dict[str, Any]:
 
 
 def _order(table: HostTable, sort: str) -> IntArray:
-    """All rows in an order, ties by id."""
+    """All rows in an order, ties by id. Sorted once for each count of hosts, whoever asks how often."""
+    if sort not in table.orders:
+        table.orders[sort] = _sorted(table, sort)
+    return table.orders[sort]
+
+
+def _sorted(table: HostTable, sort: str) -> IntArray:
     if sort == "name":
         return np.array(sorted(range(len(table.hosts)), key=table.hosts.name.__getitem__), np.int64)
     columns: dict[str, AnyArray] = {

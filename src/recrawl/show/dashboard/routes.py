@@ -123,7 +123,7 @@ class View:
     """Of its twin."""
     title: str
     summary: str
-    answer: Callable[[Asked], Answer]
+    answer: Callable[[Asked], Answer | bytes]
     template: str = ""
     """Below ``templates/``; empty for facts that only programs ask for, which have no page."""
     parameters: tuple[Parameter, ...] = ()
