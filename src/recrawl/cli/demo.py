@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ import typer
 
 from recrawl.cli.options import command_name
 from recrawl.cli.workspace import Workspace, make_workspace
-from recrawl.errors import ConfigError
+from recrawl.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +39,11 @@ LAWS = {
     "news": "where one visit sees one change of a burst",
 }
 """How the hosts of the living web change."""
+NEEDED = ("fastwarc", "h11", "jinja2", "matplotlib", "pycurl")
+"""Modules of other extras without which there is no demo: one that is missing is told of before anything begins."""
 PAGES_SHOWN = 8
+_PARTS = 20
+"""Lines in which the course of a crawl is told where there is no terminal."""
 LEARNED_ON = 7.0
 """Virtual days after which a model of what to expect of pages is trained."""
 LOOK_FURTHER = {
@@ -52,7 +57,7 @@ LOOK_FURTHER = {
 }
 EXAMPLES = """
 recrawl demo                               four virtual weeks in under a minute
-recrawl demo --pages 300 --visits-per-day 600
+recrawl demo --pages 300 --budget 600      more pages, more visits a day
 recrawl demo --seed 7 --folder other-demo  another web
 recrawl demo --serve --pages 40            a site that changes, for you to crawl
 recrawl demo --serve --data --pages 12 --judge monitor  open data, and what the workspace monitor found of its changes
@@ -79,6 +84,21 @@ class Demo:
     """Seconds of freshness that a visit had to bring in the end."""
 
 
+class Lines:
+    """How far a crawl is, for logs and pipes, where a bar would only show up when it is full: a line now and then."""
+
+    def __init__(self, what: str, days: float) -> None:
+        self._what, self._days = what, days
+        self._told = 0
+
+    def tell(self, share: float, requests: int) -> None:
+        """Print a line if another twentieth is done."""
+        part = int(share * _PARTS)
+        if part > self._told:
+            self._told = part
+            typer.echo(f"{self._what}: day {share * self._days:.0f} of {self._days:g}, {requests:,} requests", err=True)
+
+
 def demo(  # noqa: PLR0913 - one argument an option
     *,
     folder: Annotated[
@@ -86,7 +106,9 @@ def demo(  # noqa: PLR0913 - one argument an option
     ] = Path("recrawl-demo"),
     pages: Annotated[int, typer.Option(min=6, help="Pages of the living web, on three hosts.")] = 150,
     days: Annotated[float, typer.Option(min=1.0, help="Virtual days to crawl.")] = 28.0,
-    visits_per_day: Annotated[float, typer.Option(min=1.0, help="The budget, over all hosts.")] = 100.0,
+    budget: Annotated[
+        float, typer.Option(min=1.0, metavar="VISITS", help="Visits a day, to all hosts together.")
+    ] = 100.0,
     seed: Annotated[int, typer.Option(min=0, help="Another number, another web.")] = 1,
     serve: Annotated[
         bool, typer.Option("--serve", help="Only serve a site that changes, for you to crawl; Ctrl-C tells the truth.")
@@ -139,25 +161,37 @@ def demo(  # noqa: PLR0913 - one argument an option
         return
     if data or judge or truth:
         raise ConfigError("--data, --judge and --truth are about a site that is served.", "Add --serve.")
+    for module in NEEDED:
+        if find_spec(module) is None:
+            raise MissingExtraError(module, "demo")
+    # Said before anything large is loaded: right after an installation that takes a while.
+    typer.echo(f"A web of {pages} pages that change, and {days:g} days of crawling it: a minute or so.", err=True)
     from rich.console import Console
 
-    from recrawl.show.trial import draw
     from recrawl.time import to_iso
 
     console = Console()
-    workspace = _new_workspace(folder, visits_per_day)
+    workspace = _new_workspace(folder, budget)
     result = _crawl_twice(workspace, console, pages=pages, days=days, seed=seed)
     picture = workspace.reports / "demo.png"
     title = f"{len(result.ours.page)} pages, {len(result.ours.visits):,} visits in {days:g} days"
-    draw(_picture(result), picture, title)
     _print_table(result, console)
     _print_rates(result, console)
+    typer.echo("Drawing the picture …", err=True)
+    _draw(result, picture, title)
+    typer.echo("Writing the report …", err=True)
     report = _write_report(workspace, result.ours.end)
     typer.echo(f"\nReport: {report}\nPicture: {picture}\nWorkspace: {folder}\n\nLook further:")
     for question, command in LOOK_FURTHER.items():
         if command.startswith("predict") and not (folder / "models").is_dir():
             continue
         typer.echo(f"  {question:<32} {command_name()} {command.format(end=to_iso(result.ours.end))} -w {folder}")
+
+
+def _draw(result: Demo, picture: Path, title: str) -> None:
+    from recrawl.show.trial import draw
+
+    draw(_picture(result), picture, title)
 
 
 def _write_report(workspace: Workspace, end: float) -> Path:
@@ -170,7 +204,7 @@ def _write_report(workspace: Workspace, end: float) -> Path:
     return file
 
 
-def _new_workspace(folder: Path, visits_per_day: float) -> Workspace:
+def _new_workspace(folder: Path, budget: float) -> Workspace:
     """An empty workspace; only what an earlier demo left is ever removed."""
     import shutil
 
@@ -178,7 +212,7 @@ def _new_workspace(folder: Path, visits_per_day: float) -> Workspace:
         shutil.rmtree(folder)
     elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"The folder {folder} is not empty and not from a demo.", "Name another one with --folder.")
-    workspace = make_workspace(folder, {"fetch.contact": CONTACT, "schedule.budget": visits_per_day})
+    workspace = make_workspace(folder, {"fetch.contact": CONTACT, "schedule.budget": budget})
     (folder / MARKER).touch()
     return workspace
 
@@ -211,6 +245,7 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
 
         def crawl(what: str, place: Workspace) -> tuple[TrialResult, Policy]:
             task = bar.add_task(f"{what:<24}", total=days, requests=0)
+            lines = None if console.is_terminal else Lines(what, days)
             said = place.configuration.settings
             settings = TrialSettings(crawl_settings_of(said), quirks=Quirks.mild(), seed=seed)
 
@@ -222,6 +257,8 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
 
                 def show(share: float, requests: int) -> None:
                     bar.update(task, completed=share * days, requests=requests)
+                    if lines is not None:
+                        lines.tell(share, requests)
                     learn_later(share * days)
 
                 trial = run_trial(web, policy, store=store, folder=place.folder, settings=settings, progress=show)
@@ -244,8 +281,6 @@ def _after_a_week(place: Workspace, store: Store, model: LiveModel) -> Callable[
 
     Only where scikit-learn is installed, where the policy is ours, and where a week of visits is enough to learn from.
     """
-    from importlib.util import find_spec
-
     from recrawl.cli.predict_lessons import material
     from recrawl.cli.predict_models import USUAL, save_model
     from recrawl.cli.predict_training import trained
