@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, HostOption, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.options import HERE, AtOption, HostOption, JsonOption, SetOption, WorkspaceOption, seconds_of
 from recrawl.cli.verbs import TeachingCommand, new_app
 from recrawl.cli.workspace import open_workspace
 
@@ -33,6 +33,11 @@ recrawl predict evaluate --json
 EXPLAIN = """
 recrawl predict explain https://example.org/news/
 recrawl predict explain https://example.org/news/ --event new-links
+"""
+FEATURES = """
+recrawl predict features -w my-archive -o features.parquet        all features of all pages, as known now
+recrawl predict features --at 2026-06-01 -o june.csv              as they were known then, without looking further
+recrawl predict features --group SP --group SN -o static.parquet  only those that need no history
 """
 _SHOWN = 50
 
@@ -218,6 +223,47 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument an option
         print_json(found.facts())
     else:
         print_reasons(found)
+
+
+@app.command("features", cls=TeachingCommand, epilog=FEATURES)
+def features(  # noqa: PLR0913, PLR0917 - one argument an option
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the table goes: a .csv or .parquet file.")
+    ],
+    at: AtOption = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", metavar="SP|SN|DP|DN", help="Only the features of this group; may be repeated."),
+    ] = None,
+    period: Annotated[
+        str, typer.Option("--period", metavar="DURATION", help="What new links and changes are counted over.")
+    ] = "7d",
+    history: Annotated[int, typer.Option("--history", min=0, max=52, help="Periods that are looked back.")] = 8,
+    seed: SeedOption = 1,
+    workspace: WorkspaceOption = HERE,
+    assignments: SetOption = None,
+) -> None:
+    """Write what is known of pages as a table of features, for learners of your own.
+
+    One row a page that was known by then, one column a feature. SP are static features of the page, SN those of its
+    network and of pages that are about the same; DP and DN are their histories. They are made of the copies in the
+    archive, read again. Empty is what nobody knows. A .parquet file says of each column its group, and of the whole its
+    time and schema.
+    """
+    from recrawl.cli.predict_features import Asked, feature_table, groups_of, write_features
+    from recrawl.cli.rates_output import check_ending
+    from recrawl.cli.rates_question import moment
+    from recrawl.crawl.clock import RealClock
+
+    check_ending(output)
+    as_of, span, groups = moment(at, RealClock().now()), seconds_of("--period", period), groups_of(group or [])
+    asked = Asked(as_of, span, history, seed, groups)
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    with place.open_store() as store:
+        found = feature_table(place, store, asked)
+    write_features(output, found, asked)
+    typer.echo(found.sentence())
+    typer.echo(f"Wrote {len(found.table):,} rows to {output}.")
 
 
 def _name(place: Workspace, name: str | None) -> str:

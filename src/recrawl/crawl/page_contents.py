@@ -77,23 +77,34 @@ def read_content(capture: Capture) -> PageContent | None:
     return PageContent(numbers, bucket(mime), page.text[:KEPT], text_digest(page.text), links)
 
 
-def page_evidence(urls: Mapping[int, str], captures: Iterable[tuple[int, Capture]]) -> Evidence:
-    """The evidence of pages, given by id and URL, from captures of them in the order of time.
+def page_evidence(
+    urls: Mapping[int, str], captures: Iterable[tuple[int, Capture]], *, last_texts: bool = False
+) -> Evidence:
+    """The evidence of pages, given by id and URL, from captures of them, those of a page in the order of time.
 
     New links are those that the look before did not have, whole sets compared (paper 004, §5.1). Links to pages that
     are not given are counted but are not in the graph. Memory: the links of the last version of each page, and
-    :data:`KEPT` characters of each version.
+    :data:`KEPT` characters of each version; of the last alone with ``last_texts``, for whoever asks of no earlier time.
     """
     ids = np.array(sorted(urls), dtype=np.int64)
     known = {found.key: page for page, url in urls.items() if (found := address(url)) is not None}
-    reading = _Reading(known)
+    reading = _Reading(known, last_texts)
+    before: Capture | None = None
+    content: PageContent | None = None
     for page, capture in captures:
-        content = read_content(capture)
+        if before is None or not _is_same(before, capture):
+            before, content = capture, read_content(capture)
         if content is not None:
             reading.take(page, capture.time, content)
     return Evidence(
         ids, tuple(urls[page] for page in ids.tolist()), reading.versions(), reading.timed_links(), reading.texts()
     )
+
+
+def _is_same(one: Capture, other: Capture) -> bool:
+    """Whether they are one answer, told again: then it need not be read again."""
+    bytes_are = one.raw_body is other.raw_body and one.raw_head is other.raw_head
+    return bytes_are and (one.url, one.status, one.truncated) == (other.url, other.status, other.truncated)
 
 
 @dataclass(slots=True)
@@ -102,6 +113,8 @@ class _Reading:
 
     known: dict[str, int]
     """Pages by key."""
+    last_texts: bool
+    """Of each page keep the last text alone."""
     page: list[int] = field(default_factory=list)
     time: list[float] = field(default_factory=list)
     columns: dict[str, list[float]] = field(default_factory=dict)
@@ -124,7 +137,8 @@ class _Reading:
         }
         self.page.append(page)
         self.time.append(time)
-        self.text.append(content.text)
+        if not self.last_texts:
+            self.text.append(content.text)
         for name, value in found.items():
             self.columns.setdefault(name, []).append(float(value))
         for key in (before.links.keys() if before else set()) - content.links.keys():
@@ -143,8 +157,11 @@ class _Reading:
         return PageVersions.of(self.page, self.time, self.columns)
 
     def texts(self) -> PageTexts:
-        """The texts of all looks."""
-        return PageTexts.of(self.page, self.time, self.text)
+        """The texts of all looks, or of the last ones."""
+        if not self.last_texts:
+            return PageTexts.of(self.page, self.time, self.text)
+        when = dict(zip(self.page, self.time, strict=True))  # of equal pages the last stands
+        return PageTexts.of(list(when), list(when.values()), [self.last[page].text for page in when])
 
     def timed_links(self) -> TimedLinks:
         """The links that went, and those that are still there."""
