@@ -164,8 +164,8 @@ def make_server(tmp_path_factory):
     """Builds a workspace and serves it; all end with the tests."""
     endings = []
 
-    def make(*, guard=None, filled=True, replay=""):
-        place = make_workspace(tmp_path_factory.mktemp("travel") / "ws", {})
+    def make(*, guard=None, filled=True, replay="", settings=None):
+        place = make_workspace(tmp_path_factory.mktemp("travel") / "ws", settings or {})
         if filled:
             build(place)
         stores = Stores(place.open_store)
