@@ -28,6 +28,7 @@ EXAMPLES = """
 recrawl capture https://example.org/ -w my-archive
 recrawl capture https://example.org/news/ --strategy sharc-selective --from-sitemap --delay 2s
 recrawl capture https://example.org/ --scope domain --exclude '/calendar/' --max-pages 5000
+recrawl capture https://example.org/ --plan --delay 30s  will that fit the night?
 recrawl capture --resume                     go on with what was interrupted
 recrawl capture --list
 recrawl capture --show 3 --json              what was stated about capture 3
@@ -87,6 +88,9 @@ def capture(  # noqa: PLR0913 - one argument an option
         bool, typer.Option("--from-sitemap", help="Begin with all pages that the site's sitemaps name.")
     ] = False,
     max_pages: Annotated[int | None, typer.Option(min=1, help="Take in at most so many pages.")] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only say how long it would take, and how good it would come out.")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished capture (of SITE).")] = False,
     anew: Annotated[bool, typer.Option("--anew", help="Begin anew, though one of SITE is unfinished.")] = False,
     list_all: Annotated[bool, typer.Option("--list", help="List the captures of this workspace.")] = False,
@@ -109,6 +113,9 @@ def capture(  # noqa: PLR0913 - one argument an option
     robots.txt is obeyed, and its crawl-delay kept even if --delay is shorter. A page that fails is tried once more at
     the end of the visits, or of the revisits. A capture that is interrupted, even killed, goes on with --resume, or
     when the same command is given again.
+
+    With --plan nothing is asked for: what is known of the site's pages tells how long a capture of them takes at that
+    pace, and what to expect of it.
     """
     place = open_workspace(workspace, parse_assignments(assignments or []))
     from recrawl.cli.capture_output import print_captures, print_report, print_stated
@@ -150,6 +157,9 @@ def capture(  # noqa: PLR0913 - one argument an option
                 scope=rules,
             )
             _say_what_is_not_read(order, expect=expect, threshold=threshold)
+            if plan:
+                _say_what_to_expect(place, store, order, json_output)
+                return
             unfinished = None if anew else _same(open_ones, order)
         report = _carried_out(place, store, order, unfinished)
         print_report(store, report, json_output)
@@ -176,6 +186,14 @@ def _carried_out(place: Workspace, store: Store, order: CaptureOrder, unfinished
         typer.echo("Interrupted. Go on with: recrawl capture --resume", err=True)
         raise typer.Exit(ExitCode.INTERRUPTED)
     return report
+
+
+def _say_what_to_expect(place: Workspace, store: Store, order: CaptureOrder, json_output: bool) -> None:
+    from recrawl.cli.capture_plan import forecast, print_forecast
+    from recrawl.crawl.clock import RealClock
+
+    now = RealClock().now()
+    print_forecast(forecast(place, store, order, now), order, now, json_output)
 
 
 def _written(site: str | None) -> str:

@@ -15,6 +15,7 @@ from recrawl.time import format_duration
 
 if TYPE_CHECKING:
     from recrawl.cli.workspace import Workspace
+    from recrawl.schedule.politeness import PolitenessRules
     from recrawl.store.base import Store
     from recrawl.store.values import SiteCapture
 
@@ -36,10 +37,7 @@ async def carry_out(
     from recrawl.schedule.politeness import Politeness
 
     clock, settings = RealClock(), crawl_settings_of(place.configuration.settings)
-    rules = settings.politeness
-    if order.delay is not None:  # asked for by name, so it stands instead of the shortest pause of the settings
-        rules = replace(rules, shortest=order.delay, longest=max(rules.longest, order.delay))
-    turns = settings.turns
+    rules, turns = pauses_of(order, settings.politeness), settings.turns
     if turns is not None and order.delay is not None:
         turns = replace(turns, delay=min(turns.delay, order.delay))
     settings = replace(
@@ -69,6 +67,13 @@ async def carry_out(
         with interruptible(driver.stop):
             capture = unfinished or await driver.begin(order)
             return None if capture is None else await driver.run(capture, show)
+
+
+def pauses_of(order: CaptureOrder, rules: PolitenessRules) -> PolitenessRules:
+    """The pauses of a capture: what was asked for by name stands instead of the shortest pause of the settings."""
+    if order.delay is None:
+        return rules
+    return replace(rules, shortest=order.delay, longest=max(rules.longest, order.delay))
 
 
 @contextmanager
