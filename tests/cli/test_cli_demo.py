@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-SMALL = ["--pages", "15", "--days", "3", "--visits-per-day", "60"]
+SMALL = ["--pages", "15", "--days", "3", "--budget", "60"]
 
 
 def recrawl(*arguments, cwd):
@@ -27,6 +27,7 @@ def made(tmp_path_factory):
     place = tmp_path_factory.mktemp("demo")
     run = recrawl("demo", *SMALL, cwd=place)
     assert run.returncode == 0, run.stderr
+    (place / "said.txt").write_text(run.stderr, encoding="utf-8")
     return place, run.stdout
 
 
@@ -34,6 +35,17 @@ def test_it_says_what_was_done_and_what_was_so(made):
     _, out = made
     for words in ("pages found", "changes that happened", "noticed", "copies current", "rates right within"):
         assert words in out
+
+
+def test_it_tells_how_far_it_is_where_there_is_no_terminal(made):
+    place, _ = made
+    said = (place / "said.txt").read_text(encoding="utf-8").splitlines()
+    assert said[0].startswith("A web of 15 pages that change, and 3 days of crawling it")
+    for what in ("recrawl: day ", "every page equally often: day "):
+        days = [line for line in said if line.startswith(what)]
+        assert len(days) > 3
+        assert " 3 of 3, " in days[-1]
+    assert said[-2:] == ["Drawing the picture …", "Writing the report …"]
 
 
 def test_it_prints_true_and_estimated_rates_side_by_side(made):
