@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from recrawl.model.compiled import machine_code
+from recrawl.model.compiled import bare_code
 
 LONG_WORD = 16
 """Characters of a word from which on it may be a token."""
@@ -82,7 +82,7 @@ def scanned_bytes(text: npt.NDArray[np.uint8]) -> int:
     return int(scan(text, _LETTERS, _LENGTHS, _KINDS, _FIRST, _SECOND, 1))
 
 
-@machine_code
+@bare_code
 def collapse(codes: Codes, out: Codes) -> int:
     """Write the text with single spaces to ``out``; how long it is. Space is what ``str.split`` takes for it."""
     size, pending = 0, False
@@ -104,19 +104,19 @@ def collapse(codes: Codes, out: Codes) -> int:
     return size
 
 
-@machine_code
+@bare_code
 def is_digit(code: int) -> bool:
     """Whether a pattern may take it for a digit."""
     return 48 <= code <= 57 or code >= 128  # noqa: PLR2004
 
 
-@machine_code
+@bare_code
 def is_in_word(code: int) -> bool:
     """Whether no word can begin behind it."""
     return 97 <= code <= 122 or 65 <= code <= 90 or 48 <= code <= 57 or code == 95  # noqa: PLR2004
 
 
-@machine_code
+@bare_code
 def lowered(code: int) -> int:
     """The small letter, as far as it matters: two letters beyond ASCII have small ones within."""
     if 65 <= code <= 90:  # noqa: PLR2004 - A to Z
@@ -126,7 +126,7 @@ def lowered(code: int) -> int:
     return 105 if code == 0x130 else code  # noqa: PLR2004 - İ
 
 
-@machine_code
+@bare_code
 def is_lowered_within_ascii(codes: Codes, place: int) -> bool:
     """Whether one of these two letters stands at a place, in UTF-8."""
     if codes[place] == 0xE2:  # noqa: PLR2004 - the Kelvin sign
@@ -134,7 +134,7 @@ def is_lowered_within_ascii(codes: Codes, place: int) -> bool:
     return bool(codes[place] == 0xC4 and codes[place + 1] == 0xB0)  # noqa: PLR2004 - İ
 
 
-@machine_code
+@bare_code
 def follows(codes: Codes, end: int, kind: int) -> bool:
     """Whether what a pattern of this kind needs behind its hint is there: a number, or a sign."""
     if kind == AGO:
@@ -149,13 +149,13 @@ def follows(codes: Codes, end: int, kind: int) -> bool:
     return False
 
 
-@machine_code
+@bare_code
 def is_ago(codes: Codes, place: int) -> bool:
     """Whether "ago" may stand there, with something before it."""
     return 1 < place < len(codes) - 2 and lowered(codes[place + 1]) == 103 and lowered(codes[place + 2]) == 111  # noqa: PLR2004
 
 
-@machine_code
+@bare_code
 def scan(  # noqa: C901, PLR0912, PLR0913, PLR0917 - one pass over all characters
     codes: Codes,
     letters: npt.NDArray[np.uint8],

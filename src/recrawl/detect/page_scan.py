@@ -5,8 +5,8 @@ It does what ``parts.py`` does with patterns, to the same result. To be imported
 
 from __future__ import annotations
 
-from recrawl.detect.tag_scan import A_BEGINS, A_ENDS, BORDER, COMMENT, GAP, LESS, MORE, SPACE, Bytes, Numbers
-from recrawl.model.compiled import machine_code
+from recrawl.detect.tag_kinds import A_BEGINS, A_ENDS, BORDER, COMMENT, GAP, LESS, MORE, SPACE, Bytes, Numbers
+from recrawl.model.compiled import bare_code
 
 AND = 38
 A_COMMENT = -1
@@ -19,7 +19,7 @@ SIZE, PENDING, DIGITS, BEGIN, FIRST, LAST, PIECE, FIRST_PIECE, PIECES, RUNS, PAR
 what the run begins and ends with, where its open piece begins, its first piece; how many of all were noted."""
 
 
-@machine_code
+@bare_code
 def wide_space(data: Bytes, place: int) -> int:
     """How many bytes the space beyond ASCII has that stands at a place; 0 if there is none."""
     first = data[place]
@@ -37,7 +37,7 @@ def wide_space(data: Bytes, place: int) -> int:
     return 3 if second == 0x80 and third == 0x80 else 0  # noqa: PLR2004
 
 
-@machine_code
+@bare_code
 def entity(data: Bytes, place: int) -> tuple[int, int]:
     """The character that is written as an entity at a place, and with how many bytes; an ampersand if it is none."""
     size = len(data)
@@ -53,7 +53,7 @@ def entity(data: Bytes, place: int) -> tuple[int, int]:
     return AND, 1
 
 
-@machine_code
+@bare_code
 def read_text(  # noqa: C901, PLR0912 - one pass over all characters
     data: Bytes, place: int, end: int, out: Bytes, state: Numbers
 ) -> None:
@@ -103,7 +103,7 @@ def read_text(  # noqa: C901, PLR0912 - one pass over all characters
     state[DIGITS] |= digits
 
 
-@machine_code
+@bare_code
 def note(state: Numbers, first: int, last: int) -> None:
     """Note what a run goes on with."""
     if not state[FIRST]:
@@ -111,14 +111,14 @@ def note(state: Numbers, first: int, last: int) -> None:
     state[LAST] = last
 
 
-@machine_code
+@bare_code
 def end_piece(place: int, state: Numbers, pieces: Numbers) -> None:
     """Note a piece of the run that ends at a place."""
     pieces[state[PIECES], 0], pieces[state[PIECES], 1] = state[PIECE], place
     state[PIECES] += 1
 
 
-@machine_code
+@bare_code
 def end_run(  # noqa: PLR0913, PLR0917 - all that is read and written
     place: int, path: int, state: Numbers, runs: Numbers, pieces: Numbers, parts: Numbers
 ) -> None:
@@ -142,7 +142,7 @@ def end_run(  # noqa: PLR0913, PLR0917 - all that is read and written
     state[PENDING], state[DIGITS], state[FIRST], state[LAST] = 1, 0, 0, 0
 
 
-@machine_code
+@bare_code
 def read_page(  # noqa: PLR0913, PLR0917 - all that is read and written
     data: Bytes, tags: Numbers, out: Bytes, state: Numbers, runs: Numbers, pieces: Numbers, parts: Numbers
 ) -> None:

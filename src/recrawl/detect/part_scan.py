@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from recrawl.model.compiled import machine_code
+from recrawl.model.compiled import bare_code
 
 Bytes = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.int64]
@@ -35,7 +35,7 @@ def _tables() -> Short:
 CRC = _tables()
 
 
-@machine_code
+@bare_code
 def crc_of(text: Bytes, begin: int, end: int, tables: Short) -> int:
     """CRC-32 of the bytes from ``begin`` to ``end``."""
     crc, place = _WIDE(0xFFFFFFFF), begin
@@ -63,25 +63,25 @@ def crc_of(text: Bytes, begin: int, end: int, tables: Short) -> int:
     return int(crc ^ 0xFFFFFFFF)
 
 
-@machine_code
+@bare_code
 def is_letter(code: int) -> bool:
     """Whether it is a letter, in ASCII."""
     return 97 <= code <= 122 or 65 <= code <= 90  # noqa: PLR2004 - a to z, A to Z
 
 
-@machine_code
+@bare_code
 def is_number(code: int) -> bool:
     """Whether it is a digit, in ASCII."""
     return 48 <= code <= 57  # noqa: PLR2004 - 0 to 9
 
 
-@machine_code
+@bare_code
 def is_of_word(code: int) -> bool:
     """Whether it is a letter, a digit or an underscore."""
     return is_letter(code) or is_number(code) or code == 95  # noqa: PLR2004 - _
 
 
-@machine_code
+@bare_code
 def template_at(  # noqa: PLR0913, PLR0917 - all that is read
     text: Bytes, begin: int, end: int, path: int, longest: int, tables: Short
 ) -> int:
@@ -113,7 +113,7 @@ def template_at(  # noqa: PLR0913, PLR0917 - all that is read
     return max(crc ^ 0xFFFFFFFF, 1) if has_word else 0
 
 
-@machine_code
+@bare_code
 def number_parts(  # noqa: PLR0913, PLR0917 - all that is read and written
     text: Bytes, parts: Numbers, longest: int, most: int, tables: Short, template: Numbers, content: Numbers
 ) -> int:

@@ -18,7 +18,18 @@ from recrawl.detect.page_scan import A_COMMENT, PARTS, PIECES, RUNS, SIZE, STATE
 from recrawl.detect.part_scan import CRC, UNKNOWN, number_parts
 from recrawl.detect.parts import BETWEEN, LONGEST_TEMPLATE, Parts, Text, Told, hidden_rows, parted, template_of
 from recrawl.detect.shingles import SAMPLE, Shingles, shingles_of
-from recrawl.detect.tag_scan import HAS_BASE, HAS_ESCAPED, HAS_WHOLE, LESS, NOISY, WHOLE, Numbers, read_tags
+from recrawl.detect.tag_kinds import (
+    ATTRIBUTES,
+    HAS_BASE,
+    HAS_ESCAPED,
+    HAS_WHOLE,
+    LESS,
+    NOISY,
+    ROOM_FOR_NAMES,
+    WHOLE,
+    Numbers,
+)
+from recrawl.detect.tag_scan import read_tags
 from recrawl.detect.tag_tables import TABLES
 
 _MOST_BYTES = 4
@@ -140,8 +151,9 @@ def scan_page(html: str) -> Scanned | None:
     written = html.encode()
     data = np.frombuffer(written, np.uint8)
     most = int(np.count_nonzero(data == LESS)) + 1
-    tags, links = np.empty((most, 4), np.int64), np.empty((most, 3), np.int64)
-    count, linked, flags = read_tags(data, TABLES, tags, links)
+    tags, links, around = np.empty((most, 4), np.int64), np.empty((most, 3), np.int64), np.empty(most + 1, np.int64)
+    tag, names = np.empty((ATTRIBUTES, 2), np.int64), np.empty(ROOM_FOR_NAMES, np.int64)
+    count, linked, flags = read_tags(data, TABLES, tags, links, tag, names, around)
     if count < 0:
         return None
     out, state = np.empty(len(data), np.uint8), np.zeros(STATES, np.int64)

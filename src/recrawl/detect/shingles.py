@@ -54,7 +54,7 @@ def shingles_of(written: bytes, most: int = MOST, *, in_machine_code: bool = Fal
     letters = np.frombuffer(written, dtype=np.uint8)
     if in_machine_code and can_compile():
         room = np.empty((2, len(letters) // 2 + 1), dtype=np.uint32)
-        count = number_shingles(letters, room[0])
+        count = number_shingles(letters, room[0], np.zeros(WIDTH, np.uint64))
         if count > 4 * most:
             some = room[1, : keep_below(room[0, :count], (2 * most << 32) // count, room[1])]
             some.sort()
@@ -129,13 +129,12 @@ def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 @compiled
-def number_shingles(letters: npt.NDArray[np.uint8], found: npt.NDArray[np.uint32]) -> int:
+def number_shingles(letters: npt.NDArray[np.uint8], found: npt.NDArray[np.uint32], ring: npt.NDArray[np.uint64]) -> int:
     """Write the number of each shingle of a text in UTF-8 to ``found``; how many there are. O(length).
 
     One pass over the letters. The oldest of the last ten words is taken off the polynomial before the next comes on.
-    The numbers are those of the steps above.
+    The numbers are those of the steps above. ``ring`` has room for ten words and is 0.
     """
-    ring = np.zeros(WIDTH, np.uint64)
     words = count = slot = place = 0
     size, total = len(letters), _U64(0)
     while place < size:

@@ -9,64 +9,66 @@ its own file changes. To be imported late: numba is loaded with it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from recrawl.detect.tag_kinds import (
+    A_BEGINS,
+    A_ENDS,
+    ANCHOR,
+    BASE,
+    BLOCK,
+    BORDER,
+    COMMENT,
+    ESCAPED,
+    FOREIGN,
+    FRAME,
+    GAP,
+    HAS_BASE,
+    HAS_ESCAPED,
+    HAS_WHOLE,
+    IFRAME,
+    INLINE,
+    LESS,
+    LINK,
+    LONGEST_NAMES,
+    META,
+    MORE,
+    MOST_NAMES,
+    NO_PLACE,
+    NOISY,
+    OTHER,
+    PLAIN,
+    RAW,
+    SPACE,
+    TREE,
+    VERBATIM,
+    WHOLE,
+    Bytes,
+    Numbers,
+    Tables,
+)
+from recrawl.model.compiled import bare_code
 
-import numpy as np
-import numpy.typing as npt
-
-from recrawl.model.compiled import machine_code
-
-Bytes = npt.NDArray[np.uint8]
-Numbers = npt.NDArray[np.int64]
-
-OTHER, BLOCK, NO_PLACE, RAW, TREE, VERBATIM, FOREIGN, BASE, ANCHOR, FRAME, IFRAME, LINK, META = range(13)
-"""Kinds of elements: inline ones; blocks; blocks that are no place; what is not shown and holds no elements; what is
-not shown and does; what is written out as if it were markup; roots of other languages; what names the base; and from
-``ANCHOR`` on what may lead to another page."""
-BORDER, GAP, COMMENT, INLINE, A_BEGINS, A_ENDS = range(6)
-"""What a tag is to the text: the end of a run; nothing, with all up to its end; a space, and which one."""
-PLAIN, ESCAPED, WHOLE = range(3)
-"""How a reference is told: by its value alone, by a value that has entities in it, or by its whole tag."""
-NOISY, HAS_BASE, HAS_ESCAPED, HAS_WHOLE = 1, 2, 4, 8
-"""What may be said of a page: some element may be noise; links may have another base; not all of them are plain."""
 CLASS, ID, HREF, REL, SRC, ROLE, AD_SLOT, HTTP_EQUIV, NAME, XLINK = range(10)
 """Rows of the table of attributes."""
 NOFOLLOW, CANONICAL, ALTERNATE, ROBOTS = range(4)
 """Rows of the table of words."""
-LESS, MORE, SLASH, SPACE, BANG, HYPHEN = 60, 62, 47, 32, 33, 45
-LONGEST_NAME = 10
+_SLASH, _BANG, _HYPHEN = 47, 33, 45
+_LONGEST_NAME = 10
 """Letters of a name that is looked up."""
-_LONGEST_NAMES = 256
-_MOST_NAMES = 32
-"""Bytes and number of the classes of an element; what has more is odd."""
 
 
-class Tables(NamedTuple):
-    """What the kernels look up; words are rows of letters that end with 0."""
-
-    kinds: Numbers
-    """Kinds of elements by the number of their name, in slots with open addressing."""
-    attributes: Bytes
-    noise: Bytes
-    """Classes, ids and roles of elements that are noise."""
-    words: Bytes
-    crc: Numbers
-    """CRC-32 of each byte."""
-
-
-@machine_code
+@bare_code
 def is_space(code: int) -> bool:
     """Whether an ASCII character is space to ``str.split``."""
     return code == 32 or 9 <= code <= 13 or 28 <= code <= 31  # noqa: PLR2004 - characters
 
 
-@machine_code
+@bare_code
 def lower(code: int) -> int:
     """The small letter of one in ASCII."""
     return code + 32 if 65 <= code <= 90 else code  # noqa: PLR2004 - A to Z
 
 
-@machine_code
+@bare_code
 def says(data: Bytes, start: int, end: int, words: Bytes, row: int) -> bool:
     """Whether a piece of the page is the word in a row, in small letters or capitals."""
     if end - start >= words.shape[1] or words[row, end - start]:
@@ -77,7 +79,7 @@ def says(data: Bytes, start: int, end: int, words: Bytes, row: int) -> bool:
     return True
 
 
-@machine_code
+@bare_code
 def mentions(data: Bytes, start: int, end: int, words: Bytes, row: int) -> bool:
     """Whether the word in a row stands somewhere in a piece of the page."""
     length = 0
@@ -89,7 +91,7 @@ def mentions(data: Bytes, start: int, end: int, words: Bytes, row: int) -> bool:
     return False
 
 
-@machine_code
+@bare_code
 def kind_of(number: int, kinds: Numbers) -> int:
     """The kind of the element whose name has this number."""
     last = len(kinds) - 1  # their number is a power of two
@@ -101,7 +103,7 @@ def kind_of(number: int, kinds: Numbers) -> int:
     return OTHER
 
 
-@machine_code
+@bare_code
 def read_name(data: Bytes, place: int, kinds: Numbers) -> tuple[int, int]:
     """Where the name that begins at a place ends, and the kind of the element."""
     number, start, known = 0, place, True
@@ -116,10 +118,10 @@ def read_name(data: Bytes, place: int, kinds: Numbers) -> tuple[int, int]:
                 return place, VERBATIM
             known = False
         place += 1
-    return place, kind_of(number, kinds) if known and place - start <= LONGEST_NAME else OTHER
+    return place, kind_of(number, kinds) if known and place - start <= _LONGEST_NAME else OTHER
 
 
-@machine_code
+@bare_code
 def read_attributes(data: Bytes, place: int, kind: int, attributes: Bytes, tag: Numbers) -> int:
     """Note where in a tag the values of attributes that matter stand; where the tag ends, or -1 if it is odd."""
     size = len(data)
@@ -143,7 +145,7 @@ def read_attributes(data: Bytes, place: int, kind: int, attributes: Bytes, tag: 
     return place + 1 if place < size and data[place] == 62 else -1  # noqa: PLR2004 - >
 
 
-@machine_code
+@bare_code
 def has_name_of_noise(data: Bytes, start: int, end: int, noise: Bytes) -> bool:
     """Whether one of the classes is among those that noise has."""
     place = start
@@ -159,7 +161,7 @@ def has_name_of_noise(data: Bytes, start: int, end: int, noise: Bytes) -> bool:
     return False
 
 
-@machine_code
+@bare_code
 def may_be_noise(data: Bytes, tag: Numbers, noise: Bytes) -> bool:
     """Whether an element may be one of those that ``ELEMENT_RULES`` name. It may say so too often, never too seldom."""
     if tag[AD_SLOT, 0] >= 0:
@@ -170,7 +172,7 @@ def may_be_noise(data: Bytes, tag: Numbers, noise: Bytes) -> bool:
     return False
 
 
-@machine_code
+@bare_code
 def reference_of(  # noqa: PLR0911 - one for each case
     data: Bytes, kind: int, tag: Numbers, words: Bytes
 ) -> int:
@@ -182,7 +184,7 @@ def reference_of(  # noqa: PLR0911 - one for each case
         if tag[HREF, 0] == tag[HREF, 1]:
             return WHOLE if tag[HREF, 0] >= 0 and tag[SRC, 0] >= 0 else -1
         return WHOLE if rel >= 0 and mentions(data, rel, rel_end, words, NOFOLLOW) else PLAIN
-    if kind in {FRAME, IFRAME}:
+    if kind in (FRAME, IFRAME):
         return WHOLE if tag[SRC, 0] >= 0 else -1
     if kind == LINK and rel >= 0:
         named = mentions(data, rel, rel_end, words, CANONICAL) or mentions(data, rel, rel_end, words, ALTERNATE)
@@ -193,21 +195,20 @@ def reference_of(  # noqa: PLR0911 - one for each case
     return -1
 
 
-@machine_code
+@bare_code
 def fed(table: Numbers, crc: int, code: int) -> int:
     """CRC-32 with one more byte, not yet inverted."""
     return int(table[(crc ^ code) & 255]) ^ (crc >> 8)
 
 
-@machine_code
-def fed_names(  # noqa: C901 - one pass over all characters
-    table: Numbers, crc: int, data: Bytes, start: int, end: int
+@bare_code
+def fed_names(  # noqa: C901, PLR0913, PLR0917 - one pass over all characters
+    table: Numbers, crc: int, data: Bytes, start: int, end: int, names: Numbers
 ) -> int:
     """CRC-32 with the classes from ``start`` to ``end``, sorted and with one ``#`` for digits; -1 if they are odd."""
-    if end - start > _LONGEST_NAMES:
+    if end - start > LONGEST_NAMES:
         return -1
-    masked = np.empty(_LONGEST_NAMES, np.uint8)
-    begins, ends = np.empty(_MOST_NAMES, np.int64), np.empty(_MOST_NAMES, np.int64)
+    masked, begins, ends = names[2 * MOST_NAMES :], names[:MOST_NAMES], names[MOST_NAMES : 2 * MOST_NAMES]
     size = count = 0
     inside = False
     for place in range(start, end):
@@ -218,7 +219,7 @@ def fed_names(  # noqa: C901 - one pass over all characters
             inside = False
             continue
         if not inside:
-            if count == _MOST_NAMES:
+            if count == MOST_NAMES:
                 return -1
             begins[count] = size
             count, inside = count + 1, True
@@ -234,12 +235,12 @@ def fed_names(  # noqa: C901 - one pass over all characters
         if row:
             crc = fed(table, crc, 44)
         for place in range(begins[row], ends[row]):
-            crc = fed(table, crc, int(masked[place]))
+            crc = fed(table, crc, masked[place])
     return crc
 
 
-@machine_code
-def sort_names(letters: Bytes, begins: Numbers, ends: Numbers) -> None:
+@bare_code
+def sort_names(letters: Numbers, begins: Numbers, ends: Numbers) -> None:
     """Sort names, given by where each begins and ends, by their letters."""
     for row in range(1, len(begins)):
         place = row
@@ -249,17 +250,17 @@ def sort_names(letters: Bytes, begins: Numbers, ends: Numbers) -> None:
             place -= 1
 
 
-@machine_code
-def comes_first(letters: Bytes, begin: int, end: int, other: int, other_end: int) -> bool:
+@bare_code
+def comes_first(letters: Numbers, begin: int, end: int, other: int, other_end: int) -> bool:
     """Whether one name comes before another."""
     while begin < end and other < other_end and letters[begin] == letters[other]:
         begin, other = begin + 1, other + 1
     return other < other_end and (begin == end or letters[begin] < letters[other])
 
 
-@machine_code
+@bare_code
 def path_into(  # noqa: PLR0913, PLR0917 - all that is read
-    data: Bytes, place: int, end: int, tag: Numbers, path: int, tables: Tables
+    data: Bytes, place: int, end: int, tag: Numbers, path: int, tables: Tables, names: Numbers
 ) -> int:
     """The path within a block whose name stands from ``place`` to ``end``, as ``parts.py`` makes it; -1 if odd."""
     table = tables.crc
@@ -273,13 +274,13 @@ def path_into(  # noqa: PLR0913, PLR0917 - all that is read
         for letter in range(tables.attributes.shape[1]):
             if tables.attributes[which, letter]:
                 crc = fed(table, crc, int(tables.attributes[which, letter]))
-        crc = fed_names(table, fed(table, crc, 61), data, tag[which, 0], tag[which, 1])
+        crc = fed_names(table, fed(table, crc, 61), data, tag[which, 0], tag[which, 1], names)
         if crc < 0:
             return -1
     return crc ^ 0xFFFFFFFF
 
 
-@machine_code
+@bare_code
 def end_of_raw(data: Bytes, place: int, start: int, end: int, foreign: int) -> int:
     """Where an element whose content is no markup ends, its name standing from ``start`` to ``end``; -1 if odd.
 
@@ -289,7 +290,7 @@ def end_of_raw(data: Bytes, place: int, start: int, end: int, foreign: int) -> i
     commented = False
     while place < size:
         if data[place] == LESS:
-            closes = place + 1 < size and data[place + 1] == SLASH
+            closes = place + 1 < size and data[place + 1] == _SLASH
             from_ = place + 1 + closes
             same = 0
             while same < length and from_ + same < size and data[from_ + same] == data[start + same]:
@@ -298,22 +299,22 @@ def end_of_raw(data: Bytes, place: int, start: int, end: int, foreign: int) -> i
                 return from_ + same + 1
             if foreign or (same == length and commented):
                 return -1
-            commented = commented or (place + 1 < size and data[place + 1] == BANG)
+            commented = commented or (place + 1 < size and data[place + 1] == _BANG)
         place += 1
     return -1
 
 
-@machine_code
+@bare_code
 def end_of_comment(data: Bytes, place: int) -> int:
     """Where the comment or the document type that begins at a place ends; -1 if nowhere."""
-    hyphens = place + 2 < len(data) and data[place + 2] == HYPHEN
+    hyphens = place + 2 < len(data) and data[place + 2] == _HYPHEN
     for end in range(place + (6 if hyphens else 2), len(data)):
-        if data[end] == MORE and (not hyphens or (data[end - 1] == HYPHEN and data[end - 2] == HYPHEN)):
+        if data[end] == MORE and (not hyphens or (data[end - 1] == _HYPHEN and data[end - 2] == _HYPHEN)):
             return end + 1
     return -1
 
 
-@machine_code
+@bare_code
 def next_tag(data: Bytes, place: int) -> int:
     """Where the next tag begins."""
     while place < len(data) and data[place] != LESS:
@@ -321,7 +322,7 @@ def next_tag(data: Bytes, place: int) -> int:
     return place
 
 
-@machine_code
+@bare_code
 def note_reference(  # noqa: PLR0913, PLR0917 - all that is read and written
     data: Bytes, place: int, end: int, kind: int, tag: Numbers, words: Bytes, link: Numbers
 ) -> int:
@@ -338,26 +339,27 @@ def note_reference(  # noqa: PLR0913, PLR0917 - all that is read and written
     return 1
 
 
-@machine_code
-def read_tags(  # noqa: C901, PLR0912, PLR0915 - one pass over all tags
-    data: Bytes, tables: Tables, rows: Numbers, links: Numbers
+@bare_code
+def read_tags(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one pass over all tags
+    data: Bytes, tables: Tables, rows: Numbers, links: Numbers, tag: Numbers, names: Numbers, around: Numbers
 ) -> tuple[int, int, int]:
     """Read the tags of a page that a parser wrote, in UTF-8. O(length).
 
     Written are to ``rows`` where each tag begins and ends, what it is to the text, and the path behind it; to ``links``
     how each reference is told, and from where to where. Given back is how many there are of both, and what may be said
-    of the page; -1 for the first if it is odd.
+    of the page; -1 for the first if it is odd. The last three are room to work in: for a tag, for the classes of one,
+    and for paths, one more than ``rows``.
     """
-    size, tag, around = len(data), np.empty((10, 2), np.int64), np.zeros(len(rows) + 1, np.int64)
+    size, around[0] = len(data), 0
     depth = hidden = templates = foreign = gap = flags = count = linked = 0
     place = next_tag(data, 0)
     while place < size - 1:
         after = data[place + 1]
-        what, closing = INLINE, after == SLASH
+        what, closing = INLINE, after == _SLASH
         begin = place + 1 + closing
-        if after == BANG:
+        if after == _BANG:
             end, kind = end_of_comment(data, place), OTHER
-            what = COMMENT if data[begin + 1] == HYPHEN else INLINE
+            what = COMMENT if data[begin + 1] == _HYPHEN else INLINE
         else:
             name_end, kind = read_name(data, begin, tables.kinds)
             end = read_attributes(data, name_end, kind, tables.attributes, tag)
@@ -377,7 +379,7 @@ def read_tags(  # noqa: C901, PLR0912, PLR0915 - one pass over all tags
             if not closing:
                 around[depth] = around[depth - 1]
                 if kind == BLOCK:
-                    around[depth] = path_into(data, begin, name_end, tag, around[depth - 1], tables)
+                    around[depth] = path_into(data, begin, name_end, tag, around[depth - 1], tables, names)
                 end = end if around[depth] >= 0 else -1
         elif kind in (RAW, IFRAME):
             what, end = GAP, end_of_raw(data, end, begin, name_end, foreign)

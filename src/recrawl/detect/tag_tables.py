@@ -8,7 +8,7 @@ import numpy as np
 
 from recrawl.detect.noise import NAMES
 from recrawl.detect.parts import BLOCKS
-from recrawl.detect.tag_scan import (
+from recrawl.detect.tag_kinds import (
     ANCHOR,
     BASE,
     BLOCK,

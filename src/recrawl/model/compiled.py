@@ -54,3 +54,14 @@ def machine_code(function: Callable[P, R]) -> Callable[P, R]:
         return function
     code: Callable[P, R] = import_module("numba").njit(function, cache=True, nogil=True)
     return code
+
+
+def bare_code(function: Callable[P, R]) -> Callable[P, R]:
+    """As :func:`machine_code`, for kernels that make no arrays.
+
+    Then nobody counts who holds the arrays that kernels hand to each other, and short ones take half the time.
+    """
+    if not can_compile():
+        return function
+    code: Callable[P, R] = import_module("numba").njit(function, cache=True, nogil=True, _nrt=False)
+    return code
