@@ -21,12 +21,16 @@ from typing import TypeVar
 import numpy as np
 from figures import note, options_of
 
+from recrawl.errors import require
 from recrawl.model import AnyArray, FloatArray, IntArray
+from recrawl.predict.dynamic_network import related_columns
+from recrawl.predict.dynamic_page import count_columns
 from recrawl.predict.feature_sets import FeatureSet, Target, choose
-from recrawl.predict.feature_table import FeatureTable
+from recrawl.predict.feature_table import FeatureTable, table_of
 from recrawl.predict.features import Evidence, Surroundings, page_features
 from recrawl.predict.first_sight import first_sight, site_ids
-from recrawl.predict.link_learners import Learner, Settings, fit
+from recrawl.predict.link_learners import Learner, LinkModel, Settings, fit
+from recrawl.predict.link_periods import PeriodCounts
 from recrawl.predict.link_ranks import link_ranks
 from recrawl.predict.look_counts import LookCounts
 from recrawl.predict.page_graph import PageGraph, TimedLinks
@@ -38,6 +42,8 @@ from recrawl.time import DAY
 
 R = TypeVar("R")
 NOW = 1.7e9
+_PORTION = 100_000
+"""Pages that are scored at once."""
 
 
 def main() -> None:
@@ -68,20 +74,69 @@ def ranks(scale: float, rng: np.random.Generator) -> None:
 
 
 def scores(scale: float, rng: np.random.Generator) -> None:
-    """What a model of ``recrawl predict train`` says of pages, by their first copies and by their URLs alone."""
+    """What models say of pages: priors by their first copies and by their URLs alone, then new links. In portions."""
     pages, taught = int(1_000_000 * scale), 20_000
-    evidence, _, _ = _evidence(rng, max(pages, taught))
-    table, site = first_sight(evidence.page, evidence.urls, evidence.versions), site_ids(evidence.urls)
+    table, site = _first_sights(rng, taught)
     size = np.nan_to_num(table.column("content_size"))
-    count = LookCounts(rng.poisson(0.02 * (size + 10.0)).astype(np.float64), np.full(len(table), 30 * DAY))
-    some = slice(0, taught)
-    model = train_model(table.take(some), {CHANGES: LookCounts(count.count[some], count.exposure[some])}, site[some])
-    unseen = first_sight(evidence.page, evidence.urls)
-    for name, asked in (("first copies", table), ("URLs alone", unseen)):
-        model.prior(CHANGES, asked.take(slice(0, 10)), site[:10])
-        start = time.perf_counter(), time.process_time()
-        model.prior(CHANGES, asked, site)
-        _tell_speed(f"priors by {name}", len(asked), *start)
+    count = LookCounts(rng.poisson(0.02 * (size + 10.0)).astype(np.float64), np.full(taught, 30 * DAY))
+    model = train_model(table, {CHANGES: count}, site)
+    for name, seen in (("first copies", True), ("URLs alone", False)):
+
+        def portion(rows: int, *, seen: bool = seen) -> Callable[[], object]:
+            asked, sites = _first_sights(rng, rows, seen=seen)
+            return lambda: model.prior(CHANGES, asked, sites)
+
+        _tell_speed(f"priors by {name}", pages, *_in_portions(portion, pages))
+    _link_scores(pages, taught, rng)
+
+
+def _link_scores(pages: int, taught: int, rng: np.random.Generator) -> None:
+    """New links by LBLA features: with the formula that recrawl trusts, and with trees beside scikit-learn's own."""
+    table = _looked_around(rng, taught)
+    truth = rng.poisson(0.3 + np.nan_to_num(table.values).mean(axis=1)).astype(np.float64)
+    for learner, rounds in (
+        (Learner.SHRUNKEN_COUNTS, 0),
+        (Learner.HISTOGRAM_BOOSTING, 100),
+        (Learner.HISTOGRAM_BOOSTING, 500),
+    ):
+        how = Settings(learner=learner, rounds=rounds)
+        model = fit(table, Target.NNL, truth, np.random.default_rng(1), how)
+
+        def portion(rows: int, *, model: LinkModel = model) -> Callable[[], object]:
+            asked = _looked_around(rng, rows)
+            return lambda: model.foretell(asked)
+
+        name = f"new links, {learner}" + (f", {rounds} rounds" if rounds else "")
+        _tell_speed(name, pages, *_in_portions(portion, pages), *(_own_speed(table, truth, how) if rounds else ()))
+
+
+def _own_speed(table: FeatureTable, truth: FloatArray, how: Settings) -> tuple[float, str]:
+    """Pages a second that scikit-learn scores with the same trees, on one processor."""
+    learner = require("sklearn.ensemble", "predict").HistGradientBoostingRegressor(
+        max_iter=how.rounds,
+        learning_rate=how.rate,
+        min_samples_leaf=how.boosted_leaf,
+        max_leaf_nodes=how.leaves,
+        early_stopping=False,
+        random_state=1,
+    )
+    with require("threadpoolctl", "predict").threadpool_limits(1):
+        learner.fit(table.values, truth)
+        start = time.perf_counter()
+        learner.predict(table.values)
+        return len(table) / (time.perf_counter() - start), "scikit-learn's own predict, one processor"
+
+
+def _in_portions(portion: Callable[[int], Callable[[], object]], pages: int) -> tuple[float, float]:
+    """Seconds that passed and that processors worked while portions of the pages were scored, not while made."""
+    passed, used = 0.0, 0.0
+    portion(10)()
+    for begin in range(0, pages, _PORTION):
+        score = portion(min(_PORTION, pages - begin))
+        start, begun = time.perf_counter(), time.process_time()
+        score()
+        passed, used = passed + time.perf_counter() - start, used + time.process_time() - begun
+    return passed, used
 
 
 def features(scale: float, rng: np.random.Generator) -> None:
@@ -117,15 +172,42 @@ def related(scale: float, rng: np.random.Generator) -> None:
 def _score(table: FeatureTable, truth: FloatArray, settings: Settings, name: str) -> None:
     taught = slice(0, 20_000)
     model = fit(table.take(taught), Target.NNL, truth[taught], np.random.default_rng(1), settings)
-    start = time.perf_counter(), time.process_time()
+    start, begun = time.perf_counter(), time.process_time()
     model.foretell(table)
-    _tell_speed(f"new links, features: {name}", len(table), *start)
+    passed, used = time.perf_counter() - start, time.process_time() - begun
+    _tell_speed(f"new links, features: {name}", len(table), passed, used)
 
 
-def _tell_speed(name: str, pages: int, wall: float, used: float) -> None:
-    wall, used = time.perf_counter() - wall, time.process_time() - used
-    print(f"{name:<44}{pages / wall:>12,.0f} pages/s{pages / used:>12,.0f} a second of processor", flush=True)
-    note(name, pages / wall, "pages/s", f"{pages:,} pages")
+def _tell_speed(  # noqa: PLR0913, PLR0917 - the name, what was measured, and what beside
+    name: str, pages: int, passed: float, used: float, baseline: float | None = None, beside: str = ""
+) -> None:
+    print(f"{name:<44}{pages / passed:>12,.0f} pages/s{pages / used:>12,.0f} a second of processor", flush=True)
+    if baseline is not None:
+        print(f"  {beside}: {baseline:,.0f} pages/s", flush=True)
+    note(name, pages / passed, "pages/s", f"{pages:,} pages", baseline=baseline, beside=beside)
+
+
+def _first_sights(rng: np.random.Generator, pages: int, *, seen: bool = True) -> tuple[FeatureTable, IntArray]:
+    """Features of pages at first sight, looked at once if ``seen``, and their sites."""
+    found: dict[str, AnyArray] = {name: rng.integers(0, 100, pages).astype(np.float64) for name in COLUMNS}
+    found |= {"changed": np.zeros(pages, np.bool_), "mime": rng.integers(0, 5, pages)}
+    page, urls = np.arange(pages), _urls(pages)
+    looks = PageVersions.of(page, np.full(pages, NOW), found) if seen else None
+    return first_sight(page, urls, looks), site_ids(urls)
+
+
+def _looked_around(rng: np.random.Generator, pages: int) -> FeatureTable:
+    """LBLA features for the number of new links within the site; one page in twenty has some in a period."""
+    counts = [np.where(rng.random((pages, 8)) < 0.05, rng.poisson(3.0, (pages, 8)), 0).astype(float) for _ in range(3)]
+    past = PeriodCounts(*counts)
+    near = rng.integers(0, pages, (pages, 30)).astype(np.int32)
+    related = RelatedPages(near, rng.random((pages, 30)).astype(np.float32), recall=1.0, sampled=0)
+    columns = count_columns(past, 8) + related_columns(past, related, 8)
+    return choose(table_of(np.arange(pages), NOW, columns), FeatureSet.LBLA, Target.NNL, internal=True)
+
+
+def _urls(pages: int) -> tuple[str, ...]:
+    return tuple(f"http://h{page % 1000}.test/a/b{page % 77}/p{page}.html" for page in range(pages))
 
 
 def _evidence(rng: np.random.Generator, pages: int) -> tuple[Evidence, float, Surroundings]:
@@ -137,12 +219,11 @@ def _evidence(rng: np.random.Generator, pages: int) -> tuple[Evidence, float, Su
     added = NOW - rng.uniform(0.0, 100 * DAY, links)
     source, target = rng.integers(0, pages, links), _popular(rng, pages, links)
     timed = TimedLinks(source, target, added, np.full(links, np.inf), rng.random(links) < 0.8)
-    urls = tuple(f"http://h{page % 1000}.test/a/b{page % 77}/p{page}.html" for page in range(pages))
     near = rng.integers(0, pages, (pages, 30)).astype(np.int32)
     likeness = rng.random((pages, 30)).astype(np.float32)
     topics = rng.random((pages, 20)).astype(np.float32)
     around = Surroundings(np.arange(pages), NOW, topics, RelatedPages(near, likeness, recall=1.0, sampled=0))
-    return Evidence(np.arange(pages), urls, versions, timed), NOW, around
+    return Evidence(np.arange(pages), _urls(pages), versions, timed), NOW, around
 
 
 def _popular(rng: np.random.Generator, pages: int, links: int) -> IntArray:
