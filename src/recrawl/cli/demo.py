@@ -89,7 +89,7 @@ class Lines:
 
     def __init__(self, what: str, days: float) -> None:
         self._what, self._days = what, days
-        self._told = 0
+        self._told = -1
 
     def tell(self, share: float, requests: int) -> None:
         """Print a line if another twentieth is done."""
@@ -246,6 +246,8 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
         def crawl(what: str, place: Workspace) -> tuple[TrialResult, Policy]:
             task = bar.add_task(f"{what:<24}", total=days, requests=0)
             lines = None if console.is_terminal else Lines(what, days)
+            if lines is not None:
+                lines.tell(0.0, 0)
             said = place.configuration.settings
             settings = TrialSettings(crawl_settings_of(said), quirks=Quirks.mild(), seed=seed)
 
