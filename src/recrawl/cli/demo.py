@@ -245,7 +245,7 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
 
         def crawl(what: str, place: Workspace) -> tuple[TrialResult, Policy]:
             task = bar.add_task(f"{what:<24}", total=days, requests=0)
-            lines = None if console.is_terminal else Lines(what, days)
+            lines = None if console.is_terminal and not console.is_dumb_terminal else Lines(what, days)
             if lines is not None:
                 lines.tell(0.0, 0)
             said = place.configuration.settings
