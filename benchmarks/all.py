@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,7 @@ def main() -> None:
     if options.list:
         tell_runs(kept_results(options.results))
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))  # and with it what it started
     failed = [] if options.write else run_all(chosen(options), options)
     keep_hashes(options.data, options.results)
     options.page.write_text(page(options.results), "utf-8")

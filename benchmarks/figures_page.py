@@ -29,6 +29,7 @@ this page; `--help` tells how to run a part. Nothing on it is written by hand bu
   means that other work took its share, and that times on the wall are longer for it.
 - **Reached** is *not known yet* where only small sizes were run (`--quick`): that shows that the command works, and
   nothing else.
+- A command that ends in … stands in full on the page of its experiment.
 - In commands `DATA` is the folder with the large data sets, and `python` stands for `uv run --group bench python`.
 """
 

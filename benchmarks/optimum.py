@@ -53,9 +53,9 @@ def main() -> None:
             found.append(reached(field, rate, budget))
             print(f"{seed:4}  {budget:6}  {row(found[-1])}", flush=True)
         means = Reached(*np.mean(found, axis=0))
-        sizes = f"{asked.pages:,} pages, {len(asked.seeds)} seeds, {budget:g} visits a page a day"
+        sizes = f"{asked.pages:,} pages, seeds {', '.join(map(str, asked.seeds))}, {budget:g} visits a page a day"
         note(f"true rates, {budget:g}", means.truth / means.bound, "of the bound", sizes, baseline=1.0, beside="bound")
-        note(f"learned, {budget:g}", means.share, "of the gap", sizes, baseline=0.0, beside="even visits")
+        note(f"learned, {budget:g}", means.share, "of the gap", sizes, beside="even visits")
 
 
 class Reached(NamedTuple):

@@ -37,6 +37,7 @@ class Experiment:
     """Of the page in ``explanation/experiments``."""
     file: str
     command: str
+    """What stands behind ``recrawl experiment``; one that ends in … stands in full on the page."""
     data: tuple[str, ...]
     """Folders or files of the data it was made from; none where pages were made up."""
 
@@ -45,18 +46,20 @@ _REAL = ("documents", "data-sources", "scholarly")
 _CRAWLS = "formats/warc/ukwa__webarchive-discovery"
 EXPERIMENTS = (
     Experiment("rates", "rates-scores.csv", "rates --data DATA --pages 400", _REAL),
-    Experiment("policies", "policies.csv", "policies --data DATA", ("documents", "data-sources")),
-    Experiment("crawl-time", "crawl-time.csv", "crawl-time --crawls 100 --seed 20", (_CRAWLS,)),
+    Experiment("policies", "policies.csv", "policies --data DATA …", ("documents", "data-sources")),
+    Experiment("crawl-time", "crawl-time.csv", "crawl-time --crawls 100 --seed 20 …", (_CRAWLS,)),
     Experiment("classes", "classes.csv", "classes --data DATA --repeats 3", _REAL),
     Experiment("hacs", "hacs.csv", "hacs --data DATA/scholarly --repeats 3", ("scholarly",)),
     Experiment("datamonitor", "datamonitor.csv", "datamonitor --data DATA", _REAL),
     Experiment("sharc-blur", "sharc-blur.csv", "sharc-blur --pages 1000000 --repeats 5", ()),
     Experiment("sharc-coherence", "sharc-coherence.csv", "sharc-coherence --repeats 3", ()),
     Experiment("sharc-threshold", "sharc-threshold.csv", "sharc-threshold --repeats 5", ()),
-    Experiment("sharc-real", "sharc-real.csv", "sharc-real --data DATA --delay 10 --delay 60", ("documents",)),
-    Experiment("sharc-prediction", "sharc-prediction.csv", "sharc-prediction --data DATA", ("documents", "scholarly")),
-    Experiment("lbla", "lbla-alone.csv", "lbla --data DATA/documents --alone --pages 5000", ("documents",)),
-    Experiment("lbla", "lbla.csv", "lbla --data DATA/documents", ("documents",)),
+    Experiment("sharc-real", "sharc-real.csv", "sharc-real --data DATA --delay 10 --delay 60 …", ("documents",)),
+    Experiment(
+        "sharc-prediction", "sharc-prediction.csv", "sharc-prediction --data DATA …", ("documents", "scholarly")
+    ),
+    Experiment("lbla", "lbla-alone.csv", "lbla --data DATA/documents --alone …", ("documents",)),
+    Experiment("lbla", "lbla.csv", "lbla --data DATA/documents …", ("documents",)),
 )
 
 
@@ -135,8 +138,8 @@ def _policies() -> list[Figure]:
     ]
     beside_even = table.staleness(OURS, [YARDSTICK])
     return [
-        Figure("staleness beside even visits", beside_even, "× the staleness", sizes, None, "even visits"),
-        Figure("staleness beside the best named", best_named, "× the staleness", sizes, None, "best named policy"),
+        Figure("staleness beside even visits", beside_even, "× the staleness", sizes, 1.0, "even visits"),
+        Figure("staleness beside the best named", best_named, "× the staleness", sizes, 1.0, "best named policy"),
         Figure("worse off", len(worse), "collections", sizes, None, "even visits"),
         Figure("behind the reference", len(behind), "collections", sizes, None, "reference R, printed"),
         Figure("recall lost", len(lost), "collections", sizes, None, "named policies and even visits"),

@@ -12,6 +12,9 @@ REASONS = {
     "simulate: valued-archive": (
         "The default learns beliefs of all pages on the way; rules that only count visits do not have to."
     ),
+    "predict-scores: new links, histogram-boosting, 500 rounds": (
+        "A page walks 500 trees, one step after the other. The default is the formula, which needs none."
+    ),
     "crawl-speed: speed, Scrapy's engine alone": (
         "Ours understands and keeps each page, Scrapy's engine drops it. About half of the cost of a page is parsing "
         "it and writing out what the parser read."

@@ -50,15 +50,16 @@ def show_demo() -> None:
 
 def run_tests() -> None:
     """The tests, in one process."""
-    wall, processor = spent([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], ROOT)
+    wall, processor = spent([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], ROOT, shown=True)
     print(f"tests {wall:.0f} s, {processor:.0f} s of processors")
     note("tests", wall, "s", "all tests", baseline=processor, beside="processor time of the same")
 
 
-def spent(command: list[str], folder: Path) -> tuple[float, float]:
+def spent(command: list[str], folder: Path, *, shown: bool = False) -> tuple[float, float]:
     """Seconds that passed and seconds of processors, of a command with all that it started."""
     begun, before = time.perf_counter(), os.times()
-    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    told = None if shown else subprocess.DEVNULL
+    subprocess.run(command, cwd=folder, check=True, stdout=told, stdin=subprocess.DEVNULL)
     after = os.times()
     used = after.children_user + after.children_system - before.children_user - before.children_system
     return time.perf_counter() - begun, used
