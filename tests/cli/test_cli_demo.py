@@ -41,8 +41,9 @@ def test_it_tells_how_far_it_is_where_there_is_no_terminal(made):
     place, _ = made
     said = (place / "said.txt").read_text(encoding="utf-8").splitlines()
     assert said[0].startswith("A web of 15 pages that change, and 3 days of crawling it")
-    for what in ("recrawl: day ", "every page equally often: day "):
-        days = [line for line in said if line.startswith(what)]
+    for what in ("recrawl", "every page equally often"):
+        assert f"{what}: getting ready (the first start takes longest)" in said
+        days = [line for line in said if line.startswith(f"{what}: day ")]
         assert len(days) > 3
         assert " 3 of 3, " in days[-1]
     assert said[-2:] == ["Drawing the picture …", "Writing the report …"]

@@ -89,7 +89,8 @@ class Lines:
 
     def __init__(self, what: str, days: float) -> None:
         self._what, self._days = what, days
-        self._told = -1
+        self._told = 0
+        typer.echo(f"{what}: getting ready (the first start takes longest)", err=True)
 
     def tell(self, share: float, requests: int) -> None:
         """Print a line if another twentieth is done."""
@@ -244,10 +245,8 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
     with Progress(*columns, console=console) as bar, TemporaryDirectory() as scratch:
 
         def crawl(what: str, place: Workspace) -> tuple[TrialResult, Policy]:
-            task = bar.add_task(f"{what:<24}", total=days, requests=0)
+            task = bar.add_task(f"{'getting ready':<24}", total=days, requests=0)
             lines = None if console.is_terminal and not console.is_dumb_terminal else Lines(what, days)
-            if lines is not None:
-                lines.tell(0.0, 0)
             said = place.configuration.settings
             settings = TrialSettings(crawl_settings_of(said), quirks=Quirks.mild(), seed=seed)
 
@@ -258,7 +257,7 @@ def _crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: fl
                 learn_later = _after_a_week(place, store, model)
 
                 def show(share: float, requests: int) -> None:
-                    bar.update(task, completed=share * days, requests=requests)
+                    bar.update(task, description=f"{what:<24}", completed=share * days, requests=requests)
                     if lines is not None:
                         lines.tell(share, requests)
                     learn_later(share * days)
