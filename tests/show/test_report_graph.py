@@ -216,7 +216,13 @@ def test_a_site_that_is_looked_at_all_the_time_is_compared_by_stretches_of_time(
     quality = archive_quality(looks, np.full(8, 1 / DAY), np.ones(8), site, rounds=find_rounds(looks, site))
     assert len(quality.rounds) == 2
     section = areas_section(store, quality, ["a.org", "b.org"], ["text/html"] * 8)
-    assert section.words[0].startswith("2 hosts were looked at all the time: each stretch of 1 d is compared")
+    assert section.words[0].startswith("All 2 hosts together: each stretch of 1 d is compared")
+    choices = section.figures[0].data["choices"]
+    assert [one["name"] for one in choices] == ["all 2 hosts", "a.org", "b.org"]
+    assert choices[2]["words"].startswith("b.org was looked at all the time: each stretch of 1 d is compared")
+    for part in (choices[1:], choices[:1]):
+        changed = [sum(series["y"][series["y"] > 0]) for one in part for series in one["series"][1:2]]
+        assert sum(changed) == 8
     counts = {one["name"]: one["y"].tolist() for one in section.figures[0].data["series"]}
     assert sum(counts["changed"]) == 8
     assert sum(counts["unchanged"]) == 8 * 20 - 8 - 8  # every look but the changes and those of the first stretch

@@ -26,6 +26,7 @@ from recrawl.show.report.scatter import scatter_section
 from recrawl.show.report.section import Section
 from recrawl.show.report.sharpness import MOST_ROWS, Quality, quality_sections
 from recrawl.show.report.site_pages import SitePages, media_types, pages_of_archive, pages_of_capture
+from recrawl.show.report.subsites import SiteParts, subsites_section
 from recrawl.store.base import Store
 from recrawl.time import DAY
 
@@ -64,6 +65,7 @@ def sections_of(store: Store, wanted: Wanted, archive: Archive | None = None) ->
     return [
         holdings_section(_holdings(store, found, wanted, archive, mime)),
         *quality_sections(_quality(found, learned, question.now, archive)),
+        subsites_section([SiteParts(found.sites[one.site], one.sections, one.found) for one in found.parts]),
         *behaviour_sections(_behaviour(store, found, learned, question)),
         areas_section(store, found.quality, found.sites, mime),
         scatter_section(drawn),

@@ -219,11 +219,18 @@
   };
 
   // A kind that is one ECharts option and columns for its CSV.
-  const echart = (option, columns) => (box, data) => {
+  const echart = (option, columns) => (box, given) => {
     const chart = window.echarts.init(box, null, { renderer: "canvas" });
+    let data = given;
     chart.setOption(option(data));
     return {
       chart,
+      // Of figures with choices: draw this one.
+      choose: (place) => {
+        data = given.choices[place];
+        chart.setOption(option(data), true);
+        return data;
+      },
       redraw: () => chart.setOption(option(data), true),
       resize: () => chart.resize(),
       png: () => chart.getDataURL({ pixelRatio: 2, backgroundColor: recrawl.colour("surface") }),
@@ -284,6 +291,23 @@
   kinds.set("chart", echart(chartOption, chartColumns));
   kinds.set("heat", echart(heatOption, heatColumns));
   recrawl.charts = { register: (kind, draw) => kinds.set(kind, draw), scan, open, save, echart };
+
+  // Who chooses a host in one figure chooses it in all.
+  const choose = async (figure, select, name) => {
+    const place = [...select.options].findIndex((one) => one.textContent === name);
+    if (place < 0) return;
+    select.selectedIndex = place;
+    const shown = (await open(figure)).choose(place);
+    figure.querySelector("figcaption").textContent = shown.words;
+  };
+  document.addEventListener("change", (event) => {
+    const chosen = event.target instanceof Element && event.target.closest("figure.chart select[data-choose]");
+    if (!chosen) return;
+    const name = chosen.selectedOptions[0].textContent;
+    for (const one of document.querySelectorAll(`figure.chart select[data-choose="${chosen.dataset.choose}"]`)) {
+      choose(one.closest("figure.chart"), one, name);
+    }
+  });
 
   document.addEventListener("click", (event) => {
     const button = event.target instanceof Element && event.target.closest("figure.chart [data-save]");

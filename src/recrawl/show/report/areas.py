@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ _FEWEST_FOR_AREAS = 3
 _PAGES_AT_ONCE = 10_000
 _KINDS = ("HTML pages", "Images", "Other files")
 _HTML, _IMAGE, _OTHER = range(len(_KINDS))
+_ALL = ("Links", *_KINDS)
 _NAMES = {
     Became.UNCHANGED: ("unchanged", "unchanged"),
     Became.CHANGED: ("changed", "changed"),
@@ -32,29 +34,50 @@ _NAMES = {
 
 
 def areas_section(store: Store, quality: ArchiveQuality, sites: list[str], mime: list[str]) -> Section:
-    """The crawls of the site that was looked at most, or what became of all sites that are looked at all the time.
+    """What became of all hosts from one stretch of time to the next, and of each of those looked at most by itself.
 
     ``mime`` is that of each page, row by row.
     """
     steps = crawl_steps(quality.looks, quality.rounds, quality.site)
-    if steps is None:
+    if not steps:
         alone = "There is one crawl of each site, and nothing to compare it with. Capture the site again."
         return Section(_TITLE, _ANCHOR, [alone])
     kind = np.array([media_kind(one) for one in mime], np.int64)
-    links = _links(store, quality, steps.rows)
+    links = _links(store, quality, np.any([one.rows for one in steps], axis=0))
+    parts = [_part(quality, one, sites, kind, links) for one in steps]
+    shown = [name for name in _ALL if any(name in one.counts for one in parts)]
+    figures = [_figure(name, [one for one in parts if name in one.counts]) for name in shown]
+    words = [parts[0].words, *_missing(shown)]
+    several = len(np.unique(quality.site)) - (len(steps) - 1) if len(steps) > 1 else 0
+    if several > 0:
+        words.append(f"{counted(several, 'host')} cannot be chosen: those with one crawl, or with fewest looks.")
+    return Section(_TITLE, _ANCHOR, words, figures, notes=_NOTES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What became of one host, or of all together."""
+
+    name: str
+    words: str
+    start: FloatArray
+    """Of each step."""
+    counts: dict[str, IntArray]
+    """Of links and of each kind of page that there is."""
+
+
+def _part(quality: ArchiveQuality, steps: CrawlSteps, sites: list[str], kind: IntArray, links: SeenLinks) -> _Part:
     # Who comes when that is worth a visit leaves pages out for long: nothing is gone for that.
     whole = bool(np.isnan(steps.length))
-    found = crawl_changes(quality.looks, steps.rounds, steps.site, kind, links, by_absence=whole)
+    inside = steps.rows[links.row]
+    ours = SeenLinks(links.row[inside], links.first[inside], links.last[inside])
+    found = crawl_changes(quality.looks, steps.rounds, steps.site, kind, ours, by_absence=whole)
     start = steps.rounds.start[found.crawl]
-    tables = [("Links", "areas-links", found.links)]
-    for number, name in enumerate(_KINDS):
-        if number < found.pages.shape[1]:
-            tables.append((name, f"areas-{name.split()[0].lower()}", found.pages[:, number]))
-    shown = [(name, anchor, counts) for name, anchor, counts in tables if counts.any()]
-    figures = [_figure(name, anchor, counts, start) for name, anchor, counts in shown]
+    kinds = [found.pages[:, number] for number in range(found.pages.shape[1])]
+    counts = {name: one for name, one in zip(_ALL, [found.links, *kinds], strict=False) if one.any()}
     about = [sites[one] for one in np.unique(quality.site[steps.rows]).tolist()]
-    words = [_about(about, steps, len(start)) + _usual(found, start), *_missing([one[0] for one in shown])]
-    return Section(_TITLE, _ANCHOR, words, figures, notes=_NOTES)
+    name = about[0] if len(about) == 1 else f"all {len(about):,} hosts"
+    return _Part(name, _about(about, steps, len(start)) + _usual(found, start), start, counts)
 
 
 def media_kind(mime: str) -> int:
@@ -77,7 +100,17 @@ def _links(store: Store, quality: ArchiveQuality, rows: BoolArray) -> SeenLinks:
     return SeenLinks(row, first, last)
 
 
-def _figure(title: str, name: str, counts: IntArray, start: FloatArray) -> Figure:
+def _figure(title: str, parts: list[_Part]) -> Figure:
+    """The areas of the first part; those of the others can be chosen."""
+    drawn = [{"name": one.name, "words": one.words, **_areas(title, one.counts[title], one.start)} for one in parts]
+    first = {name: drawn[0][name] for name in ("x", "y", "series")}
+    name = f"areas-{title.split(maxsplit=1)[0].lower()}"
+    if len(drawn) == 1:
+        return Figure(name, title, "chart", first)
+    return Figure(name, title, "chart", {**first, "choose": "host", "choices": drawn}, parts[0].words)
+
+
+def _areas(title: str, counts: IntArray, start: FloatArray) -> dict[str, Any]:
     many = len(counts) >= _FEWEST_FOR_AREAS
     series = [
         {
@@ -94,17 +127,15 @@ def _figure(title: str, name: str, counts: IntArray, start: FloatArray) -> Figur
     across: dict[str, Any] = {"title": "from", "scale": "time"}
     if not many:
         across = {"title": "from", "scale": "names", "names": [when(time) for time in start.tolist()]}
-    data = {"x": across, "y": {"title": title.lower(), "scale": "count", "min": 0}, "series": series}
-    return Figure(name, title, "chart", data)
+    return {"x": across, "y": {"title": title.lower(), "scale": "count", "min": 0}, "series": series}
 
 
 def _about(sites: list[str], steps: CrawlSteps, compared: int) -> str:
     name = sites[0] if len(sites) == 1 else counted(len(sites), "host")
     if np.isnan(steps.length):
         return f"{counted(compared + 1, 'crawl')} of {name}, each compared with what was known before it."
-    was = "was" if len(sites) == 1 else "were"
-    stretch = format_duration(steps.length)
-    return f"{name} {was} looked at all the time: each stretch of {stretch} is compared with what was known before it."
+    stretch = f"each stretch of {format_duration(steps.length)} is compared with what was known before it."
+    return f"{name} was looked at all the time: {stretch}" if len(sites) == 1 else f"All {name} together: {stretch}"
 
 
 def _usual(found: CrawlChanges, start: FloatArray) -> str:
@@ -124,7 +155,7 @@ def _usual(found: CrawlChanges, start: FloatArray) -> str:
 
 
 def _missing(shown: list[str]) -> list[str]:
-    missing = [name.lower() for name in ("Links", *_KINDS) if name not in shown]
+    missing = [name.lower() for name in _ALL if name not in shown]
     return [f"Not drawn, for there are none: {', '.join(missing)}."] if missing else []
 
 

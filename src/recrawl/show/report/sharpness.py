@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from recrawl.assess.archive_quality import ArchiveQuality, crawl_blur, tally
+from recrawl.assess.crawl_steps import looked_at_always, stretches
 from recrawl.assess.joint_validity import JointValidity
 from recrawl.assess.quality_over_time import Sharpness, Staying
 from recrawl.assess.shown import Shown
+from recrawl.model import BoolArray
 from recrawl.show.report.chart import axis, chart, series
 from recrawl.show.report.section import Column, ColumnKind, Figure, Section, Table, Tile
+from recrawl.show.words import counted
 from recrawl.time import DAY, format_duration, to_iso
 
 MOST_ROWS = 2_000
@@ -140,13 +143,18 @@ def _over_time(found: Sharpness) -> list[Figure]:
 
 
 def _crawls(quality: ArchiveQuality) -> list[Figure]:
+    """Coherence and blur of each crawl, of those hosts that are crawled; of the others, stretch by stretch."""
     rounds = quality.rounds
-    if len(rounds) < _FEW or quality.looks.is_log():
+    if quality.looks.is_log():
         return []
+    always = looked_at_always(quality.looks, rounds, quality.site)
+    figures = _stretches(quality, always)
+    real = ~always[rounds.site]
+    if int(real.sum()) < _FEW:
+        return figures
     counts = tally(quality, quality.pairs, quality.pairs.round, len(rounds))
     judged = counts.judged()
-    seen = judged > 0
-    figures = []
+    seen = (judged > 0) & real
     if bool(seen.any()):
         found = counts.coherent[seen] / judged[seen]
         parts = [series("found", "points", rounds.start[seen], found, size=8)]
@@ -159,13 +167,43 @@ def _crawls(quality: ArchiveQuality) -> list[Figure]:
         )
         figures.append(Figure("coherence-by-crawl", "Coherence of each crawl", "chart", data))
     blur = crawl_blur(quality)
-    known = np.isfinite(blur)
+    known = np.isfinite(blur) & real
     if int(known.sum()) >= _FEW:
         parts = [series("predicted blur", "points", rounds.start[known], blur[known], size=8)]
         data = chart(axis("start of the crawl", "time"), axis("expected changes a page", min=0), parts)
         words = "For moments within the crawl: expected changes between them and the time a page was captured."
         figures.append(Figure("blur-by-crawl", "Blur of each crawl", "chart", data, words))
     return figures
+
+
+def _stretches(quality: ArchiveQuality, always: BoolArray) -> list[Figure]:
+    """Who is at a host all the time makes no crawls: there every stretch of time is taken for a capture."""
+    rows = always[quality.site]
+    if not bool(rows.any()):
+        return []
+    steps = stretches(quality.looks, rows)
+    pairs = quality.consecutive
+    own = rows[pairs.row]
+    # Copies of other hosts are counted in one more stretch, which nobody looks at.
+    label = np.where(own, steps.rounds.of_look[pairs.visit], len(steps.rounds))
+    counts = tally(quality, pairs, label, len(steps.rounds) + 1)
+    shown = np.flatnonzero((counts.judged()[:-1] > 0) & (steps.rounds.site == steps.site))
+    if len(shown) < _FEW:
+        return []
+    found = counts.coherent[shown] / counts.judged()[shown]
+    parts = [series("found", "points", steps.rounds.start[shown], found, size=8)]
+    foretold = shown[counts.expected_of[shown] > 0]
+    if len(foretold):
+        expected = counts.expected[foretold] / counts.expected_of[foretold]
+        parts.append(series("expected by the rates", "points", steps.rounds.start[foretold], expected, size=6))
+    data = chart(axis("from", "time"), axis("coherent, of those seen again", "share", min=0, max=1), parts)
+    length, hosts = format_duration(steps.length), counted(int(always.sum()), "host")
+    words = (
+        f"{hosts} {'is' if int(always.sum()) == 1 else 'are'} looked at all the time, so there is no crawl that could "
+        f"be coherent. Here each stretch of {length} is taken for a capture: how many of the copies made in it the "
+        "next look found unchanged. Their blur is told over time, not by crawl."
+    )
+    return [Figure("coherence-by-stretch", "Coherence, stretch by stretch", "chart", data, words)]
 
 
 def _staying(found: Quality) -> list[Figure]:
