@@ -1,7 +1,11 @@
 """Options: one that cannot be read is named, with what to write; those that several verbs share read the same."""
 
+import re
+import shlex
+
 import pytest
 
+from recrawl.cli.main import EXAMPLES as MAIN
 from recrawl.cli.verbs import VERBS, load
 
 SHARED = ("--workspace", "--json", "--set", "--match", "--plot", "--digests-only", "--open", "--jobs", "--name")
@@ -30,17 +34,43 @@ def test_a_duration_that_is_none_is_told_with_its_option(run, command):
     assert "6h" in done.stderr
 
 
-def parameters():
-    def walk(command):
-        below = getattr(command, "commands", None)
-        if below is None:
-            yield from command.params
-        else:
-            for one in below.values():
-                yield from walk(one)
+def commands(name, command):
+    """Every command that does something, by its words."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield name, command
+    else:
+        for word, one in below.items():
+            yield from commands(f"{name} {word}", one)
 
-    for verb in VERBS:
-        yield from walk(load(verb))
+
+COMMANDS = {name: command for verb in VERBS for name, command in commands(verb.name, load(verb))}
+
+
+def parameters():
+    return [one for command in COMMANDS.values() for one in command.params]
+
+
+def examples():
+    """The command lines of all help texts, without what stands beside them."""
+    texts = [MAIN, *(load(verb).epilog for verb in VERBS), *(command.epilog for command in COMMANDS.values())]
+    lines = {line for text in texts if text for line in text.strip().splitlines()}
+    return sorted(re.split(r"\s{2,}", line.strip())[0] for line in lines)
+
+
+@pytest.mark.parametrize("line", examples())
+def test_the_examples_of_help_texts_can_be_parsed(line):
+    variable, _, rest = line.partition("recrawl ")
+    assert re.fullmatch(r"(RECRAWL_[A-Z_]+=\S+ )?", variable)
+    words = shlex.split(rest, comments=True)
+    name = max((name for name in COMMANDS if f"{' '.join(words)} ".startswith(f"{name} ")), key=len)
+    context = COMMANDS[name].make_context(name, words[len(name.split()) :], resilient_parsing="--help" in words)
+    assert context.info_name == name
+
+
+def test_every_verb_has_examples():
+    told = {line.split()[1] for line in examples()}
+    assert [verb.name for verb in VERBS if verb.name not in told] == []
 
 
 def test_shared_options_have_one_help_text():
