@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -21,7 +21,7 @@ from recrawl.estimate.point import PointBelief
 from recrawl.estimate.posterior import GammaPosterior, Posterior
 from recrawl.estimate.trust import Statements
 from recrawl.estimate.watched import as_watched
-from recrawl.model import Belief, BoolArray, ChangeKind, FloatArray, GridBelief, Histories, IntArray
+from recrawl.model import Belief, BoolArray, ChangeKind, FloatArray, GammaBelief, GridBelief, Histories, IntArray
 from recrawl.model.arrays import offsets_of
 from recrawl.predict.clusters import UrlClusters
 from recrawl.store.base import Store
@@ -29,6 +29,8 @@ from recrawl.store.values import Claims
 
 Expected: TypeAlias = Callable[[IntArray], FloatArray]
 """How often pages, given by id, are expected to change, per second: what a model says."""
+LinkBeliefs: TypeAlias = Mapping[str, Callable[[IntArray], GammaBelief]]
+"""What is believed of the rates of new links of pages, given by id: of ``internal`` and ``external`` ones."""
 CLUSTERS_UP_TO = 300_000
 """Pages up to which directories are groups of their own beside hosts: beyond, reading every URL would take longest."""
 

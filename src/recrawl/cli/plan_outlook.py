@@ -27,8 +27,7 @@ from recrawl.schedule.valued import Valued
 from recrawl.time import DAY
 
 if TYPE_CHECKING:
-    from recrawl.cli.knowledge import Expected
-    from recrawl.cli.predict_use import LinkBeliefs
+    from recrawl.cli.knowledge import Expected, LinkBeliefs
     from recrawl.store.base import Store
     from recrawl.store.values import Hosts
 

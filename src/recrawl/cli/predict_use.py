@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
-
-from recrawl.model import GammaBelief, IntArray
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from recrawl.cli.knowledge import Expected
+    from recrawl.cli.knowledge import Expected, LinkBeliefs
     from recrawl.cli.predict_models import ModelPriors
     from recrawl.cli.predict_watch import LiveModel
     from recrawl.cli.workspace import Workspace
     from recrawl.store.base import Store
-
-LinkBeliefs: TypeAlias = Mapping[str, Callable[[IntArray], GammaBelief]]
-"""What is believed of the rates of new links of pages, given by id: of ``internal`` and ``external`` ones."""
 
 
 def expected_changes(place: Workspace, store: Store, at: float | None = None) -> Expected | None:

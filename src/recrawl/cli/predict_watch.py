@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from recrawl.cli.knowledge import Expected
+    from recrawl.cli.knowledge import Expected, LinkBeliefs
     from recrawl.cli.predict_models import KeptModel
-    from recrawl.cli.predict_use import LinkBeliefs
     from recrawl.cli.workspace import Workspace
     from recrawl.model import GammaBelief
     from recrawl.store.base import Store

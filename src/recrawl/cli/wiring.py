@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from recrawl.cli.knowledge import Expected
-    from recrawl.cli.predict_use import LinkBeliefs
+    from recrawl.cli.knowledge import Expected, LinkBeliefs
     from recrawl.cli.workspace import Workspace
     from recrawl.crawl.controls import Orders
     from recrawl.crawl.judging import JudgingRules
