@@ -34,6 +34,14 @@ def test_a_duration_that_is_none_is_told_with_its_option(run, command):
     assert "6h" in done.stderr
 
 
+@pytest.mark.parametrize("text", ["many", "5/fortnight", "-3"])
+@pytest.mark.usefixtures("workspace")
+def test_a_budget_that_is_none_is_told_with_its_option(run, text):
+    done = run("compare", f"--budget={text}", "-w", "ws")
+    assert done.returncode == 4
+    assert done.stderr.startswith("recrawl: --budget: '")
+
+
 def commands(name, command):
     """Every command that does something, by its words."""
     below = getattr(command, "commands", None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption, visits_of
 from recrawl.cli.workspace import open_workspace
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def compare(  # noqa: PLR0913 - one argument an option
         ),
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(min=0.0, metavar="VISITS", help="Visits a day; as many as were made if not given.")
+        str | None,
+        typer.Option(metavar="VISITS", help="Visits a day, or like 500/h or 2/s; as many as were made if not given."),
     ] = None,
     *,
     tick: Annotated[
@@ -68,7 +69,7 @@ def compare(  # noqa: PLR0913 - one argument an option
     place = open_workspace(workspace, parse_assignments(assignments or []))
     trial = Trial(
         policies=policy,
-        budget=budget,
+        budget=None if budget is None else visits_of("--budget", budget),
         tick=None if tick is None else tick_of(tick),
         repeats=repeats,
         seed=seed,

@@ -124,7 +124,9 @@ def demo(  # noqa: PLR0913 - one argument an option
         ),
     ] = None,
     years: Annotated[int, typer.Option(min=1, help="With --archive: how many years of them.")] = 10,
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --serve: where; 0 for any that is free.")] = 8080,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="With --serve: port to listen at; 0 for any that is free.")
+    ] = 8080,
     judge: Annotated[
         Path | None,
         typer.Option(metavar="WORKSPACE", help="With --serve: say in the end which changes this workspace found."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from recrawl.cli.options import seconds_of
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,9 +31,8 @@ class Period:
         """
         from recrawl.cli.rates_question import moment
         from recrawl.crawl.clock import RealClock
-        from recrawl.time import parse_duration
 
-        seconds = parse_duration(length)
+        seconds = seconds_of("--due", length)
         if not seconds > 0:
             raise InputError(f"Nothing falls due within {length}.", "Give --due a duration above 0, for example 1d.")
         return cls(moment(at, RealClock().now()), seconds)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from recrawl.cli.setting_kinds import VISITS
 from recrawl.errors import ConfigError
 from recrawl.time import parse_duration
 
@@ -53,6 +54,21 @@ def seconds_of(option: str, text: str) -> float:
     """
     try:
         return parse_duration(text)
+    except ConfigError as error:
+        raise ConfigError(f"{option}: {error.what}", error.remedy) from error
+
+
+def visits_of(option: str, text: str) -> float:
+    """Visits a day, as an option says them: 500, 10000/day or 2/s.
+
+    Raises:
+        ConfigError: it is no such number; the option is named.
+
+    >>> visits_of("--budget", "500/h")
+    12000.0
+    """
+    try:
+        return float(VISITS.read(text))
     except ConfigError as error:
         raise ConfigError(f"{option}: {error.what}", error.remedy) from error
 

@@ -114,7 +114,8 @@ def score(  # noqa: PLR0913, PLR0917 - one argument an option
     event: EventOption = "changes",
     host: HostOption = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, metavar="ROWS", help=f"At most so many; {_SHOWN} if printed.")
+        int | None,
+        typer.Option("--limit", "-n", min=1, metavar="ROWS", help=f"At most so many rows; {_SHOWN} if printed."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the rows to a .csv or .parquet file.")
@@ -200,7 +201,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one argument an option
 
 @app.command("explain", cls=TeachingCommand, epilog=EXPLAIN)
 def explain(  # noqa: PLR0913, PLR0917 - one argument an option
-    url: Annotated[str, typer.Argument(help="A page; it need not be in the workspace.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="A page; it need not be in the workspace.")],
     name: NameOption = None,
     event: EventOption = "changes",
     workspace: WorkspaceOption = HERE,
@@ -228,7 +229,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument an option
 @app.command("features", cls=TeachingCommand, epilog=FEATURES)
 def features(  # noqa: PLR0913, PLR0917 - one argument an option
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the table goes: a .csv or .parquet file.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Write the rows to a .csv or .parquet file.")
     ],
     at: AtOption = None,
     group: Annotated[

@@ -79,8 +79,8 @@ class Archive:
         columns, _ = answer(self._store, question)
         return Rates(columns, by)
 
-    def plan(self, budget: float | None = None, *, host: str | None = None, at: str | None = None) -> Plan:
-        """What would be fetched next with ``budget`` visits a day; by default as the workspace is set."""
+    def plan(self, budget: float | str | None = None, *, host: str | None = None, at: str | None = None) -> Plan:
+        """What would be fetched next with ``budget`` visits a day, or like ``500/h``; else as the workspace is set."""
         from recrawl.cli.plan_answer import coming, facts
         from recrawl.cli.plan_outlook import look_ahead
         from recrawl.cli.predict_use import expected_changes, expected_links
@@ -118,7 +118,7 @@ class Archive:
             lambda file: draw_quality(found.quality, worst, file),
         )
 
-    def _settings(self, budget: float | None) -> Settings:
+    def _settings(self, budget: float | str | None) -> Settings:
         """Those of the workspace as crawls that run have them, or the defaults; a budget that is given stands."""
         from recrawl.cli.configuration import configure
         from recrawl.crawl.controls import limits
