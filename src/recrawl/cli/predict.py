@@ -92,8 +92,10 @@ def train(  # noqa: PLR0913, PLR0917 - one argument an option
     from recrawl.cli.predict_output import print_scores, score_facts
     from recrawl.cli.predict_training import trained
     from recrawl.cli.tables import print_json
+    from recrawl.errors import require
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
+    require("sklearn", "predict")  # told before the lessons are read, which takes long
     with place.open_store() as store:
         kept = trained(_name(place, name), material(place, store, data), seed, most=pages)
     folder = save_model(place.folder, kept)
