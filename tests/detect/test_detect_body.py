@@ -89,11 +89,11 @@ def test_an_empty_body_needs_no_decoding():
     ("body", "encoding", "reason"),
     [
         (b"plain text", "gzip", "broken"),
-        (gzip.compress(b"hello" * 50)[:-12], "gzip", "broken.*too early"),
+        (gzip.compress(b"hello" * 50, mtime=0)[:-12], "gzip", "broken.*too early"),
         (b"plain text", "deflate", "broken"),
         (b"whatever", "br", "'br' is not one we asked for"),
         (b"whatever", "gzip, gzip, gzip, gzip, gzip", "encoded 5 times"),
-        (gzip.compress(b"") * 101, "gzip", "members"),
+        (gzip.compress(b"", mtime=0) * 101, "gzip", "members"),
     ],
 )
 def test_what_cannot_be_decoded_gets_its_sentence(body, encoding, reason):

@@ -106,7 +106,7 @@ def test_an_outside_document_type_of_old_rss_is_not_fetched():
         (b"<urlset/>", "begins with"),
         (b'<!DOCTYPE rss [<!ENTITY a "b">]><rss/>', "document type"),
         (b"<rss><channel>", "not a feed"),
-        (gzip.compress(b"<rss></rss>")[:-12], "gzip"),
+        (gzip.compress(b"<rss></rss>", mtime=0)[:-12], "gzip"),
     ],
 )
 def test_bad_input_gets_its_sentence(data, reason):
