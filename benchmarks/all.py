@@ -50,7 +50,7 @@ def main() -> None:
     if options.list:
         tell_runs(kept_results(options.results))
         return
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))  # and with it what it started
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
     failed = [] if options.write else run_all(chosen(options), options)
     keep_hashes(options.data, options.results)
     options.page.write_text(page(options.results), "utf-8")
@@ -98,10 +98,10 @@ def measure(run: Run, words: str, options: argparse.Namespace) -> bool:
         notes = Path(folder) / "figures.jsonl"
         arguments = [word.replace("DATA", str(options.data)) for word in rest]
         command = [sys.executable, str(HERE / file), *arguments, "--json", str(notes)]
-        ended = subprocess.run(command, cwd=ROOT, check=False)
+        status = finished(command)
         figures = read_notes(notes)
-    if ended.returncode or not figures:
-        print(f"    {run.name} ended with {ended.returncode} and {len(figures)} figures", flush=True)
+    if status or not figures:
+        print(f"    {run.name} ended with {status} and {len(figures)} figures", flush=True)
         return False
     Result(
         run=run.name,
@@ -114,6 +114,16 @@ def measure(run: Run, words: str, options: argparse.Namespace) -> bool:
         figures=tuple(figures),
     ).keep(options.results)
     return True
+
+
+def finished(command: list[str]) -> int:
+    """Run a command to its end. If we are ended first, so is it, with all that it started."""
+    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+    try:
+        return process.wait()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
 
 
 def tell_runs(kept: Mapping[str, Result]) -> None:

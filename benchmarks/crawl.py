@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -113,6 +114,8 @@ def run(*crawlers: Crawler) -> list[Meter]:
     meters: list[Meter] = [pipe.recv() for _, pipe in started]
     for process, _ in started:
         process.join()
+    if min(meter.pages for meter in meters) <= 0:
+        sys.exit(f"A crawler did not get past its first {WARM_UP} pages, which do not count; give it more --seconds.")
     return meters
 
 

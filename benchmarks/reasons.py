@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 REASONS = {
+    "demo: demo": "The time includes making the environment; the demo alone waits for a quiet machine.",
     "tests: tests": (
         "Tests of the browser, of the living web and of killed processes wait for real servers and files; there are "
         "more than 8,000."
