@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from recrawl.errors import StoreError
-from recrawl.model import AnyArray
+from recrawl.model import AnyArray, FloatArray, IntArray
 from recrawl.store.statements import Statements
 
 T = TypeVar("T")
@@ -41,8 +41,12 @@ class Session(Protocol):
         """Run a statement made by ``Dialect.insert`` or ``Dialect.update`` for every row of equally long columns."""
         ...
 
+    def add_links(self, source: IntArray, target: IntArray, first: FloatArray, last: FloatArray) -> None:
+        """Note links by source and target, each once, and when they were seen; those of a source lie together."""
+        ...
+
     def touched(self, statement: str, *columns: Column) -> list[tuple[Any, ...]]:
-        """The same for a statement that ends with RETURNING; return what that says of the rows it changed."""
+        """As ``apply`` for a statement that ends with RETURNING; return what that says of the rows it changed."""
         ...
 
 

@@ -17,7 +17,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from recrawl.errors import DiskFullError, StoreAwayError, StoreError
-from recrawl.model import AnyArray
+from recrawl.model import AnyArray, FloatArray, IntArray
 from recrawl.store.database import Column, Parameter, Session, too_long
 from recrawl.store.dialect import How, Types
 from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_postgres
@@ -92,6 +92,10 @@ class PostgresSession:
     def apply(self, statement: str, *columns: Column) -> int:
         """Run a statement for every row of equally long columns."""
         return self.run(statement, *columns)
+
+    def add_links(self, source: IntArray, target: IntArray, first: FloatArray, last: FloatArray) -> None:
+        """Note links, all of them by one statement."""
+        self.run(self.statements.add_links, source, target, first, last)
 
     def touched(self, statement: str, *columns: Column) -> list[tuple[Any, ...]]:
         """Run a statement for every row; return what it says of those that it changed."""

@@ -106,7 +106,7 @@ def record_links(session: Session, source: IntArray, target: IntArray, time: Flo
     source, target, time = source[order], target[order], time[order]
     first = np.append(True, (source[1:] != source[:-1]) | (target[1:] != target[:-1]))
     last = np.append(first[1:], True)
-    session.apply(session.statements.add_links, source[first], target[first], time[first], time[last])
+    session.add_links(source[first], target[first], time[first], time[last])
 
 
 def outlinks(session: Session, pages: IntArray) -> Links:

@@ -18,7 +18,7 @@ import apsw
 import numpy as np
 
 from recrawl.errors import DiskFullError, StoreAwayError, StoreError
-from recrawl.model import AnyArray
+from recrawl.model import AnyArray, FloatArray, IntArray
 from recrawl.store.database import Column, Parameter, Session, as_list, too_long
 from recrawl.store.dialect import How, Types
 from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_sqlite
@@ -98,6 +98,15 @@ class SqliteSession:
         before = self._connection.total_changes()
         self._connection.executemany(statement, zip(*map(as_list, columns), strict=True))
         return self._connection.total_changes() - before
+
+    def add_links(self, source: IntArray, target: IntArray, first: FloatArray, last: FloatArray) -> None:
+        """Note links, those of one source that were seen at the same times by one statement."""
+        differs = (source[1:] != source[:-1]) | (first[1:] != first[:-1]) | (last[1:] != last[:-1])
+        begins = np.append(0, np.flatnonzero(differs) + 1)
+        target, ends = np.ascontiguousarray(target), np.append(begins[1:], len(source))
+        of_each = (column.tolist() for column in (source[begins], first[begins], last[begins], begins, ends))
+        for page, seen, again, begin, end in zip(*of_each, strict=True):
+            self._connection.execute(self.statements.add_links_of, (page, seen, again, apsw.carray(target[begin:end])))
 
     def touched(self, statement: str, *columns: Column) -> list[tuple[Any, ...]]:
         """Run a statement for every row; return what it says of those that it changed."""

@@ -246,17 +246,16 @@ class Statements:
 
     def _links_and_captures(self, dialect: Dialect) -> None:
         among = dialect.among
-        self.add_links = dialect.insert(
-            "link",
-            {
-                "source": "bigint",
-                "target": "bigint",
-                "first_seen": "float8",
-                "last_seen": "float8",
-            },
+        columns = {"source": "bigint", "target": "bigint", "first_seen": "float8", "last_seen": "float8"}
+        seen_again = (
             "ON CONFLICT (source, target) DO UPDATE SET last_seen = excluded.last_seen "
-            "WHERE excluded.last_seen > link.last_seen",
+            "WHERE excluded.last_seen > link.last_seen"
         )
+        self.add_links = dialect.insert("link", columns, seen_again)
+        self.add_links_of = (
+            f"INSERT INTO link ({', '.join(columns)}) SELECT $1, value, $2, $3 FROM carray($4) WHERE true {seen_again}"
+        )
+        """SQLite's own: from one page to many, seen at the same times."""
         self.links_from = (
             f"SELECT source, target, first_seen, last_seen FROM link WHERE source {among(1)} ORDER BY source, target"
         )
