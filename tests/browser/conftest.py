@@ -318,7 +318,7 @@ def living_site():
         yield living.seeds()[0]
 
 
-def recrawl(*arguments: object) -> None:
+def run_verb(*arguments: object) -> None:
     """Run a verb in this process, which saves the seconds that importing takes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["recrawl", *map(str, arguments)])
@@ -330,9 +330,14 @@ def recrawl(*arguments: object) -> None:
 
 
 @pytest.fixture(scope="session")
-def made_workspace(tmp_path_factory, living_site, hostile_site) -> Workspace:
-    """Some days of a crawl of a living web, two captures of another, and one of a hostile site."""
-    place = make_workspace(tmp_path_factory.mktemp("browser") / "ws", SETTINGS)
+def recrawl() -> Callable[..., None]:
+    """``recrawl("verb", …)``: run a verb."""
+    return run_verb
+
+
+def crawled_workspace(folder: Path) -> Workspace:
+    """Some days of a crawl of a living web."""
+    place = make_workspace(folder, SETTINGS)
     said, now = place.configuration.settings, RealClock().now()
     web = synthetic_web(pages=30, start=now - 5 * DAY, days=4.0, seed=3, hot=0.6)
     settings = TrialSettings(crawl_settings_of(said), quirks=Quirks.mild(), seed=3)
@@ -341,8 +346,22 @@ def made_workspace(tmp_path_factory, living_site, hostile_site) -> Workspace:
             said.schedule, store.urls, host_limits_of(store, lambda: politeness_of(said.politeness)), None
         )
         asyncio.run(run_trial(web, policy, store=store, folder=place.folder, settings=settings))
+    return place
+
+
+@pytest.fixture(scope="session")
+def crawled(tmp_path_factory) -> Workspace:
+    """The crawl alone, as it is made first of all."""
+    return crawled_workspace(tmp_path_factory.mktemp("crawled") / "town-archive")
+
+
+@pytest.fixture(scope="session")
+def made_workspace(crawled, tmp_path_factory, living_site, hostile_site) -> Workspace:
+    """The same with two captures of another site, and one of a hostile site."""
+    folder = shutil.copytree(crawled.folder, tmp_path_factory.mktemp("browser") / "town-archive")
+    place = open_workspace(folder, {})
     for site, strategy in ((living_site, "bfs-lifo"), (living_site, "sharc-selective-online"), (hostile_site, "bfs")):
-        recrawl("capture", site, "-w", place.folder, "--strategy", strategy, "--delay", "5ms")
+        run_verb("capture", site, "-w", place.folder, "--strategy", strategy, "--delay", "5ms")
     return place
 
 
@@ -350,7 +369,7 @@ def made_workspace(tmp_path_factory, living_site, hostile_site) -> Workspace:
 def report(made_workspace, tmp_path_factory) -> Path:
     """The report on it, made as users make it."""
     file = tmp_path_factory.mktemp("report") / "report.html"
-    recrawl("report", "-w", made_workspace.folder, "-o", file)
+    run_verb("report", "-w", made_workspace.folder, "-o", file)
     return file
 
 

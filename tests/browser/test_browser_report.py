@@ -149,6 +149,29 @@ def test_the_graph_unfolds_finds_tells_and_is_saved(page, report, made_workspace
     assert saved(page, figure, "png").startswith(b"\x89PNG\r\n\x1a\n")
     assert set(urls) <= set(columns(saved(page, figure, "csv"))["url"])
     with page.expect_download() as found:
-        figure.get_by_role("button", name="GraphML").click()
+        figure.get_by_role("button", name="GraphML", exact=True).click()
     assert b"<graphml" in found.value.path().read_bytes()[:400]
     keep(page, "report-graph")
+
+
+def test_the_host_of_one_area_is_that_of_all(page, report):
+    show(page, report)
+    areas = page.locator('figure[data-chart^="areas-"]')
+    first = drawn(page, areas.first)
+    names = first.locator("select option").all_inner_texts()
+    assert names[0] == f"all {len(names) - 1 + left_out(page)} hosts"
+    before = first.locator("figcaption").inner_text()
+    host = next(name for name in names if name.startswith("site."))
+    first.locator("select").select_option(host)
+    for figure in areas.all():
+        if host in figure.locator("select option").all_inner_texts():
+            drawn(page, figure).locator("figcaption", has_text=f"crawls of {host}").wait_for()
+            assert figure.locator("select").evaluate("one => one.selectedOptions[0].textContent") == host
+    assert before.startswith("All ")
+    assert set(columns(saved(page, first, "csv"))["series"]) >= {"unchanged", "changed", "new", "deleted"}
+
+
+def left_out(page):
+    """Hosts that nobody can choose, as the section says."""
+    found = page.locator("#crawls p", has_text="cannot be chosen")
+    return int(found.inner_text().split()[0]) if found.count() else 0

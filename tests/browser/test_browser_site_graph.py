@@ -196,11 +196,14 @@ def test_the_graph_is_saved_in_every_form(page, pages, report):
     go(page, report)
     figure = page.locator("[data-chart=site-graph]")
     tree = collapse(pages.parent, pages.change)
-    found = ET.fromstring(saved(page, page.get_by_role("button", name="GraphML").click))
+    found = ET.fromstring(saved(page, page.get_by_role("button", name="GraphML", exact=True).click))
     space = "{http://graphml.graphdrawing.org/xmlns}"
     discs = int((tree.folded > 0).sum())
     assert len(found.findall(f".//{space}node")) == int(tree.drawn.sum()) + discs
     assert len(found.findall(f".//{space}edge")) == int(tree.drawn.sum()) + discs - 1
+    whole = ET.fromstring(saved(page, page.get_by_role("button", name="GraphML, all pages").click))
+    assert sorted(one[0].text for one in whole.findall(f".//{space}node")) == sorted(pages.urls)
+    assert len(whole.findall(f".//{space}edge")) == int((pages.parent >= 0).sum())
     table = saved(page, figure.get_by_role("button", name="CSV").click).decode()
     rows = list(csv.DictReader(io.StringIO(table)))
     assert [row["url"] for row in rows] == pages.urls
@@ -209,6 +212,8 @@ def test_the_graph_is_saved_in_every_form(page, pages, report):
     picture = ET.fromstring(saved(page, figure.get_by_role("button", name="SVG").click))
     marks = [one for one in picture if one.tag.endswith(("circle", "path"))]
     assert len(marks) == int(tree.drawn.sum()) + discs + 1  # and one for all edges
+    labels = [one.text for one in picture if one.tag.endswith("text")]
+    assert any(label.endswith(" unchanged") or "/" in label for label in labels)
 
 
 def test_the_scatter_is_flat_or_a_cube(page, report, keep):

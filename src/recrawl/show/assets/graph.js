@@ -315,6 +315,9 @@
       }
     }
     tool(parts, "GraphML", "Save the folded tree for tools that look at graphs", () => recrawl.save("site-graph.graphml", files.graphml(tree), "application/xml"));
+    if (tree.disc.size) {
+      tool(parts, "GraphML, all pages", "Save the whole tree, with what is folded", () => recrawl.save("site-graph-all.graphml", files.graphml(tree, true), "application/xml"));
+    }
     parts.stage.parentElement.before(legend(tree, (only) => { look.only = only; refresh(); }));
     box.querySelector(".graph-body").before(box.querySelector(".graph-legend"));
     wireSearch(parts, tree, (page) => choose(page));

@@ -1,4 +1,4 @@
-// The graph as files: what is seen as SVG and PNG, all pages as CSV, the folded tree as GraphML.
+// The graph as files: what is seen as SVG and PNG, all pages as CSV, the folded tree or the whole one as GraphML.
 (() => {
   "use strict";
   const { recrawl } = window;
@@ -17,6 +17,18 @@
     }
   };
 
+  const LABEL = { size: 12, font: "system-ui, sans-serif" };
+  // The label of a mark as the picture shows it: beside a page, inside a disc that is wide enough.
+  const label = (pen, data, at, r) => {
+    pen.font = `${LABEL.size}px ${LABEL.font}`;
+    const { width } = pen.measureText(data.label);
+    const isDisc = data.shape > 5;
+    if (isDisc && width >= 1.9 * r) return "";
+    const x = isDisc ? at.x - width / 2 : at.x + r + 4;
+    return `<text x="${x.toFixed(1)}" y="${(at.y + LABEL.size / 3).toFixed(1)}" font-size="${LABEL.size}" font-family="${LABEL.font}" `
+      + `fill="${recrawl.colour("ink")}" stroke="${recrawl.colour("surface")}" stroke-width="3" paint-order="stroke">${xml(data.label)}</text>`;
+  };
+
   // What sigma shows now, as SVG. Marks outside the window are left out.
   const svg = (sigma, graph) => {
     const { width, height } = sigma.getDimensions();
@@ -30,18 +42,22 @@
       if (inside(from, 0) || inside(to, 0)) lines.push(`M${from.x.toFixed(1)} ${from.y.toFixed(1)}L${to.x.toFixed(1)} ${to.y.toFixed(1)}`);
     });
     out.push(`<path d="${lines.join("")}" fill="none" stroke="${recrawl.colour("line")}" stroke-width="0.8"/>`);
+    const labelled = sigma.getNodeDisplayedLabels();
+    const pen = document.createElement("canvas").getContext("2d");
+    const labels = [];
     graph.forEachNode((node) => {
       const data = sigma.getNodeDisplayData(node);
       const r = Math.max(sigma.scaleSize(data.size), 1.1);
       const at = place(node);
       if (!inside(at, r)) return;
+      if (labelled.has(node) && data.label) labels.push(label(pen, data, at, r));
       const drawn = path(data.shape, at.x, at.y, r);
       const faint = data.shape > 5 ? ` fill-opacity="0.35" stroke="${data.color}"` : "";
       const hollow = data.shape === 0 ? ` fill="none" stroke="${data.color}" stroke-width="${(r * 0.4).toFixed(2)}"` : ` fill="${data.color}"`;
       out.push(drawn ? `<path d="${drawn}" fill="${data.color}"/>`
         : `<circle cx="${at.x.toFixed(2)}" cy="${at.y.toFixed(2)}" r="${(data.shape === 0 ? r * 0.8 : r).toFixed(2)}"${hollow}${faint}/>`);
     });
-    return `${out.join("\n")}\n</svg>\n`;
+    return `${[...out, ...labels].join("\n")}\n</svg>\n`;
   };
 
   const png = (sigma) => {
@@ -68,19 +84,19 @@
     };
   };
 
-  // The folded tree, with places and sizes, for tools that look at graphs.
-  const graphml = (tree) => {
+  // The folded tree or the whole one, with places and sizes, for tools that look at graphs.
+  const graphml = (tree, whole = false) => {
     const keys = [["label", "string"], ["class", "string"], ["pages", "long"], ["folded", "boolean"], ["x", "double"], ["y", "double"]];
     const out = ['<?xml version="1.0" encoding="UTF-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">',
       ...keys.map(([name, type]) => `  <key id="${name}" for="node" attr.name="${name}" attr.type="${type}"/>`), '  <graph edgedefault="directed">'];
     const node = (id, values) => out.push(`    <node id="${id}">${keys.map(([name], place) => `<data key="${name}">${xml(values[place])}</data>`).join("")}</node>`);
     const edges = [];
     tree.drawn.forEach((drawn, page) => {
-      if (!drawn) return;
+      if (!drawn && !whole) return;
       node(`n${page}`, [tree.pages.urls[page], CLASSES[tree.pages.change[page]].name, 1, false, tree.x[page], tree.y[page]]);
       if (tree.parent[page] >= 0) edges.push([`n${tree.parent[page]}`, `n${page}`]);
     });
-    for (const { page, pages, x, y } of tree.disc.values()) {
+    for (const { page, pages, x, y } of whole ? [] : tree.disc.values()) {
       node(`f${page}`, [`${pages} unchanged`, "unchanged", pages, true, x, y]);
       edges.push([`n${page}`, `f${page}`]);
     }
