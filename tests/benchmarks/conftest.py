@@ -1,0 +1,6 @@
+"""Benchmarks are commands, and import each other by name as Python does for scripts."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
