@@ -24,11 +24,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from asked import RUNS, Run
 from figures import read_notes
 from figures_page import PAGE, page
 from hashes import keep_hashes
 from kept import FOLDER, Result, kept_results
+from runs import RUNS, Run
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
