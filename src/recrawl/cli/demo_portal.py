@@ -53,7 +53,9 @@ def portal(sources: int, start: float, end: float, seed: int) -> VirtualWeb:
     web = tree_site("portal", rate, start=start, end=end, rng=rng, outdegree=sources)
     kinds = (PageKind.JSON, PageKind.CSV, PageKind.RDF)
     kind = np.array([PageKind.HTML, *(kinds[number % len(kinds)] for number in range(sources))], np.uint8)
-    return replace(web, hosts=(IP,), kind=kind, path=["/", *map(source_path, range(sources))])
+    paths = ["/", *map(source_path, range(sources))]
+    titles = ["Portal", *(path.strip("/").removeprefix("id/").partition(".")[0].capitalize() for path in paths[1:])]
+    return replace(web, hosts=(IP,), kind=kind, path=paths, title=titles)
 
 
 def source_path(number: int) -> str:
