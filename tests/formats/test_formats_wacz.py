@@ -94,6 +94,16 @@ def test_members_are_stored_as_replay_needs_them(tmp_path, warcs):
     assert b"".join(unfolded) == b"".join(LINES)
 
 
+def test_the_list_at_the_end_says_where_each_member_begins(tmp_path, warcs):
+    """ReplayWeb.page goes by that list alone: heads of members with more in them than it says are read wrongly."""
+    file = written(tmp_path / "ours.wacz", warcs)
+    data = file.read_bytes()
+    with zipfile.ZipFile(file) as package:
+        for info in package.infolist():
+            name, extra = struct.unpack_from("<2H", data, info.header_offset + 26)
+            assert (name, extra) == (len(info.filename), len(info.extra)), info.filename
+
+
 def test_the_same_input_gives_the_same_bytes(tmp_path, warcs):
     first, second = (written(tmp_path / name, warcs).read_bytes() for name in ("one.wacz", "two.wacz"))
     assert first == second

@@ -125,14 +125,15 @@ class _Packer:
     def _add(
         self, path: str, pieces: Iterable[bytes], *, stored: bool = False, size: int | None = None
     ) -> dict[str, Any]:
+        if size is None:
+            return self._add_unmeasured(path, pieces, stored=stored)
         info = zipfile.ZipInfo(path, _LONG_AGO)
         info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
         info.external_attr = 0o644 << 16
         info.create_system = 3  # so that the bytes do not depend on the system
-        if size is not None:
-            info.file_size = size
+        info.file_size = size
         hasher, written = hashlib.sha256(), 0
-        with self._package.open(info, "w", force_zip64=size is None) as member:
+        with self._package.open(info, "w") as member:
             for piece in pieces:
                 hasher.update(piece)
                 written += len(piece)
@@ -140,6 +141,19 @@ class _Packer:
         resource = {"name": self._name(path), "path": path, "hash": f"sha256:{hasher.hexdigest()}", "bytes": written}
         self._resources.append(resource)
         return resource
+
+    def _add_unmeasured(self, path: str, pieces: Iterable[bytes], *, stored: bool) -> dict[str, Any]:
+        """Measure a member before it is added.
+
+        Without its size the head of a member has room for one of 8 bytes, of which the list at the end of the file says
+        nothing. ReplayWeb.page (2.4) goes by that list, and would read every byte 20 places too early.
+        """
+        with TemporaryFile(dir=self._scratch) as waiting:
+            for piece in pieces:
+                waiting.write(piece)
+            size = waiting.tell()
+            waiting.seek(0)
+            return self._add(path, iter(lambda: waiting.read(_CHUNK), b""), stored=stored, size=size)
 
     def _name(self, path: str) -> str:
         """What the list calls a member: few characters are allowed there, and no name may come twice."""
