@@ -14,6 +14,8 @@ from recrawl.detect import unchunked
 from recrawl.formats.warc_records import payload_digest
 from recrawl.model import Outcome, Verdict
 
+_DIGITS = str.maketrans("", "", "-T:.")
+"""Leaves nothing but the digits of a time."""
 _CUT = {"length": "lenTrunc", "time": "timeTrunc"}
 
 
@@ -48,7 +50,7 @@ def log_line(visited: Visited) -> str:
             visited.via or "-",
             visited.judgement.mime or "-",
             "#000",
-            f"{began:%Y%m%d%H%M%S}{began.microsecond // 1000:03}+{round(visit.cost * 1000)}",
+            f"{began.isoformat(timespec='milliseconds')[:23].translate(_DIGITS)}+{round(visit.cost * 1000)}",
             payload_digest(capture) if capture is not None and unchunked(capture) else "-",
             "-",
             ",".join(_annotations(visited)) or "-",

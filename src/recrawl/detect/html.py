@@ -79,10 +79,13 @@ class _Neighbours(dict[str | _Link, Address | None]):
     def __init__(self, directory: str) -> None:
         super().__init__()
         self._directory = directory
+        self.others = 0
+        """How often somebody asked for a link that depends on the page."""
 
     def __missing__(self, href: str | _Link) -> Address | None:
         """A link that was not met before, or one that depends on the page."""
         if not isinstance(href, str) or href[:1] not in _NAMES_BEGIN or ":" in href:
+            self.others += 1
             return _OTHER
         if len(self) >= _MOST_NEIGHBOURS:
             self.clear()
@@ -176,10 +179,14 @@ def _document(named: _Named, url: str, base: str, text: Told, runs: Pieces, *, p
     directory = own.url[: own.url.partition("?")[0].rfind("/") + 1] if own and base == url else ""
     # Pages name the same place many times, and taking a URL apart is the dearest step here: each spelling once.
     spelled = list(dict.fromkeys(named.links))
-    found: list[Address | None] = [_OTHER] * len(spelled)
     if directory:
-        found = list(map(_neighbours(directory).__getitem__, spelled))
-    canonical, shunned = _look_closer(spelled, found, base) if _OTHER in found else ("", frozenset[str]())
+        neighbours = _neighbours(directory)
+        before = neighbours.others
+        found = list(map(neighbours.__getitem__, spelled))
+        are_known = neighbours.others == before
+    else:
+        found, are_known = [_OTHER] * len(spelled), not spelled
+    canonical, shunned = ("", frozenset[str]()) if are_known else _look_closer(spelled, found, base)
     links = _by_key(found)
     if named.nothing_followed:
         shunned = frozenset([*links, own.key] if own else links)

@@ -33,6 +33,8 @@ def forbids_following(capture: Capture, agent: str) -> bool:
     >>> forbids_following(Capture("http://x/", 0.0, 200, head), "anybot")
     False
     """
+    if b"x-robots-tag" not in capture.raw_head.lower():  # nearly all
+        return False
     for field in _FIELD.findall(capture.raw_head):
         directives = field.decode("latin-1").lower()
         scope = _SCOPE.fullmatch(directives)

@@ -15,6 +15,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -51,7 +52,7 @@ class Rules:
 
     def allowed(self, url: str) -> bool:
         """Whether we may fetch this URL of the host. ``/robots.txt`` itself always."""
-        return urlsplit(url).path == "/robots.txt" or self._decide(url)
+        return self._decide(url) or urlsplit(url).path == "/robots.txt"
 
 
 @dataclass(slots=True)
@@ -183,5 +184,11 @@ class RobotsCache:
 
 
 def _origin(url: str) -> str:
+    end = url.find("/", len("https://"))
+    return _origin_of(url[:end] if end >= 0 else url)  # it stands before the path, wherever else slashes are
+
+
+@lru_cache(100_000)
+def _origin_of(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"

@@ -26,6 +26,10 @@ from recrawl.model import Capture
 from recrawl.model.failures import NOT_ALLOWED
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+_ENCODING = b"Accept-Encoding: gzip"
+_USUAL = (f"Accept: {ACCEPT}".encode(), _ENCODING)
+_BUFFER = 64 * 1024
+"""Bytes that are read at once: most pages."""
 _STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)? +([1-9]\d{2})(?!\d)", re.IGNORECASE)
 _HEADER_VALUE = re.compile(r"[\x20-\x7e\x80-\xff]+")
 _INTERIM = range(100, 200)
@@ -73,6 +77,7 @@ class Transfer:
         curl.setopt(pycurl.FOLLOWLOCATION, 0)
         curl.setopt(pycurl.PATH_AS_IS, 1)
         curl.setopt(pycurl.NOSIGNAL, 1)
+        curl.setopt(pycurl.BUFFERSIZE, _BUFFER)
         curl.setopt(pycurl.PROXY, "")  # an empty name keeps libcurl from looking for http_proxy
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, round(limits.connect * 1000)))
         curl.setopt(pycurl.TIMEOUT_MS, max(1, round(limits.total * 1000)))
@@ -92,6 +97,8 @@ class Transfer:
         self._head: list[bytes] = []
         self._head_size = self._interim = 0
         self._head_done = self._absurd = False
+        self._status = 0
+        """Of the answer, once its head is complete; 0 if it has none."""
         self._body: list[bytes] = []
         self._size = 0
         self._full = False
@@ -102,7 +109,7 @@ class Transfer:
     def prepare(self, request: Request, address: str) -> None:
         """Make ready for a new exchange with whoever is at this address."""
         self._clear()
-        headers = [f"Accept: {request.accept or ACCEPT}".encode(), b"Accept-Encoding: gzip"]
+        headers = [*_USUAL] if not request.accept else [f"Accept: {request.accept}".encode(), _ENCODING]
         self._posted = request.body
         if request.body:
             headers += [b"Content-Type: application/x-www-form-urlencoded", b"Expect:"]  # no asking before the body
@@ -140,7 +147,8 @@ class Transfer:
         self._head.append(line)
         self._head_size += len(line)
         if not line.rstrip(b"\r\n"):
-            self._head_done = self._status() not in _INTERIM
+            self._status = _status_of(self._head[0])
+            self._head_done = self._status not in _INTERIM
             if not self._head_done:
                 self._head.clear()
                 self._interim += 1
@@ -158,10 +166,6 @@ class Transfer:
         self._full = len(kept) < len(data)
         return len(data) if not self._full else 0
 
-    def _status(self) -> int:
-        found = _STATUS_LINE.match(self._head[0]) if self._head else None
-        return int(found[1]) if found else 0
-
     def let_go(self) -> None:
         """Close our copies of the sockets that were opened."""
         while self._opened:
@@ -169,7 +173,7 @@ class Transfer:
 
     def capture(self, url: str, began: float, code: int, words: str) -> Capture:
         """What the exchange brought; ``code`` and ``words`` are libcurl's, 0 if it was content."""
-        answered = self._head_done and self._status() > 0
+        answered = self._head_done and self._status > 0
         head, sent = b"".join(self._head) if answered else b"", self._sent
         asked, end, rest = sent.partition(b"\r\n")
         over_http2 = asked.endswith(_HTTP2)
@@ -179,7 +183,7 @@ class Transfer:
         return Capture(
             url=url,
             time=began,
-            status=self._status() if answered else 0,
+            status=self._status if answered else 0,
             raw_head=head,
             raw_body=b"".join(self._body) if answered else b"",
             raw_request=sent + self._posted if sent else b"",
@@ -215,3 +219,8 @@ class Transfer:
             return "time"
         cut_by_server = {_HTTP2_STREAM, *(getattr(self._pycurl, name) for name in _CUT_BY_SERVER)}
         return "disconnect" if code in cut_by_server else "unspecified"
+
+
+def _status_of(line: bytes) -> int:
+    found = _STATUS_LINE.match(line)
+    return int(found[1]) if found else 0

@@ -13,6 +13,7 @@ Rules of this file:
 from __future__ import annotations
 
 import hashlib
+import os
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,11 @@ COMPRESSION = 2
 """Of isal: a sixth larger than the usual level of zlib, and ten times as fast."""
 NOT_MODIFIED = 304
 _RESPONSE, _REQUEST = "application/http; msgtype=response", "application/http; msgtype=request"
+_URLS = uuid.NAMESPACE_URL.bytes
+_BY_CHANCE, _BY_NAME = 4, 5
+"""Versions of UUIDs."""
+_NOT_FIXED = ~(15 << 76 | 3 << 62)
+"""The bits of a UUID that do not say what kind it is."""
 _FIELDS, _JSON = "application/warc-fields", "application/json"
 
 
@@ -52,7 +58,7 @@ class Record:
     content_type: str
     block: bytes
     headers: tuple[tuple[str, str], ...]
-    id: str = field(default_factory=lambda: uuid.uuid4().urn)
+    id: str = field(default_factory=lambda: _urn(os.urandom(16), _BY_CHANCE))
 
     def member(self, *more: tuple[str, str]) -> bytes:
         """The record, with some more headers, as a gzip member of its own."""
@@ -111,7 +117,7 @@ def records_of(
     elif revisit_of is not None and revisit_of.payload_digest == digest and not capture.truncated:
         ref, main = revisit_of, _identical(capture, date, revisit_of)
     else:
-        ref = response_ref(capture.url, capture.time, digest)
+        ref = _ref(date, capture.url, capture.time, digest)
         main = (_resource if capture.made else _response)(capture, date, ref)
     beside = (("WARC-Target-URI", capture.url), ("WARC-Concurrent-To", f"<{main.id}>"))
     records = [main]
@@ -129,7 +135,23 @@ def response_ref(url: str, when: float, payload_digest: str) -> CaptureRef:
     >>> response_ref("http://example.org/", 0.0, "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ").record_id
     'urn:uuid:9fcb7e26-35d1-51ca-bdbd-4f573915cf9a'
     """
-    return CaptureRef(uuid.uuid5(uuid.NAMESPACE_URL, f"{warc_date(when)} {url}").urn, url, when, payload_digest)
+    return _ref(warc_date(when), url, when, payload_digest)
+
+
+def _ref(date: str, url: str, when: float, payload_digest: str) -> CaptureRef:
+    name = hashlib.sha1(_URLS + f"{date} {url}".encode(), usedforsecurity=False).digest()
+    return CaptureRef(_urn(name, _BY_NAME), url, when, payload_digest)
+
+
+def _urn(sixteen: bytes, version: int) -> str:
+    """A UUID of RFC 9562 as a URN, from its bytes; many times as fast as the standard library's way through an object.
+
+    >>> _urn(bytes(range(16)), 4)
+    'urn:uuid:00010203-0405-4607-8809-0a0b0c0d0e0f'
+    """
+    number = int.from_bytes(sixteen[:16], "big") & _NOT_FIXED | version << 76 | 2 << 62
+    digits = f"{number:032x}"
+    return f"urn:uuid:{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def _response(capture: Capture, date: str, ref: CaptureRef) -> Record:
