@@ -19,6 +19,10 @@ from reasons import REASONS
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "figures.md"
 HEADS = ("figure", "aim", "measured", "baseline in the same run", "ratio", "reached", "sizes", "command", "run")
 _INTRODUCTION = """\
+---
+hide: [navigation, toc]
+---
+
 # Figures
 
 What the project set out to reach, and what was measured. `python benchmarks/all.py` runs every benchmark and writes
@@ -30,7 +34,8 @@ this page; `--help` tells how to run a part. Nothing on it is written by hand bu
 - **Reached** is *not known yet* where only small sizes were run (`--quick`): that shows that the command works, and
   nothing else.
 - A command that ends in … stands in full on the page of its experiment.
-- In commands `DATA` is the folder with the large data sets, and `python` stands for `uv run --group bench python`.
+- In commands `DATA` is the folder with the large data sets; files of `benchmarks/` are run by
+  `uv run --group bench python`.
 """
 
 
@@ -75,7 +80,7 @@ def _of_run(result: Result, figure: Figure) -> Measured:
     star = " \\*" if result.remark else ""
     load = "load not noted" if result.load is None else f"load {result.load:.1f}"
     when = f"{result.date}, {load}, {result.cores} processors{star}"
-    return Measured(figure, result.command, when, result.quick)
+    return Measured(figure, result.command.removeprefix("python "), when, result.quick)
 
 
 def said(value: float) -> str:
@@ -145,7 +150,11 @@ NO_REASON = "No reason was written yet (`benchmarks/reasons.py`)."
 
 
 def _remarks(results: Path) -> str:
-    remarks = [f"- `{result.command}`: {result.remark}" for result in kept_results(results).values() if result.remark]
+    remarks = [
+        f"- `{result.command.removeprefix('python ')}`: {result.remark}"
+        for result in kept_results(results).values()
+        if result.remark
+    ]
     return "\\* Remarks:\n\n" + "\n".join(remarks) + "\n" if remarks else ""
 
 
