@@ -59,3 +59,19 @@ def test_texts_shorter_than_the_sample_are_compared_exactly_although_both_togeth
     one, other = [str(word) for word in range(240)], [str(word) for word in range(100, 340)]
     found = similarity(shingles(" ".join(one), 256), shingles(" ".join(other), 256), 256)
     assert found == pytest.approx(exact(one, other))
+
+
+TEXTS = st.lists(st.sampled_from(["a", "ab", "größe", "x" * 63, "y" * 64, "z" * 65, "w" * 129]), max_size=40).flatmap(
+    lambda words: st.lists(st.sampled_from([" ", "  ", "\n", "\t "]), min_size=len(words), max_size=len(words)).map(
+        lambda spaces: "".join(word + space for word, space in zip(words, spaces, strict=True))
+    )
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TEXTS, st.integers(0, 400), st.sampled_from([1, 16, 256]))
+def test_numbers_are_the_same_in_machine_code(text, more, most):
+    pytest.importorskip("numba", reason="numba is not installed")
+    for longer in (text, text * 5, f" {text}{' '.join(map(str, range(more)))}"):
+        quick = shingles(longer, most, in_machine_code=True)
+        assert quick.tolist() == shingles(longer, most).tolist()

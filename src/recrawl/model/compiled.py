@@ -57,11 +57,12 @@ def machine_code(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def bare_code(function: Callable[P, R]) -> Callable[P, R]:
-    """As :func:`machine_code`, for kernels that make no arrays.
+    """As :func:`machine_code`, for kernels that make no arrays and are done in microseconds.
 
-    Then nobody counts who holds the arrays that kernels hand to each other, and short ones take half the time.
+    Then nobody counts who holds the arrays that kernels hand to each other, and the interpreter is not offered to other
+    threads meanwhile: to get it back from one that took it can take longer than the kernel.
     """
     if not can_compile():
         return function
-    code: Callable[P, R] = import_module("numba").njit(function, cache=True, nogil=True, _nrt=False)
+    code: Callable[P, R] = import_module("numba").njit(function, cache=True, _nrt=False)
     return code
