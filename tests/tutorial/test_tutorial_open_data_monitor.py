@@ -7,6 +7,8 @@ from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
 
+from recrawl.cli.demo_portal import SETTINGS, source_path
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "open-data-monitor.md"
 QUICKLY = {
     "hour in 1 2 3 4 5 6;": "hour in 1 2;",
@@ -88,3 +90,9 @@ def test_the_page_leads_to_recall_and_precision_that_are_right(follow):
             # The portal may answer a moment after our clock was read, so a change up to the next look counts.
             false += verdict == "changed" and not any(before < change <= after for change in changes[url])
     assert (false, reported > 0) == (0, True)
+
+
+def test_the_portal_says_to_do_the_same():
+    text = PAGE.read_text(encoding="utf-8")
+    assert all(f"--set {key}={value}" in text for key, value in SETTINGS.items())
+    assert all(f"http://127.0.0.1:8080{source_path(number)}" in text for number in range(SOURCES - 1))

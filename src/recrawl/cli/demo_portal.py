@@ -28,7 +28,7 @@ SETTINGS = {
     "politeness.retry": "2s",
     "schedule.budget": "5/s",
     "schedule.new_share": "1",
-    "schedule.min_interval": "2s",
+    "schedule.min_interval": "8s",
     "schedule.objective": "changes",
     "crawl.scope": "page",
 }
