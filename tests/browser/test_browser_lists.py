@@ -48,8 +48,8 @@ def test_a_list_of_pages_follows_the_crawl_and_keeps_the_place_of_its_reader(pag
     page.get_by_role("link", name="More").click()
     until(page, "document.querySelectorAll('#rows tr[id]').length === 100")
     read = page.locator("#rows tr[id]").nth(70)
-    read.locator("a").focus()
-    read.scroll_into_view_if_needed()
+    read.locator("a").evaluate("one => one.focus({ preventScroll: true })")
+    read.evaluate("one => one.scrollIntoView({ block: 'center', behavior: 'instant' })")
     number = int(read.get_attribute("id").removeprefix("page-"))
     top = f"document.querySelector('#page-{number}').getBoundingClientRect().top"
     before, where = page.evaluate(top), page.url

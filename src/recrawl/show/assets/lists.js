@@ -83,7 +83,10 @@
       if (old.textContent !== text) old.textContent = text;
     });
     if (active.isConnected && document.activeElement !== active) active.focus({ preventScroll: true });
-    if (held?.isConnected && scrollY > 0) scrollBy(0, held.getBoundingClientRect().top - top);
+    if (!held?.isConnected || scrollY <= 0) return;
+    const moved = held.getBoundingClientRect().top - top;
+    // At once, and only if need be: it would end a smooth scroll that is under way.
+    if (Math.abs(moved) >= 1) scrollBy({ top: moved, behavior: "instant" });
   };
 
   const renew = async () => {
