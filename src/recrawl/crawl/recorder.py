@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 
@@ -143,9 +144,8 @@ class Recorder:
     def discover(self, urls: Iterable[str], now: float) -> IntArray:
         """Page ids of these URLs; those in scope are put on the agenda, others only remembered."""
         wanted = list(urls)
-        known = list(map(self._page_of.get, wanted))
-        if None not in known:  # most of the time: pages name each other
-            return np.array(known, dtype=np.int64)
+        with suppress(KeyError):  # most of the time there is none: pages name each other
+            return np.array(list(map(self._page_of.__getitem__, wanted)), dtype=np.int64)
         unknown = [url for url in dict.fromkeys(wanted) if url not in self._page_of]
         inside = self._inside(unknown)
         outside = [url for url in unknown if url not in inside]

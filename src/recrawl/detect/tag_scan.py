@@ -350,7 +350,7 @@ def read_tags(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one pass over
     of the page; -1 for the first if it is odd. The last three are room to work in: for a tag, for the classes of one,
     and for paths, one more than ``rows``.
     """
-    size, around[0] = len(data), 0
+    size, around[0], noted = len(data), 0, True
     depth = hidden = templates = foreign = gap = flags = count = linked = 0
     place = next_tag(data, 0)
     while place < size - 1:
@@ -362,7 +362,12 @@ def read_tags(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one pass over
             what = COMMENT if data[begin + 1] == _HYPHEN else INLINE
         else:
             name_end, kind = read_name(data, begin, tables.kinds)
-            end = read_attributes(data, name_end, kind, tables.attributes, tag)
+            if name_end < size and data[name_end] == MORE:  # most tags have no attributes
+                end = name_end + 1
+                if noted:
+                    tag[:, :], noted = -1, False
+            else:
+                end, noted = read_attributes(data, name_end, kind, tables.attributes, tag), True
             if not closing and name_end + 1 < end:
                 if may_be_noise(data, tag, tables.noise):
                     flags |= NOISY

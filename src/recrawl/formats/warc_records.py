@@ -18,6 +18,8 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
+from typing import Any
 
 from recrawl.detect import unchunked
 from recrawl.errors import ConfigError, require
@@ -79,8 +81,13 @@ class Record:
             msg = f"no WARC header can hold {broken!r}"
             raise ValueError(msg)
         whole = b"".join([head.encode(), self.block, b"\r\n\r\n"])
-        packed: bytes = require("isal.igzip", "crawl").compress(whole, COMPRESSION, mtime=0)
+        packed: bytes = _gzip().compress(whole, COMPRESSION, mtime=0)
         return packed
+
+
+@cache
+def _gzip() -> Any:  # noqa: ANN401 - a module of isal
+    return require("isal.igzip", "crawl")
 
 
 def warcinfo(when: float, fields: Mapping[str, str]) -> Record:
