@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from figures import note, options_of
+from hashes import SHOWN, hash_of
 
 from recrawl.cli.predict_lessons import material
 from recrawl.cli.workspace import make_workspace
@@ -35,7 +36,7 @@ def main() -> None:
     print(f"{len(lessons):,} pages; log loss, nats a visit")
     heads = ("first, features", "first, one prior", "ten, both", "ten, features", "ten, history")
     print(f"{'unseen':<8}" + "".join(f"{head:>18}" for head in heads))
-    sizes = f"{len(lessons):,} pages, {len(options.seeds)} seeds"
+    sizes = f"{len(lessons):,} pages, {len(options.seeds)} seeds, data {hash_of(options.data)[:SHOWN]}"
     for split in ("pages", "sites"):
         scores = [
             judge_split(lessons, split, splits(lessons, np.random.default_rng(seed))[split], seed=1)
