@@ -163,14 +163,14 @@ AIMS = {
             "priors", "unseen pages", "static prior beside the global one, first visits of unseen pages", 1, ratio=True
         ),
         most("priors", "unseen sites", "the same, unseen sites", 1, ratio=True),
-        most(
-            "priors",
-            "prior and history beside the prior",
-            "prior × history beside the prior alone, first ten visits",
-            1,
-            ratio=True,
+        *(
+            most("priors", f"both beside {name}, unseen {split}", f"{words}, unseen {split}", 1, ratio=True)
+            for split in ("pages", "sites")
+            for name, words in (
+                ("the prior alone", "prior × history beside the prior alone, first ten visits"),
+                ("history from one prior for all", "prior × history beside history alone"),
+            )
         ),
-        most("priors", "prior and history beside history", "the same beside history alone", 1, ratio=True),
     ),
     "Showing": (
         most("report", "report", "report of a capture of 60,000 pages", 30),

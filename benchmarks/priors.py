@@ -47,10 +47,8 @@ def main() -> None:
         alone = float(np.mean([one.alone for one in scores]))
         print(f"{split:<8}" + "".join(f"{one:>18.4f}" for one in (first, flat, both, alone, history)), flush=True)
         note(f"unseen {split}", first, "nats a visit", sizes, baseline=flat, beside="one prior for all pages")
-        if split == "pages":
-            name = "prior and history beside"
-            note(f"{name} the prior", both, "nats a visit", sizes, baseline=alone, beside="the prior alone")
-            note(f"{name} history", both, "nats a visit", sizes, baseline=history, beside="history from one prior")
+        for name, other in (("the prior alone", alone), ("history from one prior for all", history)):
+            note(f"both beside {name}, unseen {split}", both, "nats a visit", sizes, baseline=other, beside=name)
 
 
 if __name__ == "__main__":

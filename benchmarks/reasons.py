@@ -16,6 +16,10 @@ REASONS = {
     "simulate: valued-archive": (
         "The default learns beliefs of all pages on the way; rules that only count visits do not have to."
     ),
+    "priors: both beside history from one prior for all, unseen sites": (
+        "What features say was learned on other sites: it helps at the first visit and misleads a little at the next "
+        "ones. On unseen pages of known sites it helps throughout."
+    ),
     "predict-scores: new links, histogram-boosting, 500 rounds": (
         "A page walks 500 trees, one step after the other. The default is the formula, which needs none."
     ),
