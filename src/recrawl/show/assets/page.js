@@ -75,7 +75,8 @@
   const CLASSES = { unchanged: 1, changed: 1, links: 1, missing: 1, new: 1, unseen: 1 };
   recrawl.colour = (token) => {
     const name = token === "content" ? "class-changed" : CLASSES[token] ? `class-${token}` : token;
-    return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim() || "#808080";
+    const [light, dark] = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).match(/#[0-9a-f]+/gi) ?? ["#808080"];
+    return recrawl.isDark() ? dark ?? light : light;
   };
 
   const stored = () => { try { return localStorage.getItem("recrawl-theme"); } catch { return null; } };
