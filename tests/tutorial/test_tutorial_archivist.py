@@ -1,0 +1,71 @@
+"""The archivist's day, followed line by line on fewer years, and held against what is true of that town."""
+
+import csv
+import json
+import re
+import zipfile
+from datetime import datetime
+
+import numpy as np
+
+from recrawl.cli.demo_archive import OldArchive, town
+from recrawl.crawl.clock import RealClock
+
+YEARS = 3
+
+
+def test_the_archivist(follow):
+    reader = follow("archivist.md", ports=(8080, 8090), instead={"--years 10": f"--years {YEARS}"})
+    made = reader.until("recrawl demo").out
+    captures, port = int(re.search("([\\d,]+) captures", made)[1].replace(",", "")), int(re.search(r":(\d+)/", made)[1])
+    asked = OldArchive(73, YEARS, 1, port)
+    web = town(asked, RealClock().now())
+    home = f"http://town.localhost:{port}/"
+
+    said = reader.until("recrawl import").out
+    assert f"{captures} records taken from {4 * YEARS} sources" in said
+
+    assessed = reader.until("recrawl assess")
+    assert f"in {4 * YEARS} crawls" in assessed.out
+    quality = reader.folder / "quality"
+    sections = rows(quality / "sections.csv")
+    hottest = max(range(1, 9), key=lambda section: np.mean(web.rate[np.arange(73) // 8 == section]))
+    assert web.path[hottest] == "/weather-3/"
+    assert sections[0]["section"] == f"{home}weather-3/"
+    assert {f"{home}weather-3/", f"{home}railway-4/"} <= {row["sections"] for row in rows(quality / "subsites.csv")}
+    # Whoever blurs the archive by name really changes most often.
+    blurring = [row["url"] for row in rows(quality / "pages.csv")][:3]
+    rates = dict(zip((web.url(page, port) for page in range(73)), web.rate, strict=True))
+    assert min(rates[url] for url in blurring) > np.quantile(web.rate, 0.8)
+
+    ours, old = (float(re.search(r"expected: ([\d.]+) of", reader.until("--plan").out)[1]) for _ in range(2))
+    assert ours > old
+
+    stated = reader.until("recrawl capture").out
+    there = {page for page in range(73) if web.state(page, RealClock().now()).alive}
+    assert int(re.search(r"(\d+) pages found", stated)[1]) <= len(there)
+    listed = reader.until("--list")
+    assert "sharc-selective-online" in listed.out
+
+    reader.until("recrawl report")
+    report = (reader.folder / "director.html").read_text(encoding="utf-8")
+    assert f"town.localhost:{port}" in report
+    reader.until("recrawl export")
+    with zipfile.ZipFile(reader.folder / "town.wacz") as package:
+        names = package.namelist()
+        assert sum(name.endswith(".warc.gz") for name in names) == 4 * YEARS + 1
+        assert json.loads(package.read("datapackage.json"))["resources"]
+
+    for moment in ("2018-04-05T20:10:00Z", "2018-05-01T00:00:00Z"):
+        headers = dict(line.split(": ", 1) for line in reader.until("curl").out.splitlines())
+        when = datetime.fromisoformat(moment).timestamp()
+        shown = when + float(headers["x-recrawl-distance"])
+        is_same = bool(web.version(3, shown) == web.version(3, when))
+        assert headers["x-recrawl-provably-valid"] == ("yes" if is_same else "no")
+        assert (float(headers["x-recrawl-expected-changes"]) == 0) == is_same
+    reader.rest()
+
+
+def rows(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
