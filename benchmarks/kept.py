@@ -25,7 +25,8 @@ class Result:
     load: float | None
     """Load average of the machine when it began; none where nobody noted it."""
     cores: int
-    seconds: float
+    seconds: float | None
+    """How long it took; none where nobody noted it."""
     figures: tuple[Figure, ...]
     remark: str = ""
     """What else a reader must know, such as that an earlier printout was copied."""
