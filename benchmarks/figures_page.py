@@ -33,8 +33,8 @@ this page; `--help` tells how to run a part. Nothing on it is written by hand bu
   means that other work took its share, and that times on the wall are longer for it.
 - **Reached** is *not known yet* where only small sizes were run (`--quick`): that shows that the command works, and
   nothing else.
-- Some aims were set in words. *Steady* memory is read as at most 1.1 times that of half the work, a *smooth* graph as 60
-  frames a second, and intervals that *cover* as those of all crawls together.
+- Some aims were set in words. *Steady* memory is read as at most 1.1 times that of half the work, a *smooth* graph as
+  60 frames a second, and intervals that *cover* as those of all crawls together.
 - A command that ends in … stands in full on the page of its experiment.
 - In commands `DATA` is the folder with the large data sets; files of `benchmarks/` are run by
   `uv run --group bench python`.

@@ -5,8 +5,8 @@ from __future__ import annotations
 REASONS = {
     "demo: demo": "The time includes making the environment; the demo alone waits for a quiet machine.",
     "tests: tests": (
-        "There are more than 8,000 tests, and those of browsers, servers and killed processes use real ones. Which take "
-        "most was not measured."
+        "There are more than 8,000 tests, and those of browsers, servers and killed processes use real ones. Which of "
+        "them take most is on no record."
     ),
     "warc: indexing small": "It is met with larger bodies, so it is likely what each record costs, whatever its size.",
     "import: import": (
