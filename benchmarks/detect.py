@@ -26,7 +26,8 @@ from selectolax.lexbor import LexborHTMLParser
 from recrawl.detect import Known, Standards, decoded, judge, known_after
 from recrawl.detect.body import text_of
 from recrawl.detect.html import read_html
-from recrawl.detect.shingles import WIDTH, shingles, similarity
+from recrawl.detect.shingle_terms import WIDTH
+from recrawl.detect.shingles import shingles, similarity
 from recrawl.errors import InputError
 from recrawl.formats.captures import RecordKind, Report
 from recrawl.formats.warc_reader import index_warc, read_capture

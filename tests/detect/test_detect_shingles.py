@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.detect.shingles import MOST, WIDTH, shingles, similarity
+from recrawl.detect.shingle_terms import WIDTH
+from recrawl.detect.shingles import MOST, shingles, similarity
 
 WORDS = st.lists(st.sampled_from(["red", "green", "blue", "größe", "the", "a", "x" * 200]), max_size=60)
 

@@ -15,12 +15,11 @@ from zlib import crc32
 import numpy as np
 
 from recrawl.detect.parts import Parts
-from recrawl.detect.shingles import Shingles
+from recrawl.detect.shingle_terms import Shingles
 from recrawl.model import AnyArray
 
 MOST_PARTS = 192
-MOST_PATHS = 192
-"""Different paths among them: the number of a path then fits a byte."""
+"""So many are kept of a page: the number of a path among them fits a byte."""
 
 _FORMAT = 1
 _HEAD = struct.Struct("<BdIHBBBB")

@@ -19,7 +19,8 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 from zlib import crc32
 
-from recrawl.detect.shingles import SAMPLE, Shingles, shingles
+from recrawl.detect.shingle_terms import Shingles
+from recrawl.detect.shingles import SAMPLE, shingles
 
 BLOCKS = (
     "address|article|aside|blockquote|body|button|caption|center|dd|details|dialog|div|dl|dt|fieldset|figcaption|"

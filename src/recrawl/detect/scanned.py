@@ -17,7 +17,8 @@ from recrawl.detect.noise_scan import scanned_bytes
 from recrawl.detect.page_scan import A_COMMENT, PARTS, PIECES, RUNS, SIZE, STATES, read_page
 from recrawl.detect.part_scan import CRC, UNKNOWN, number_parts
 from recrawl.detect.parts import BETWEEN, LONGEST_TEMPLATE, Parts, Text, Told, hidden_rows, parted, template_of
-from recrawl.detect.shingles import SAMPLE, Shingles, shingles_of
+from recrawl.detect.shingle_terms import Shingles
+from recrawl.detect.shingles import SAMPLE, shingles_of
 from recrawl.detect.tag_kinds import (
     ATTRIBUTES,
     HAS_BASE,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from recrawl.detect.shingles import BASE, LONGEST, MIX, OLDEST, SPACES, STEP, WIDTH, Shingles
+from recrawl.detect.shingle_terms import BASE, LONGEST, MIX, OLDEST, SPACES, STEP, WIDTH, Shingles
 from recrawl.model.compiled import bare_code
 
 Bytes = npt.NDArray[np.uint8]

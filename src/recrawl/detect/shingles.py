@@ -14,29 +14,17 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from recrawl.detect.shingle_terms import BASE, LONGEST, MIX, SPACES, STEP, WIDTH, Shingles
 from recrawl.model.arrays import starts_of_runs
 from recrawl.model.compiled import can_compile
 
-WIDTH = 10
-"""Words in a shingle."""
 MOST = 1024
 """Shingles that are compared where both texts are at hand."""
 SAMPLE = 256
 """Shingles that are stored of a text, 1 KiB."""
 
-Shingles = npt.NDArray[np.uint32]
-"""Numbers of a text's shingles, ascending, each once."""
-
 _U64 = np.uint64
-BASE, STEP = _U64(0x9E37_79B9_7F4A_7C15), _U64(0xD6E8_FEB8_6659_FD93)
-MIX = (_U64(0xBF58_476D_1CE4_E5B9), _U64(0x94D0_49BB_1331_11EB))
-LONGEST = 64
-"""Bytes of a word after which the powers of its hash begin anew."""
 _POWERS = np.cumprod(np.full(LONGEST, BASE, dtype=np.uint64), dtype=np.uint64)
-SPACES = np.zeros(256, dtype=np.bool_)
-SPACES[[9, 10, 11, 12, 13, 32]] = True
-OLDEST = np.cumprod(np.full(WIDTH - 1, STEP, dtype=np.uint64), dtype=np.uint64)[-1]
-"""What the oldest word of a shingle is multiplied by."""
 
 
 def shingles(text: str, most: int = MOST, *, in_machine_code: bool = False) -> Shingles:
