@@ -29,7 +29,6 @@ from recrawl.crawl.versions import known_after, seen_once, settled, visit_of
 from recrawl.detect import Judgement, Known, judge
 from recrawl.detect.comparison import NEAR, Compared
 from recrawl.detect.conduct import CAUGHT, LIE, NO_SIGN, check_share, is_believed, is_check
-from recrawl.detect.digest import digest
 from recrawl.detect.learned_noise import NEAR_ENOUGH, NoiseBook, evidence, wants_second_look
 from recrawl.detect.second_look import looked_twice
 from recrawl.detect.standards import Standards
@@ -185,7 +184,7 @@ class Judging:
             and target.source is None
             and judgement.outcome == Outcome.FETCHED
             and judgement.verdict == Verdict.CHANGED
-            and not _was_sent_here(target)
+            and not target.was_sent_here
             and wants_second_look(host.book, target.host, judgement.compared, looks=host.looks, visits=host.visits)
         )
 
@@ -278,11 +277,6 @@ def _evidence(visited: Visited, compared: Compared) -> NoiseBook:
     if visited.first is None:
         compared = replace(compared, gap=max(compared.gap, NEAR))
     return evidence(visited.target.host, visited.target.page, compared)
-
-
-def _was_sent_here(target: Target) -> bool:
-    """Whether the last answer was a redirect to this very URL: then what comes now is other than noise."""
-    return target.known is not None and target.known.validators.digest == digest(target.url.encode())
 
 
 def _is_content(book: NoiseBook, judged: Judgement) -> bool:

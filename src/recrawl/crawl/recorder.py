@@ -26,11 +26,10 @@ from recrawl.crawl.judging import Judging
 from recrawl.crawl.memory import KnownMemory
 from recrawl.crawl.scope import Scope
 from recrawl.crawl.site_claims import LAST_MODIFIED, news, signals, sitemap_claims
-from recrawl.crawl.target import Target, Visited
+from recrawl.crawl.target import Visited
 from recrawl.crawl.traps import MOST_HOPS, HostCap
 from recrawl.crawl.versions import known_after, last_version, links_stand
 from recrawl.detect import Known
-from recrawl.detect.digest import digest
 from recrawl.formats.claims import Entry
 from recrawl.model import Capture, FloatArray, IntArray, Validators, Visits
 from recrawl.schedule.agenda import Agenda
@@ -293,7 +292,7 @@ class Recorder:
         if rows:
             pages = np.array([batch[row].visit.page for row in rows], dtype=np.int64)
             self._store.respell(pages, [batch[row].judgement.redirect_to for row in rows])
-        return [row for row in rows if not _was_sent_here(batch[row].target)]
+        return [row for row in rows if not batch[row].target.was_sent_here]
 
     def _dates(self, batch: Sequence[Visited]) -> None:
         """Note what pages say of their last change, as a claim, whenever they say something new."""
@@ -331,11 +330,6 @@ def _names_itself(visited: Visited) -> bool:
     """Whether the answer is a redirect to another spelling of the same page."""
     to, url = visited.judgement.redirect_to, visited.target.url
     return bool(to) and to != url and surt(to) == surt(url)
-
-
-def _was_sent_here(target: Target) -> bool:
-    """Whether the last answer was a redirect to this very URL."""
-    return target.known is not None and target.known.validators.digest == digest(target.url.encode())
 
 
 def newly_stated(validators: Validators, before: Validators | None) -> float | None:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from recrawl.detect import Judgement, Known
 from recrawl.detect.conduct import NO_SIGN, Sign
+from recrawl.detect.digest import digest
 from recrawl.errors import StoreError
 from recrawl.fetch.access import Talk
 from recrawl.fetch.robots import Rules
@@ -47,6 +48,11 @@ class Target:
     def asks(self) -> str:
         """The URL of the next request."""
         return self.url if self.talk is None else self.talk.request.url
+
+    @property
+    def was_sent_here(self) -> bool:
+        """Whether the last answer was a redirect to this very URL: then what comes now is other than noise."""
+        return self.known is not None and self.known.validators.digest == digest(self.url.encode())
 
     @property
     def is_begun(self) -> bool:
