@@ -29,7 +29,7 @@ import numpy as np
 
 from recrawl.estimate.operational import OperationalTime
 from recrawl.estimate.operational_learning import Expectation
-from recrawl.estimate.operational_tables import CalendarTable, WeekTable, bin_lengths
+from recrawl.estimate.operational_tables import CalendarTable, WeekTable, bin_lengths, length
 from recrawl.model import FloatArray, IntArray
 from recrawl.model.compiled import can_compile
 from recrawl.time import DAY
@@ -165,8 +165,8 @@ class ClusterIntensity:
         start, end = np.clip(start, self.begin, self.end), np.clip(end, self.begin, self.end)
         first = np.clip(np.floor((start - self.begin) / self.width), 0, bins - 1).astype(np.int64)
         last = np.clip(np.floor((end - self.begin) / self.width), 0, bins - 1).astype(np.int64)
-        head = _length(host, start, np.minimum(end, self.begin + (first + 1) * self.width), week)
-        tail = _length(host, np.maximum(start, self.begin + last * self.width), end, week)
+        head = length(host, start, np.minimum(end, self.begin + (first + 1) * self.width), week)
+        tail = length(host, np.maximum(start, self.begin + last * self.width), end, week)
         cell = cluster * bins
         single = np.bincount(cell + first, weight * head, clusters * bins)
         crossing = last > first
@@ -191,7 +191,3 @@ def _fading(counts: FloatArray, persistence: float) -> FloatArray:
         out[:, shift:] += share * out[:, :-shift].copy()
         shift, share = 2 * shift, share * share
     return out
-
-
-def _length(host: IntArray, start: FloatArray, end: FloatArray, week: WeekTable | None) -> FloatArray:
-    return end - start if week is None else week.between(host, start, end)

@@ -123,11 +123,11 @@ class CalendarTable:
             kernels.between(cluster, start, end, self.factor, self.passed, self.begin, self.width, out)
             return out
         first, last = self.bin(start), self.bin(end)
-        one = self.factor_of(cluster, first) * _length(host, start, np.minimum(end, self.edge(first + 1)), week)
+        one = self.factor_of(cluster, first) * length(host, start, np.minimum(end, self.edge(first + 1)), week)
         crossing = np.flatnonzero(first != last)
         if len(crossing):
             c, a, b = cluster[crossing], first[crossing], last[crossing]
-            rest = _length(host[crossing], self.edge(b), end[crossing], week)
+            rest = length(host[crossing], self.edge(b), end[crossing], week)
             one[crossing] += self.passed[c, b] - self.passed[c, a + 1] + self.factor_of(c, b) * rest
         return one
 
@@ -159,5 +159,6 @@ def bin_lengths(begin: float, width: float, bins: int, host: IntArray, week: Wee
     return week.between(grid, starts, ends)
 
 
-def _length(host: IntArray, start: FloatArray, end: FloatArray, week: WeekTable | None) -> FloatArray:
+def length(host: IntArray, start: FloatArray, end: FloatArray, week: WeekTable | None) -> FloatArray:
+    """How long it is from start to end: in seconds, or in those of the week of each host."""
     return end - start if week is None else week.between(host, start, end)

@@ -152,7 +152,7 @@ def held_out_loss(  # noqa: PLR0913 - what is known, what to use of it, and how 
         held = belief.take(looks.row)
         passed = _elapsed(tempo, looks)
         p = grid.at(held, priors.belief, passed, of=of[looks.row], jump=jump).p_change(passed)
-        out[place] = log_loss(p, looks)
+        out[place] = _surprise(p, looks)
         if factors:
             tempo.fold(looks, held.mean())
             passed = _elapsed(tempo, looks)
@@ -164,7 +164,7 @@ def _elapsed(tempo: Tempo, looks: Looks) -> FloatArray:
     return tempo.time().elapsed(looks.row, looks.start, looks.end, looks.last_change)
 
 
-def log_loss(p: FloatArray, looks: Looks) -> FloatArray:
+def _surprise(p: FloatArray, looks: Looks) -> FloatArray:
     """−ln of the probability given to what each look found."""
     p = np.clip(p, _TINY, 1.0 - _TINY)
     return -np.log(np.where(looks.changed, p, 1.0 - p))
