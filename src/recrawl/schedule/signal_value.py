@@ -16,11 +16,6 @@ _LIGHTEST = 0.05
 _MOST_TERMS = 200
 
 
-def total_rate(quiet: FloatArray, signals: FloatArray, weight: FloatArray) -> FloatArray:
-    """λ = α + γ − b: all changes, signalled or not, of a page with γ = ``signals`` and b = γe^{−κ}."""
-    return quiet - signals * np.expm1(-weight)
-
-
 def cheap(stale: FloatArray, rate: FloatArray) -> FloatArray:
     """g(ℓ)/λ: within .001 to .012 of the freshness that the exact value gets."""
     return _g(stale) / rate

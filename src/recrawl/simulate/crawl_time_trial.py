@@ -13,7 +13,6 @@ from recrawl.plan.forecast import Crawl, forecast
 from recrawl.plan.growth import learn_growth
 from recrawl.simulate.crawls import TIME_LIMIT, CrawlRecord, Kind, crawl_world, draw_world, planned
 
-METHODS = ("printed", "corrected", "recrawl")
 PAST_CRAWLS = 4
 CRAWLS_OF_A_WORLD = 2
 DRAWS = 100
