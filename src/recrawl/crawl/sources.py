@@ -301,39 +301,38 @@ def imported_into(store: Store) -> Callable[[str], bool]:
 
 
 class ArchivedBytes:
-    """Reads captures out of archive files again; remembers which files are there and what they are."""
+    """Reads captures out of archive files again; remembers of files that are there what they are."""
 
     def __init__(self, warc_folder: Path, is_imported: Callable[[str], bool]) -> None:
         """Files that are named without a folder lie in ``warc_folder``; see :func:`may_be_read` for the others."""
         self._warc_folder = warc_folder
         self._is_imported = is_imported
-        self._reader_of: dict[str, Callable[[Path, int], Capture] | None] = {}
+        self._reader_of: dict[str, Callable[[Path, int], Capture]] = {}
 
     def has(self, file: str) -> bool:
         """Whether the file is there and may be read."""
-        return may_be_read(self._warc_folder, file, self._is_imported) and (self._warc_folder / file).is_file()
+        return (self._warc_folder / file).is_file() and may_be_read(self._warc_folder, file, self._is_imported)
 
     def read(self, file: str, offset: int) -> Capture | None:
         """The bytes of a capture; ``None`` if its file is not there, not what it was, or not ours to read."""
-        if file not in self._reader_of:
-            if not may_be_read(self._warc_folder, file, self._is_imported):
-                return None
-            if len(self._reader_of) >= _FILES_REMEMBERED:
-                self._reader_of.clear()
-            self._reader_of[file] = _reader(self._warc_folder / file)
-        read = self._reader_of[file]
-        if read is None:
+        path = self._warc_folder / file
+        read = self._reader_of.get(file)
+        # One that is not there is looked for again: a crawl beside us may be about to close it.
+        if read is None and not self.has(file):
             return None
         try:
-            return read(self._warc_folder / file, offset)
+            if read is None:
+                read = self._remember(file, path)
+            return read(path, offset)
         except InputError:
             return None
 
-
-def _reader(path: Path) -> Callable[[Path, int], Capture] | None:
-    if not path.is_file():
-        return None
-    return read_arc_capture if sniff(path) is Format.ARC else read_capture
+    def _remember(self, file: str, path: Path) -> Callable[[Path, int], Capture]:
+        read = read_arc_capture if sniff(path) is Format.ARC else read_capture
+        if len(self._reader_of) >= _FILES_REMEMBERED:
+            self._reader_of.clear()
+        self._reader_of[file] = read
+        return read
 
 
 def fingerprint(path: Path) -> str:

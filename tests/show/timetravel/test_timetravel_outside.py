@@ -79,6 +79,18 @@ def test_an_index_from_elsewhere_opens_no_file_that_nobody_imported(make_server,
     assert f"archive/{warc.name}" in names
 
 
+def test_what_was_asked_for_too_early_is_shown_once_its_file_is_closed(make_server, private):
+    warc, index = private
+    server = make_server(filled=False)
+    index.write_text(index.read_text().replace(str(warc), "crawl.warc.gz"))
+    import_(server.place, index)
+    still_open = server.place.warc / "crawl.warc.gz.open"
+    still_open.write_bytes(warc.read_bytes())
+    assert server.ask(f"archive/{AT}id_/{URL}").status == 404
+    still_open.rename(still_open.with_suffix(""))
+    assert server.ask(f"archive/{AT}id_/{URL}").body == SECRET + b"0"
+
+
 @pytest.mark.parametrize("name", ["../../private/x.warc.gz", "sub/../../../x.warc.gz"])
 def test_no_name_leads_out_of_the_archive_folder(make_server, private, name):
     warc, index = private
