@@ -47,6 +47,7 @@ class Scene:
 
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory):
+    """The file of a store without anything in it, to be copied."""
     path = tmp_path_factory.mktemp("store") / "empty.db"
     open_store(path, create=True).close()
     return path

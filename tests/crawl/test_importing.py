@@ -46,14 +46,6 @@ def batch(rows):
     return pa.RecordBatch.from_pydict(columns, schema=schema())
 
 
-@pytest.fixture(scope="session")
-def empty_store(tmp_path_factory):
-    """The file of a store without anything in it, to be copied."""
-    path = tmp_path_factory.mktemp("store") / "empty.db"
-    open_store(path, create=True).close()
-    return path
-
-
 @pytest.fixture
 def store(empty_store, tmp_path):
     with open_store(shutil.copy(empty_store, tmp_path / "store.db")) as opened:
