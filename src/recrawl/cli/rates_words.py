@@ -10,6 +10,9 @@ _UNITS = ((365.25 * DAY, "years"), (DAY, "days"), (HOUR, "hours"), (MINUTE, "min
 _COMPARABLE = (0.1, 1_000.0)
 """Numbers of one unit that are read easily side by side."""
 
+_FOREVER = 1_000 * 365.25 * DAY
+"""Seconds beyond which nobody can mean it: a belief that knows next to nothing has no upper end."""
+
 
 def in_words(every: float, shortest: float, longest: float) -> str:
     """How often something changes: the middle estimate of the time between changes and its interval, in seconds.
@@ -18,6 +21,8 @@ def in_words(every: float, shortest: float, longest: float) -> str:
     ('about every 12 days, 9–17', 'about every 2.5 hours, 0.67–9')
     >>> in_words(3 * DAY, 20 * MINUTE, 9 * 365.25 * DAY)
     'about every 3 days, 20 minutes – 9 years'
+    >>> in_words(15 * HOUR, 4.0, 1e19), in_words(1e15, 2 * DAY, 1e19)
+    ('about every 15 hours, 4 seconds or more', 'hardly ever; every 48 hours at most')
     >>> in_words(math.inf, 40 * DAY, math.inf), in_words(DAY, DAY, DAY)
     ('not seen to change; less often than every 40 days', 'about every 24 hours')
     """
@@ -26,12 +31,14 @@ def in_words(every: float, shortest: float, longest: float) -> str:
     if math.isinf(every):
         known = math.isfinite(shortest) and shortest > 0
         return "not seen to change" + (f"; less often than every {_amount(shortest)}" if known else "")
+    if every >= _FOREVER:
+        return f"hardly ever; every {_amount(shortest)} at most"
     middle = f"about every {_amount(every)}"
     if shortest == every == longest:
         return middle
     unit = _unit(every)[0]
     least, most = _COMPARABLE
-    if math.isinf(longest):
+    if longest >= _FOREVER:
         return f"{middle}, {_amount(shortest)} or more"
     if least <= shortest / unit and longest / unit < most:
         return f"{middle}, {_number(shortest / unit)}–{_number(longest / unit)}"
