@@ -131,7 +131,7 @@ class _Packer:
         info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
         info.external_attr = 0o644 << 16
         info.create_system = 3  # so that the bytes do not depend on the system
-        info.file_size = size
+        info.file_size = _announced(size)
         hasher, written = hashlib.sha256(), 0
         with self._package.open(info, "w") as member:
             for piece in pieces:
@@ -164,6 +164,15 @@ class _Packer:
             name = f"{plain}-{number}"
         self._names.add(name)
         return name
+
+
+def _announced(size: int) -> int:
+    """The size as it is told to zipfile before a member is written.
+
+    A little below its limit zipfile makes room for sizes of 8 bytes, lest packing make a member larger, and then says
+    nothing of it in the list at the end. Ours are stored or shrink: what fits is told as what surely fits.
+    """
+    return size if size > zipfile.ZIP64_LIMIT else min(size, zipfile.ZIP64_LIMIT // 2)
 
 
 def _named(warcs: Mapping[str, Path] | Iterable[Path]) -> dict[str, Path]:
