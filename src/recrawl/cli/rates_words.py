@@ -22,17 +22,16 @@ def in_words(every: float, shortest: float, longest: float) -> str:
     >>> in_words(3 * DAY, 20 * MINUTE, 9 * 365.25 * DAY)
     'about every 3 days, 20 minutes – 9 years'
     >>> in_words(15 * HOUR, 4.0, 1e19), in_words(1e15, 2 * DAY, 1e19)
-    ('about every 15 hours, 4 seconds or more', 'hardly ever; every 48 hours at most')
+    ('about every 15 hours, 4 seconds or more', 'hardly ever; less often than every 2 days')
     >>> in_words(math.inf, 40 * DAY, math.inf), in_words(DAY, DAY, DAY)
     ('not seen to change; less often than every 40 days', 'about every 24 hours')
     """
     if math.isnan(every):
         return "unknown"
-    if math.isinf(every):
-        known = math.isfinite(shortest) and shortest > 0
-        return "not seen to change" + (f"; less often than every {_amount(shortest)}" if known else "")
     if every >= _FOREVER:
-        return f"hardly ever; every {_amount(shortest)} at most"
+        known = math.isfinite(shortest) and shortest > 0
+        middle = "not seen to change" if math.isinf(every) else "hardly ever"
+        return middle + (f"; less often than every {_amount(shortest)}" if known else "")
     middle = f"about every {_amount(every)}"
     if shortest == every == longest:
         return middle
