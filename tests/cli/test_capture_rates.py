@@ -75,3 +75,25 @@ def test_a_model_speaks_for_pages_that_nobody_has_seen(tmp_path):
         pages = store.discover(URLS, START)
         rate = BelievedRates(store, START, expected=lambda page: (1.0 + page) / DAY)(pages)
         assert rate.tolist() == ((1.0 + pages) / DAY).tolist()
+
+
+def test_which_pages_the_model_speaks_for(tmp_path):
+    with open_store(str(tmp_path / "store.db"), create=True) as store:
+        seen, listed, *_ = pages = store.discover(URLS, START)
+        store.record(Visits.of(np.full(9, seen), START + DAY * np.arange(1, 10), verdict=Verdict.CHANGED))
+        said = np.array([listed])
+        store.add_claims(Claims(said, np.array([START]), ["map"], np.array([-np.inf]), np.array([4]), np.ones(1)))
+
+        def foretold(source, expected=lambda page: (1.0 + page) / DAY):
+            rates = BelievedRates(store, START + 10 * DAY, source, expected)
+            mine = rates.foretold(pages)
+            assert (rates(pages)[mine] == (1.0 + pages[mine]) / DAY).all()
+            assert not (rates(pages)[~mine] == (1.0 + pages[~mine]) / DAY).any()
+            return mine.tolist()
+
+        assert foretold(RateSource.KNOWN) == [False, False, True, True]
+        assert foretold(RateSource.BELIEF) == [False, True, True, True]
+        assert foretold(RateSource.SITEMAP) == [True, False, True, True]
+        assert foretold(RateSource.AROUND) == [True] * 4
+        assert foretold(RateSource.EQUAL) == [False] * 4
+        assert not BelievedRates(store, START).foretold(pages).any()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 SMALL = ["--pages", "15", "--days", "3", "--budget", "60"]
+TINY = ["--pages", "6", "--days", "1", "--budget", "20"]
 
 
 def recrawl(*arguments, cwd):
@@ -46,6 +49,7 @@ def test_it_tells_how_far_it_is_where_there_is_no_terminal(made):
         days = [line for line in said if line.startswith(f"{what}: day ")]
         assert len(days) > 3
         assert " 3 of 3, " in days[-1]
+    assert "Capturing the whole site news …" in said
     assert said[-2:] == ["Drawing the picture …", "Writing the report …"]
 
 
@@ -73,10 +77,27 @@ def test_it_ends_with_a_report_and_names_it(made):
     assert "living.test" in text
 
 
+def test_it_captures_a_site_whole_and_tells_the_truth_about_that(made):
+    place, out = made
+    words = " ".join(out.partition("A day later ")[2].partition("Report: ")[0].split())
+    shown = json.loads(recrawl("capture", "--show", "1", "--json", "-w", "recrawl-demo", cwd=place).stdout)
+    quality = shown["quality"]
+    pages, coherent = quality["pages"], quality["coherence"]["coherent"]
+    assert shown["site"].startswith("http://news.living.test")
+    assert words.startswith("the whole site news was captured in ")
+    assert f": {pages} pages, 1 of them just found and put in order by what pages around them do. " in words
+    assert f"{coherent} pages ({coherent / pages:.0%}) were the same from visit to revisit" in words
+    claimed = re.search(r"The truth: (\d+) of (\d+) really were\.$", words)
+    assert claimed
+    assert 0 < int(claimed[1]) <= int(claimed[2]) <= coherent
+    report = (place / "recrawl-demo" / "reports" / "report.html").read_text("utf-8")
+    assert "Capture 1 of http://news.living.test" in report
+
+
 def test_the_commands_it_names_work(made):
     place, out = made
     named = [line.partition("recrawl ")[2].split() for line in out.splitlines() if " -w recrawl-demo" in line]
-    assert [arguments[0] for arguments in named] == ["status", "list", "rates", "plan", "compare", "serve"]
+    assert [arguments[0] for arguments in named] == ["status", "list", "rates", "plan", "capture", "compare", "serve"]
     for arguments in named[:-1]:  # the last one serves until somebody ends it
         quicker = ("--repeats", "1", "--jobs", "1", "--policy", "nutch") if arguments[0] == "compare" else ()
         run = recrawl(*arguments, *quicker, cwd=place)
@@ -95,11 +116,15 @@ def test_the_workspace_knows_the_visits(made):
 
 def test_another_demo_replaces_the_first_and_nothing_else(made, tmp_path):
     place, _ = made
-    again = recrawl("demo", *SMALL, "--seed", "2", cwd=place)
+    shutil.copytree(place / "recrawl-demo", tmp_path / "recrawl-demo")
+    (tmp_path / "recrawl-demo" / "left.txt").touch()
+    again = recrawl("demo", *TINY, "--seed", "2", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
+    assert (tmp_path / "recrawl-demo" / "reports" / "report.html").is_file()
+    assert not (tmp_path / "recrawl-demo" / "left.txt").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("do not touch")
-    refused = recrawl("demo", *SMALL, "--folder", "mine", cwd=tmp_path)
+    refused = recrawl("demo", *TINY, "--folder", "mine", cwd=tmp_path)
     assert refused.returncode == 4
     assert "--folder" in refused.stderr
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "do not touch"

@@ -11,7 +11,7 @@ import numpy as np
 from recrawl.crawl.capture_terms import RateSource
 from recrawl.estimate import sitemap
 from recrawl.estimate.empirical_bayes import UNKNOWN_RATE
-from recrawl.model import FloatArray, IntArray
+from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.predict import prior
 from recrawl.store.base import Store
 
@@ -58,6 +58,17 @@ class BelievedRates:
             place = np.minimum(np.searchsorted(known, page), len(known) - 1)
             rate = np.where(known[place] == page, learned[place], rate)
         return rate
+
+    def foretold(self, page: IntArray) -> BoolArray:
+        """Which of these pages the model speaks for: nobody has seen them, and no sitemap that is asked names them."""
+        if self.expected is None or self.source is RateSource.EQUAL:
+            return np.zeros(len(page), np.bool_)
+        alone = np.ones(len(page), np.bool_)
+        if self.source in _CLAIMS:
+            alone &= ~np.isfinite(self._claimed(page, _CLAIMS[self.source]))
+        if self.source in _VISITS:
+            alone &= ~np.isin(page, self._learned[0])
+        return alone
 
     @cached_property
     def _learned(self) -> tuple[IntArray, FloatArray]:

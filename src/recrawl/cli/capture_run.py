@@ -14,29 +14,38 @@ from recrawl.crawl.clock import RealClock
 from recrawl.time import format_duration
 
 if TYPE_CHECKING:
+    from recrawl.cli.capture_rates import BelievedRates
     from recrawl.cli.workspace import Workspace
+    from recrawl.crawl.live import CrawlSettings
     from recrawl.schedule.politeness import PolitenessRules
     from recrawl.store.base import Store
     from recrawl.store.values import SiteCapture
+    from recrawl.time import Clock
 
 Show = Callable[[CaptureProgress], None]
 
 
-async def carry_out(
-    place: Workspace, store: Store, order: CaptureOrder, unfinished: SiteCapture | None, show: Show
+async def carry_out(  # noqa: PLR0913 - what takes part, and who wants to know
+    place: Workspace,
+    store: Store,
+    order: CaptureOrder,
+    unfinished: SiteCapture | None,
+    show: Show,
+    *,
+    clock: Clock | None = None,
+    settings: CrawlSettings | None = None,
 ) -> CaptureReport | None:
     """Begin a capture, or go on with an unfinished one; ``None`` if it was interrupted.
 
-    The first interrupt lets the request that runs be settled, a second one drops it.
+    The first interrupt lets the request that runs be settled, a second one drops it. The time is the machine's and
+    the settings are the workspace's, unless others are given.
     """
-    from recrawl.cli.capture_rates import BelievedRates
     from recrawl.cli.interrupts import interruptible
-    from recrawl.cli.predict_use import expected_changes, foretold_changes
     from recrawl.cli.wiring import crawl_settings_of
     from recrawl.crawl.live import tools
     from recrawl.schedule.politeness import Politeness
 
-    clock, settings = RealClock(), crawl_settings_of(place.configuration.settings)
+    clock, settings = clock or RealClock(), settings or crawl_settings_of(place.configuration.settings)
     rules, turns = pauses_of(order, settings.politeness), settings.turns
     if turns is not None and order.delay is not None:
         turns = replace(turns, delay=min(turns.delay, order.delay))
@@ -54,19 +63,22 @@ async def carry_out(
             judging=settings.judging,
             politeness=Politeness(rules),
             archive=at_hand.archive,
-            rates=BelievedRates(
-                store,
-                started,
-                order.rates,
-                foretold_changes(place, store, started),
-                expected_changes(place, store, started),
-            ),
+            rates=rates_of(place, store, order, started),
             log=at_hand.events,
             on_visit=lambda visited: at_hand.attempts.write([visited]),
         )
         with interruptible(driver.stop):
             capture = unfinished or await driver.begin(order)
             return None if capture is None else await driver.run(capture, show)
+
+
+def rates_of(place: Workspace, store: Store, order: CaptureOrder, started: float) -> BelievedRates:
+    """How often pages are believed to change when a capture begins: by visits before it and the model there is."""
+    from recrawl.cli.capture_rates import BelievedRates
+    from recrawl.cli.predict_use import expected_changes, foretold_changes
+
+    foretold, compared = foretold_changes(place, store, started), expected_changes(place, store, started)
+    return BelievedRates(store, started, order.rates, foretold, compared)
 
 
 def pauses_of(order: CaptureOrder, rules: PolitenessRules) -> PolitenessRules:

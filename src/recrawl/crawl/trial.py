@@ -7,7 +7,7 @@ crawler jumps from one event to the next, so weeks pass in seconds and a trial w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -38,6 +38,20 @@ class TrialSettings:
     quirks: Quirks = field(default_factory=Quirks.none)
     seed: int = 0
     """Of the server's prose and quirks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aftermath:
+    """What is at hand when a trial is over and its web is still there."""
+
+    living: LivingWeb
+    clock: VirtualClock
+    crawl: CrawlSettings
+    """Those of the trial, by which the living web can be reached."""
+
+
+async def _leave(_aftermath: Aftermath) -> None:
+    """Nothing more is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +88,13 @@ async def run_trial(  # noqa: PLR0913 - what takes part, and who wants to know
     folder: Path,
     settings: TrialSettings,
     progress: Callable[[float, int], None] = lambda _share, _requests: None,
+    afterwards: Callable[[Aftermath], Awaitable[None]] = _leave,
 ) -> TrialResult:
     """Crawl the web from its start to its end with this policy and compare with the truth.
 
     ``folder`` takes the archive files (``warc/``) and the log (``recrawl.log``). ``progress`` is told the share of
-    virtual time that has passed and the number of requests so far.
+    virtual time that has passed and the number of requests so far. ``afterwards`` may go on with store and web; the
+    result says nothing of that.
     """
     clock = VirtualClock(web.start)
     span = web.end - web.start
@@ -98,7 +114,9 @@ async def run_trial(  # noqa: PLR0913 - what takes part, and who wants to know
         ) as driver:
             store.discover(living.seeds(), clock.now())
             await driver.run(web.end, lambda now: progress((now - web.start) / span, living.answered))
-        return _compare(web, living, store)
+        result = _compare(web, living, store)
+        await afterwards(Aftermath(living, clock, crawl))
+        return result
 
 
 def _compare(web: VirtualWeb, living: LivingWeb, store: Store) -> TrialResult:

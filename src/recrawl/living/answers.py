@@ -101,12 +101,13 @@ class _Written(NamedTuple):
 class Answers:
     """Answers requests for all hosts of a web. Deterministic: chance comes from seed, page and count."""
 
-    def __init__(self, web: VirtualWeb, quirks: Quirks, seed: int, port: int) -> None:
+    def __init__(self, web: VirtualWeb, quirks: Quirks, seed: int, port: int, dealt: DealtQuirks | None = None) -> None:
+        """``dealt``: the traits of the pages, where seed and quirks are not to choose them."""
         self._web = web
         self._quirks = quirks
         self._seed = seed
         self._port = port
-        self.dealt = DealtQuirks.deal(quirks, len(web), seed)
+        self.dealt = dealt or DealtQuirks.deal(quirks, len(web), seed)
         self.urls = [web.url(page, port) for page in range(len(web))]
         self._host_of = {name: index for index, name in enumerate(web.hosts)}
         self._page_of = {place: page for page, place in enumerate(zip(web.host.tolist(), web.path, strict=True))}
@@ -115,6 +116,13 @@ class Answers:
         self._traits: dict[int, PageQuirks] = {}
         self._written: dict[tuple[int, int, bytes, str], _Written] = {}
         self._endpoints: dict[int, Endpoint] = {}
+
+    def going_on(self, web: VirtualWeb) -> Answers:
+        """Answers for a web that begins as this one: pages keep their traits, those behind them get their own."""
+        more = DealtQuirks.deal(self._quirks, len(web) - len(self._web), self._seed + 1)
+        answers = Answers(web, self._quirks, self._seed, self._port, self.dealt.followed_by(more))
+        answers._counts = self._counts
+        return answers
 
     def home(self, host: int) -> str:
         """The root URL of a host."""

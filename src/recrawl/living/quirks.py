@@ -238,6 +238,11 @@ class DealtQuirks:
         odd = np.where(some(quirks.odd_noise), Noise.RELATED * one_of(1, 8), 0).astype(np.uint8)
         return replace(dealt, noise=dealt.noise | odd)
 
+    def followed_by(self, others: DealtQuirks) -> DealtQuirks:
+        """The traits of these pages and then of others."""
+        names = [item.name for item in fields(self)]
+        return DealtQuirks(**{name: np.concatenate([getattr(self, name), getattr(others, name)]) for name in names})
+
     def of(self, page: int) -> PageQuirks:
         """The traits of one page."""
         return PageQuirks(

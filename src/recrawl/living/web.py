@@ -74,6 +74,13 @@ class LivingWeb:
         """Stop serving. The truth and the log stay."""
         self._server.close()
 
+    def go_on(self, web: VirtualWeb) -> None:
+        """Serve a longer story of the same web from now on: its pages first, the same up to now, then new ones.
+
+        To be called while nobody asks.
+        """
+        self._web, self._answers = web, self._answers.going_on(web)
+
     # -- where to go --------------------------------------------------------------------------
 
     def hosts(self) -> list[str]:

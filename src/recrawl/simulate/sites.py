@@ -21,6 +21,12 @@ from recrawl.time import DAY, HOUR
 
 DOMAIN = "living.test"
 """All made-up hosts lie here: names under ``.test`` never resolve (RFC 6761)."""
+HOST_LAWS: dict[str, Law] = {
+    "news": Bursts(size=2.5, spacing=2 * HOUR),
+    "office": Rhythm.working_hours(),
+    "data": Poisson(),
+}
+"""How the hosts of a synthetic web change, in their order."""
 
 
 def power_rates(
@@ -118,14 +124,9 @@ def synthetic_web(  # noqa: PLR0913 - by keyword, nearly all optional
     end = start + days * DAY
     growth = Growth(appearing=0.08, vanishing=0.04, cross_links=0.5)
     plain, data = Mixture(private=0.03), Mixture(rdf=0.25, json=0.2, csv=0.2)
-    kinds: tuple[tuple[str, Law, Mixture], ...] = (
-        ("news", Bursts(size=2.5, spacing=2 * HOUR), plain),
-        ("office", Rhythm.working_hours(), plain),
-        ("data", Poisson(), data),
-    )
-    sizes = np.diff(np.linspace(0, pages, len(kinds) + 1).astype(int))
+    sizes = np.diff(np.linspace(0, pages, len(HOST_LAWS) + 1).astype(int))
     sites = []
-    for (name, law, mixture), size in zip(kinds, sizes.tolist(), strict=True):
+    for (name, law), mixture, size in zip(HOST_LAWS.items(), (plain, plain, data), sizes.tolist(), strict=True):
         rate = np.sort(lognormal_rates(size, median=hot / DAY, sigma=sigma, rng=rng))[::-1].copy()
         sites.append(tree_site(name, rate, start=start, end=end, rng=rng, law=law, growth=growth, mixture=mixture))
     return join(sites)

@@ -43,10 +43,19 @@ def paths_and_titles(parent: IntArray, kind: ByteArray, private: BoolArray) -> t
             paths.append("/")
             titles.append("Home")
             continue
-        topic, matter = _TOPICS[page % len(_TOPICS)], _MATTERS[page % len(_MATTERS)]
-        base = PRIVATE if private[page] else directory[above]
-        word = topic if above == 0 else matter
-        directory.append(f"{base}{word}-{page}/")
-        paths.append(directory[page] if inner[page] else f"{base}{word}-{page}{_ENDING[PageKind(kind[page])]}")
-        titles.append(f"{topic.capitalize()}: {matter} ({page})")
+        name, title = name_and_title(page, top=above == 0)
+        place = f"{PRIVATE if private[page] else directory[above]}{name}"
+        directory.append(f"{place}/")
+        paths.append(directory[page] if inner[page] else f"{place}{_ENDING[PageKind(kind[page])]}")
+        titles.append(title)
     return paths, titles
+
+
+def name_and_title(number: int, *, top: bool) -> tuple[str, str]:
+    """Last part of the path of a page, without its ending, and its title; ``top`` if its parent is the home page.
+
+    >>> name_and_title(2, top=False)
+    ('visitors-2', 'Library: visitors (2)')
+    """
+    topic, matter = _TOPICS[number % len(_TOPICS)], _MATTERS[number % len(_MATTERS)]
+    return f"{topic if top else matter}-{number}", f"{topic.capitalize()}: {matter} ({number})"

@@ -1,0 +1,169 @@
+"""What ``recrawl demo`` says in the end: what recrawl believed and did, beside what was so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from recrawl.cli.demo_capture import DemoCapture
+    from recrawl.crawl.trial import TrialResult
+    from recrawl.model import Belief, FloatArray, IntArray
+    from recrawl.show.trial import TrialPicture
+
+LAWS = {
+    "data": "where changes come by pure chance",
+    "office": "where they come in working hours",
+    "news": "where one visit sees one change of a burst",
+}
+"""How the hosts of the living web change."""
+PAGES_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What was asked for, and what came of it."""
+
+    ours: TrialResult
+    even: TrialResult
+    """The same web crawled with as many visits, but every page equally often."""
+    page: IntArray
+    """Pages of ``ours`` that were seen: robots.txt forbids some."""
+    url: list[str]
+    """Of these pages."""
+    rate: FloatArray
+    """Their true rates, changes per second."""
+    belief: Belief
+    """What recrawl believes of them in the end."""
+    price: float | None
+    """Seconds of freshness that a visit had to bring in the end."""
+    capture: DemoCapture
+    """One of its sites, captured whole afterwards."""
+
+
+def picture_of(result: Demo) -> TrialPicture:
+    """What is drawn of it."""
+    import numpy as np
+
+    from recrawl.show.trial import TrialPicture
+    from recrawl.time import DAY
+
+    ours, belief = result.ours, result.belief
+    edges = (ours.edges - ours.start) / DAY
+    first, behind = (np.searchsorted(ours.visits.page, result.page, side) for side in ("left", "right"))
+    return TrialPicture(
+        bin_days=(edges[1:] + edges[:-1]) / 2,
+        fresh=ours.fresh.fresh,
+        fresh_even=result.even.fresh.fresh,
+        edge_days=edges,
+        happened=ours.happened,
+        noticed=ours.noticed,
+        true_days=1 / (result.rate * DAY),
+        guessed_days=1 / (belief.quantile(0.5) * DAY),
+        low_days=1 / (belief.quantile(0.95) * DAY),
+        high_days=1 / (belief.quantile(0.05) * DAY),
+        visits=behind - first,
+        even_visits=len(result.even.visits) / max(len(result.even.page), 1),
+    )
+
+
+def print_table(result: Demo, console: Console) -> None:
+    """Everything worth knowing, a figure a line."""
+    from rich.table import Table
+
+    table = Table(title="What recrawl did, beside what was so", title_justify="left", box=None, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(justify="right", style="cyan")
+    table.add_column()
+    for row in _rows(result):
+        table.add_row(*row)
+    console.print()
+    console.print(table)
+
+
+def _rows(result: Demo) -> list[tuple[str, str, str]]:
+    """Name, figure and explanation of everything worth knowing."""
+    import numpy as np
+
+    from recrawl.assess.rates import coverage, rate_error
+    from recrawl.model import ANSWERED, Outcome
+    from recrawl.time import DAY, format_duration
+
+    ours, even, changes = result.ours, result.even, result.ours.changes
+    visits, days = ours.visits, (ours.end - ours.start) / DAY
+    error = rate_error(result.belief.quantile(0.5), result.rate)
+    covered = coverage(result.belief, result.rate, np.array([0.9]))[0]
+    alarms = changes.detections - changes.true_detections
+    seen, even_seen = changes.alone + changes.merged, even.changes.true_detections
+    return [
+        ("pages found", f"{len(ours.page):,}", f"of {ours.pages_there:,} that were there"),
+        ("visits", f"{len(visits):,}", f"{len(visits) / days:.0f} a day; {len(ours.requests):,} requests in all"),
+        ("  not modified (304)", f"{(visits.outcome == Outcome.NOT_MODIFIED).sum():,}", "no body was sent"),
+        ("  failed or refused", f"{(visits.outcome > ANSWERED).sum():,}", "errors, cut answers, robots.txt"),
+        ("changes that happened", f"{changes.total:,}", ""),
+        ("  noticed", f"{seen:,}", f"{changes.alone:,} one by one, {changes.merged:,} together with others"),
+        ("  overlooked", f"{changes.overlooked:,}", "above all where a server's validators lied"),
+        ("  not to be noticed", f"{changes.before + changes.pending:,}", "before the first visit, or after the last"),
+        ("visits that found change", f"{changes.true_detections:,}", f"{even_seen:,} with every page equally often"),
+        ("false alarms", f"{alarms:,}", "noise taken for change"),
+        (
+            "copies current",
+            _percent(ours.fresh.mean_fresh),
+            f"{_percent(even.fresh.mean_fresh)} with every page equally often",
+        ),
+        ("rates right within", f"× {error.median_factor:.1f}", "for half of the pages"),
+        ("true rate in 90 % interval", _percent(covered), "of pages"),
+        *_coverage_by_host(result),
+        ("price of a visit", format_duration(result.price or float("nan")), "of freshness it had to bring in the end"),
+    ]
+
+
+def _coverage_by_host(result: Demo) -> list[tuple[str, str, str]]:
+    """The same for each host: intervals promise to cover where changes come by chance, and bursts break the promise."""
+    import numpy as np
+
+    from recrawl.assess.rates import coverage
+
+    host = np.array([url.partition("://")[2].partition(".")[0] for url in result.url])
+    rows = []
+    for name, law in LAWS.items():
+        pages = np.flatnonzero(host == name)
+        covered = coverage(result.belief.take(pages), result.rate[pages], np.array([0.9]))[0]
+        rows.append((f"  {name}", _percent(covered), law))
+    return rows
+
+
+def print_rates(result: Demo, console: Console) -> None:
+    """Some pages, from the one that changes most often to the one that changes least: the truth and the estimate."""
+    import numpy as np
+    from rich.table import Table
+
+    from recrawl.cli.rates_words import in_words
+    from recrawl.time import format_duration
+
+    order = np.argsort(-result.rate, kind="stable")
+    chosen = order[np.linspace(0, len(order) - 1, min(PAGES_SHOWN, len(order))).astype(int)]
+    middle, low, high = (result.belief.take(chosen).quantile(q) for q in (0.5, 0.05, 0.95))
+    rows = []
+    for row, times in zip(chosen.tolist(), np.stack([1 / middle, 1 / high, 1 / low]).T.tolist(), strict=True):
+        true = 1 / float(result.rate[row])
+        host, _, path = result.url[row].partition("://")[2].partition("/")
+        mark = "" if times[1] <= true <= times[2] else " ×"
+        rows.append((f"{host.partition('.')[0]}/{path}", format_duration(true), in_words(*times) + mark))
+    title = "\nTime between changes of some pages (× where the truth lies outside)"
+    table = Table(title=title, title_justify="left", box=None)
+    _, true_column, words_column = zip(*rows, strict=True)
+    others = [("true", max(map(len, true_column))), ("estimated, 90 % interval", max(map(len, words_column)))]
+    room = console.width - sum(width for _, width in others) - 2 * (len(others) + 1)
+    table.add_column("page", no_wrap=True, overflow="ellipsis", max_width=max(room, 12))
+    for heading, width in others:
+        table.add_column(heading, no_wrap=True, min_width=width)
+    for cells in rows:
+        table.add_row(*cells)
+    console.print(table)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
