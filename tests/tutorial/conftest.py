@@ -32,7 +32,7 @@ import pytest
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "tutorial"
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)``` *$", re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r"title=\"([^\"]+)\"")
-PATIENCE = 120.0
+PATIENCE = 240.0
 """Seconds until a command must have ended, or one that is left running must have said what is shown."""
 PAUSE = 0.02
 """Seconds between two looks whether it is so."""

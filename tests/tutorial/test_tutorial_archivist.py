@@ -7,6 +7,7 @@ import zipfile
 from datetime import datetime
 
 import numpy as np
+import pytest
 
 from recrawl.cli.demo_archive import OldArchive, town
 from recrawl.crawl.clock import RealClock
@@ -14,6 +15,7 @@ from recrawl.crawl.clock import RealClock
 YEARS = 3
 
 
+@pytest.mark.timeout(1200)  # many commands, each a process of its own
 def test_the_archivist(follow):
     reader = follow("archivist.md", ports=(8080, 8090), instead={"--years 10": f"--years {YEARS}"})
     made = reader.until("recrawl demo").out

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
 
 from recrawl.cli.demo_archive import OldArchive, town
 from recrawl.crawl.clock import RealClock
@@ -15,6 +16,7 @@ TESTS = Path(__file__).resolve().parents[1]
 YEARS = 3
 
 
+@pytest.mark.timeout(1200)  # many commands, each a process of its own
 def test_the_researcher(follow):
     smaller = {
         "--years 10": f"--years {YEARS}",
