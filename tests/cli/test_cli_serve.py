@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -82,3 +83,15 @@ def test_what_cannot_be_served_is_said(run):
     assert (result.returncode, "no address of this machine" in result.stderr) == (1, True)
     result = run("serve", "-w", "nowhere")
     assert (result.returncode, "recrawl init" in result.stderr) == (4, True)
+
+
+def test_no_address_is_told_before_all_ports_are_taken(run):
+    assert run("init", "w").returncode == 0
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run("serve", "-w", "w", "--port", str(port - 1))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert f"port {port}" in result.stderr or f"port {port - 1}" in result.stderr
+    result = run("serve", "-w", "w", "--port", "65535")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "no port 65536" in result.stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -66,18 +66,26 @@ def serve(  # noqa: PLR0913 - one argument an option
     place = open_workspace(workspace, parse_assignments(assignments or []))
     place.open_store().close()  # so that a store that is missing, or older, is told of here
     guard = Guard(_token(host, token))
-    with bound(host, port) as listening:
+    with bound(host, port) as listening, bound(host, port and port + 1) as behind:
         address = address_of(listening, host)
         shown = f"{address}/?token={guard.token}" if guard.token else f"{address}/"
         # Whoever opens it now waits until the rest is there: to load all that it is made of takes a while.
         typer.echo(f"The dashboard of {place.folder.resolve().name} is at {shown}")
-        _serve(place, guard, listening, host, port and port + 1, replay=replay, opened=shown if open_browser else "")
+        sockets = Sockets(listening, behind, port and port + 2 if replay else None)
+        _serve(place, guard, host, sockets, opened=shown if open_browser else "")
     typer.echo("The dashboard has ended.")
 
 
-def _serve(  # noqa: PLR0913 - what, to whom, where and how
-    place: Workspace, guard: Guard, listening: socket, host: str, port: int, *, replay: bool, opened: str
-) -> None:
+class Sockets(NamedTuple):
+    """Where is listened."""
+
+    dashboard: socket
+    archive: socket
+    replay: int | None
+    """The port that pywb is to take, 0 for any that is free; ``None`` without pywb."""
+
+
+def _serve(place: Workspace, guard: Guard, host: str, sockets: Sockets, *, opened: str) -> None:
     """Serve the dashboard, and archived pages at the port behind it, until somebody interrupts."""
     from recrawl.cli.serve_run import serve_all
     from recrawl.cli.serve_travel import time_travel
@@ -86,7 +94,7 @@ def _serve(  # noqa: PLR0913 - what, to whom, where and how
     from recrawl.crawl.clock import RealClock
     from recrawl.show.dashboard.app import make_app
 
-    with time_travel(place, guard, host, port, replay=replay) as travel:
+    with time_travel(place, guard, host, sockets.archive, replay=sockets.replay) as travel:
         dashboard = wired(place, guard, RealClock().now, {"replay": travel.replay or travel.archive})
 
         def ready() -> None:
@@ -100,7 +108,9 @@ def _serve(  # noqa: PLR0913 - what, to whom, where and how
         app = make_app(dashboard.site)
         dashboard.begin(patience=0.0)
         try:
-            serve_all([(app, listening), *travel.apps], ready, [Looks(app, FIRST_LOOKS, guard.token), travel.first])
+            serve_all(
+                [(app, sockets.dashboard), *travel.apps], ready, [Looks(app, FIRST_LOOKS, guard.token), travel.first]
+            )
         finally:
             dashboard.close()
 

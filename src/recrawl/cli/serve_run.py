@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - what a user may ask for
+LAST_PORT = 65_535
 GRACE = 3
 """Seconds that answers under way get when the server ends."""
 
@@ -25,8 +26,10 @@ def bound(host: str, port: int) -> socket.socket:
     """A socket that listens at this address; port 0 takes any that is free.
 
     Raises:
-        InputError: the address is in use, or is not this machine's.
+        InputError: the address is in use, is not this machine's, or there is no such port.
     """
+    if port > LAST_PORT:
+        raise InputError(f"There is no port {port} to serve archived pages at.", "Give a lower one with --port.")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:

@@ -46,10 +46,13 @@ class Travel:
 
 
 @contextmanager
-def time_travel(place: Workspace, guard: Guard, host: str, port: int, *, replay: bool) -> Iterator[Travel]:
+def time_travel(
+    place: Workspace, guard: Guard, host: str, listening: socket.socket, *, replay: int | None
+) -> Iterator[Travel]:
     """The servers of time travel of a workspace; pywb begins at once and ends with the block.
 
-    ``port`` is where archived pages are served, and pywb at the one behind it; 0 takes any that are free.
+    Archived pages are served where ``listening`` does, and pywb at the port ``replay``, unless that is ``None``; 0
+    takes any that is free.
     """
     clock = RealClock()
 
@@ -58,12 +61,11 @@ def time_travel(place: Workspace, guard: Guard, host: str, port: int, *, replay:
 
     with ExitStack() as stack:
         stores = stack.enter_context(closing(Stores(open_one)))
-        listening = stack.enter_context(bound(host, port))
         archive = archive_of(place, stores.one, clock)
         address = address_of(listening, host)
         apps: list[tuple[ASGIApp, socket.socket]] = []
         replayed = ""
-        if replay:
+        if replay is not None:
             inside = stack.enter_context(bound("127.0.0.1", 0))
             word = secrets.token_hex(16)  # so that only pywb can ask there: others on this machine show the token
             apps.append((time_travel_app(archive, hidden_below=word), inside))
@@ -71,7 +73,7 @@ def time_travel(place: Workspace, guard: Guard, host: str, port: int, *, replay:
                 f"{address_of(inside, '127.0.0.1')}/{word}/",
                 f"{address}/api/memento",
                 host=host,
-                port=port and port + 1,
+                port=replay,
                 guard=guard,
             )
             replayed = stack.enter_context(child).address

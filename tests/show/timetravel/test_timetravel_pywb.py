@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from recrawl.cli.serve_run import bound
 from recrawl.cli.serve_travel import time_travel
 from recrawl.show.dashboard.security import Guard
 from recrawl.show.timetravel.pywb_server import Gate
@@ -49,7 +50,10 @@ def test_its_clients_read_our_timemap_timegate_and_index(server):
 @pytest.fixture(scope="module")
 def travel(server, serve_app):
     """Both servers of ``recrawl serve --replay``, for whoever has shown the token."""
-    with time_travel(server.place, GUARD, "127.0.0.1", 0, replay=True) as ready:
+    with (
+        bound("127.0.0.1", 0) as behind,
+        time_travel(server.place, GUARD, "127.0.0.1", behind, replay=0) as ready,
+    ):
         endings = [serve_app(app, listening) for app, listening in ready.apps]
         yield ready
         for end in endings:
