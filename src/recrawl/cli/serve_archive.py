@@ -20,6 +20,7 @@ from recrawl.errors import InputError, StoreError
 from recrawl.estimate import gamma
 from recrawl.estimate.empirical_bayes import fit_prior
 from recrawl.formats.captures import Report
+from recrawl.formats.warc_repair import OPEN
 from recrawl.model import Capture, FloatArray, GammaBelief, Histories, Visits
 from recrawl.show.dashboard.kept import Hands, Kept
 from recrawl.show.timetravel.archive import Archive, Taken
@@ -164,14 +165,15 @@ class Package:
         return target
 
     def _made_of(self, store: Store) -> str:
-        """A digest of all that goes into a package, without reading archive files."""
+        """A digest of all that goes into a package, without reading archive files. Those that still grow do not."""
         from recrawl.crawl.exporting_wacz import stated
 
         found = hashlib.sha256()
         elsewhere = [path for path in map(Path, store.import_sources()) if path.is_absolute() and path.is_file()]
-        for path in sorted({*self._place.warc.glob("*.warc*"), *elsewhere}):
+        ours = [path for path in self._place.warc.glob("*.warc*") if not path.name.endswith(OPEN)]
+        for path in sorted({*ours, *elsewhere}):
             about = path.stat()
-            found.update(f"{path.name} {about.st_size} {about.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
+            found.update(f"{path} {about.st_size} {about.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
         for name, document in stated(store).items():
             found.update(f"{name} {hashlib.sha256(document).hexdigest()}\n".encode())
         return found.hexdigest()

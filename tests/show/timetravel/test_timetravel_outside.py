@@ -114,6 +114,7 @@ def test_a_package_is_made_anew_when_anything_in_it_changes(make_server, private
             return file.stat().st_mtime_ns, set(parts.namelist())
 
     first, names = made()
+    (place.warc / "crawl.warc.gz.open").write_bytes(b"grows while a crawl is at work, and is not packed")
     assert made() == (first, names)
     with place.open_store() as store:
         none = np.empty(0, np.int64)
