@@ -13,6 +13,7 @@ from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import (
     HERE,
     DigestsOnlyOption,
+    FilesArgument,
     JsonOption,
     LimitOption,
     MatchOption,
@@ -41,12 +42,7 @@ recrawl assess crawls/ --tree site.graphml      the whole tree
 
 
 def assess(  # noqa: PLR0913 - one argument an option
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[FILE...]", help="Archive files or folders; the workspace without.", show_default=False
-        ),
-    ] = None,
+    files: FilesArgument = None,
     *,
     at: Annotated[
         str | None,

@@ -28,6 +28,19 @@ SetOption = Annotated[
     ),
 ]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="ROWS", help="Print at most so many rows.")]
+SHOWN_ROWS = 50
+"""Rows that are printed where nobody says how many; files hold all."""
+RowsOption = Annotated[
+    int | None,
+    typer.Option("--limit", "-n", min=1, metavar="ROWS", help=f"At most so many rows; {SHOWN_ROWS} if printed."),
+]
+RowsFileOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the rows to a .csv or .parquet file.")
+]
+FilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[FILE...]", help="Archive files or folders; the workspace without.", show_default=False),
+]
 HostOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only this host, as recrawl list hosts names it.")]
 AtOption = Annotated[
     str | None,

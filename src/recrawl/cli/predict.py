@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, AtOption, HostOption, JsonOption, SetOption, WorkspaceOption, seconds_of
+from recrawl.cli.options import (
+    HERE,
+    SHOWN_ROWS,
+    AtOption,
+    HostOption,
+    JsonOption,
+    RowsFileOption,
+    RowsOption,
+    SetOption,
+    WorkspaceOption,
+    seconds_of,
+)
 from recrawl.cli.verbs import TeachingCommand, new_app
 from recrawl.cli.workspace import open_workspace
 
@@ -39,7 +50,6 @@ recrawl predict features -w my-archive -o features.parquet        all features o
 recrawl predict features --at 2026-06-01 -o june.csv              as they were known then, without looking further
 recrawl predict features --group SP --group SN -o static.parquet  only those that need no history
 """
-_SHOWN = 50
 
 NameOption = Annotated[
     str | None, typer.Option("--name", metavar="NAME", help="The model; that of predict.model if none is named.")
@@ -115,13 +125,8 @@ def score(  # noqa: PLR0913, PLR0917 - one argument an option
     name: NameOption = None,
     event: EventOption = "changes",
     host: HostOption = None,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", "-n", min=1, metavar="ROWS", help=f"At most so many rows; {_SHOWN} if printed."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the rows to a .csv or .parquet file.")
-    ] = None,
+    limit: RowsOption = None,
+    output: RowsFileOption = None,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
     assignments: SetOption = None,
@@ -138,7 +143,7 @@ def score(  # noqa: PLR0913, PLR0917 - one argument an option
     if output is not None:
         check_ending(output)
     place = open_workspace(workspace, parse_assignments(assignments or []))
-    most = limit if limit is not None or output is not None else _SHOWN
+    most = limit if limit is not None or output is not None else SHOWN_ROWS
     with place.open_store() as store:
         columns, total = expected(place, store, _name(place, name), event, host, most)
     shown = len(columns["url"])

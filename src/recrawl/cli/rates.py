@@ -11,11 +11,14 @@ import typer
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import (
     HERE,
+    SHOWN_ROWS,
     AtOption,
     HostOption,
     JsonOption,
     MatchOption,
     PlotOption,
+    RowsFileOption,
+    RowsOption,
     SetOption,
     WorkspaceOption,
     seconds_of,
@@ -41,8 +44,6 @@ recrawl rates --output rates.parquet            all pages, for other programs (o
 recrawl rates --diagnose --plot poisson.png     is it Poisson? a verdict, numbers, pictures
 recrawl rates --compare                         which estimator foretells this workspace best?
 """
-_SHOWN = 50
-"""Rows that are printed if nobody says how many."""
 
 
 def rates(  # noqa: PLR0913 - one argument an option
@@ -63,13 +64,8 @@ def rates(  # noqa: PLR0913 - one argument an option
     ] = None,
     at: AtOption = None,
     sort: Annotated[Sort, typer.Option(help="What comes first.")] = Sort.OFTEN,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", "-n", min=1, metavar="ROWS", help=f"At most so many rows; {_SHOWN} if printed."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the rows to a .csv or .parquet file.")
-    ] = None,
+    limit: RowsOption = None,
+    output: RowsFileOption = None,
     plot: PlotOption = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Say whether changes come by pure chance.")] = False,
     compare: Annotated[bool, typer.Option("--compare", help="Score all estimators on this workspace's past.")] = False,
@@ -116,7 +112,7 @@ def rates(  # noqa: PLR0913 - one argument an option
         host,
         match,
         min_looks,
-        limit if limit is not None or output is not None else _SHOWN,
+        limit if limit is not None or output is not None else SHOWN_ROWS,
     )
     with place.open_store() as store:
         if diagnose:

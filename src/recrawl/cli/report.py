@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, DigestsOnlyOption, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.options import HERE, DigestsOnlyOption, FilesArgument, JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import InputError
 
@@ -35,12 +35,7 @@ recrawl report -w my-archive --json              everything in it, for other pro
 
 
 def report(  # noqa: PLR0913 - one argument an option
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[FILE...]", help="Archive files or folders; the workspace without.", show_default=False
-        ),
-    ] = None,
+    files: FilesArgument = None,
     *,
     capture: Annotated[
         int | None, typer.Option(metavar="NUMBER", help="Only the pages of this capture of a site.")
