@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from recrawl.cli.main import main
+
 BIN = Path(sys.executable).parent
 COLLECTION = "judged"
 _START_TRIES = 600
@@ -24,6 +26,21 @@ def run_tool(name: str, *arguments: str | Path, folder: Path | None = None) -> s
     """Run one of the judges' commands to its end."""
     command = [str(BIN / name), *map(str, arguments)]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+
+
+def run_verb(*arguments: object) -> None:
+    """Run a verb to its good end; in this process, where the libraries are loaded already."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["recrawl", *map(str, arguments)])
+        with pytest.raises(SystemExit) as done:
+            main()
+    assert done.value.code == 0
+
+
+@pytest.fixture(scope="session")
+def recrawl() -> Callable[..., None]:
+    """``recrawl("verb", …)`` runs a verb."""
+    return run_verb
 
 
 @pytest.fixture(scope="session")

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import sys
 import urllib.request
 
 import pytest
 
-from recrawl.cli.main import main
 from recrawl.crawl.live import CrawlSettings
 from recrawl.crawl.trial import TrialSettings, run_trial
 from recrawl.living.quirks import Quirks
@@ -20,16 +18,8 @@ from recrawl.store.open import open_store
 from recrawl.time import DAY
 
 
-def recrawl(*arguments: object) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["recrawl", *map(str, arguments)])
-        with pytest.raises(SystemExit) as done:
-            main()
-    assert done.value.code == 0
-
-
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory):
+def workspace(tmp_path_factory, recrawl):
     """A workspace that a crawl has filled."""
     folder = tmp_path_factory.mktemp("judged") / "archive"
     recrawl("init", folder)
@@ -50,7 +40,7 @@ def rows(folder):
         return sorted(zip(store.urls(visits.page), times, *columns, strict=True))
 
 
-def test_warc_in_visits_out_visits_in_is_the_identity(workspace, tmp_path):
+def test_warc_in_visits_out_visits_in_is_the_identity(workspace, tmp_path, recrawl):
     recrawl("init", tmp_path / "one")
     recrawl("import", workspace / "warc", "-w", tmp_path / "one")
     recrawl("export", tmp_path / "visits.parquet", "-w", tmp_path / "one")
@@ -60,7 +50,7 @@ def test_warc_in_visits_out_visits_in_is_the_identity(workspace, tmp_path):
     assert len(rows(tmp_path / "one")) > 100
 
 
-def test_the_wacz_tool_accepts_our_package_and_we_read_it_back(workspace, tmp_path, tool):
+def test_the_wacz_tool_accepts_our_package_and_we_read_it_back(workspace, tmp_path, tool, recrawl):
     recrawl("export", tmp_path / "archive.wacz", "--what", "wacz", "-w", workspace)
     judged = tool("wacz", "validate", "-f", tmp_path / "archive.wacz")
     assert judged.returncode == 0, judged.stdout + judged.stderr
@@ -71,7 +61,7 @@ def test_the_wacz_tool_accepts_our_package_and_we_read_it_back(workspace, tmp_pa
     assert rows(tmp_path / "package") == rows(tmp_path / "files")
 
 
-def test_a_cdx_server_answers_from_our_index(workspace, tmp_path, wayback):
+def test_a_cdx_server_answers_from_our_index(workspace, tmp_path, wayback, recrawl):
     collection = tmp_path / "collections" / "judged"
     for name in ("archive", "indexes"):
         (collection / name).mkdir(parents=True)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
-from recrawl.cli.main import main
 from recrawl.formats.warc import WarcWriter
 from recrawl.model import Capture
 from recrawl.store.open import open_store
@@ -34,14 +31,6 @@ def collection(tmp_path_factory):
     return folder
 
 
-def recrawl(monkeypatch, *arguments: object) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "argv", ["recrawl", *map(str, arguments)])
-        with pytest.raises(SystemExit) as done:
-            main()
-    assert done.value.code == 0
-
-
 def visits_of(workspace):
     with open_store(str(workspace / "recrawl.db")) as store:
         visits = store.visits()
@@ -50,31 +39,31 @@ def visits_of(workspace):
 
 
 @pytest.fixture
-def workspace(tmp_path, monkeypatch):
+def workspace(tmp_path, recrawl):
     def make(name):
-        recrawl(monkeypatch, "init", tmp_path / name, "--set", "fetch.contact=judge@example.org")
+        recrawl("init", tmp_path / name, "--set", "fetch.contact=judge@example.org")
         return tmp_path / name
 
     return make
 
 
-def test_a_cdx_server_tells_what_the_files_hold(workspace, pywb, collection, monkeypatch):
+def test_a_cdx_server_tells_what_the_files_hold(workspace, pywb, collection, recrawl):
     asked, read = workspace("asked"), workspace("read")
     url = f"{pywb(collection)}/cdx?url=example.com/*"
     quick = ("--set", "politeness.min_delay=10ms", "--digests-only")
-    recrawl(monkeypatch, "import", url, "-w", asked, *quick)
-    recrawl(monkeypatch, "import", collection, "-w", read, *quick)
+    recrawl("import", url, "-w", asked, *quick)
+    recrawl("import", collection, "-w", read, *quick)
     assert visits_of(asked) == visits_of(read)
     assert [row[3] for row in visits_of(asked) if row[0] == "http://example.com/a"] == [0, 1, 2, 1, 2, 1]
     before = visits_of(asked)
-    recrawl(monkeypatch, "import", url, "-w", asked, *quick)
+    recrawl("import", url, "-w", asked, *quick)
     assert visits_of(asked) == before
 
 
-def test_a_timemap_tells_when_a_page_was_captured(workspace, pywb, collection, monkeypatch):
+def test_a_timemap_tells_when_a_page_was_captured(workspace, pywb, collection, recrawl):
     asked = workspace("asked")
     url = f"{pywb(collection)}/timemap/link/http://example.com/a"
-    recrawl(monkeypatch, "import", url, "-w", asked, "--set", "politeness.min_delay=10ms")
+    recrawl("import", url, "-w", asked, "--set", "politeness.min_delay=10ms")
     assert [(row[0], row[1]) for row in visits_of(asked)] == [
         ("http://example.com/a", START + day * DAY) for day in range(6)
     ]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import urllib.request
 from pathlib import Path
 
 import pytest
 
-from recrawl.cli.main import main
 from recrawl.formats.captures import Report
 from recrawl.formats.timemap import read_timemap
 from recrawl.formats.wacz import WaczReader
@@ -22,16 +20,8 @@ SAMPLES = Path(__file__).parents[1] / "data" / "formats" / "warcio"
 WHOLE = ("example.warc.gz", "example-iana.org-chunked.warc", "example-wget-bad-target-uri.warc.gz")
 
 
-def recrawl(*arguments: object) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["recrawl", *map(str, arguments)])
-        with pytest.raises(SystemExit) as done:
-            main()
-    assert done.value.code == 0
-
-
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory):
+def workspace(tmp_path_factory, recrawl):
     """What two folders with files of the same name hold, and some samples; all stay where they are."""
     folder = tmp_path_factory.mktemp("imported")
     for day, name in enumerate(("old", "young")):
@@ -46,7 +36,7 @@ def workspace(tmp_path_factory):
     return folder / "archive"
 
 
-def test_the_wacz_tool_accepts_a_package_of_imported_files(workspace, tmp_path, tool):
+def test_the_wacz_tool_accepts_a_package_of_imported_files(workspace, tmp_path, tool, recrawl):
     recrawl("export", tmp_path / "all.wacz", "-w", workspace)
     judged = tool("wacz", "validate", "-f", tmp_path / "all.wacz")
     assert judged.returncode == 0, judged.stdout + judged.stderr
@@ -59,7 +49,7 @@ def test_the_wacz_tool_accepts_a_package_of_imported_files(workspace, tmp_path, 
     assert report.bad == 0
 
 
-def test_pywb_replays_a_package_of_imported_files(workspace, tmp_path, tool, wayback):
+def test_pywb_replays_a_package_of_imported_files(workspace, tmp_path, tool, wayback, recrawl):
     recrawl("export", tmp_path / "all.wacz", "-w", workspace)
     assert tool("wb-manager", "init", "judged", folder=tmp_path).returncode == 0
     done = tool("wb-manager", "add", "--unpack-wacz", "judged", tmp_path / "all.wacz", folder=tmp_path)
@@ -68,7 +58,7 @@ def test_pywb_replays_a_package_of_imported_files(workspace, tmp_path, tool, way
         assert replayed(base) == [b"as of old", b"as of young"]
 
 
-def test_pywb_replays_imported_files_where_they_lie(workspace, tmp_path, wayback):
+def test_pywb_replays_imported_files_where_they_lie(workspace, tmp_path, wayback, recrawl):
     """With our index, and with our list of where the files are."""
     recrawl("export", tmp_path / "all.cdxj", "--path-index", tmp_path / "paths.txt", "-w", workspace)
     (tmp_path / "config.yaml").write_text(
@@ -78,7 +68,7 @@ def test_pywb_replays_imported_files_where_they_lie(workspace, tmp_path, wayback
         assert replayed(base) == [b"as of old", b"as of young"]
 
 
-def test_pywb_shows_every_memento_of_our_timemap_where_it_says(workspace, tmp_path, tool, wayback):
+def test_pywb_shows_every_memento_of_our_timemap_where_it_says(workspace, tmp_path, tool, wayback, recrawl):
     """Its own map lists the same captures, under the same addresses but for the letters of its frames."""
     recrawl("export", tmp_path / "all.wacz", "-w", workspace)
     assert tool("wb-manager", "init", "judged", folder=tmp_path).returncode == 0
