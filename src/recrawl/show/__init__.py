@@ -1,1 +1,1 @@
-"""Pictures and reports. This room draws what others computed."""
+"""Tables and pictures, reports, the dashboard and travel in time: this room shows what others computed."""
