@@ -13,8 +13,7 @@ from recrawl.estimate.estimator import Evidence
 from recrawl.estimate.last_modified import LastModified
 from recrawl.estimate.oracle import DatedEvidence, Oracle
 from recrawl.estimate.trust import Statements, Trust
-from recrawl.model import ChangeKind, GammaBelief, GridBelief, Histories, Visits
-from recrawl.model.grid_belief import half_octaves
+from recrawl.model import ChangeKind, GammaBelief, Histories, Visits
 from recrawl.time import DAY
 
 START = 1.6e9
@@ -47,27 +46,12 @@ def site(rng, pages=200, looks=20, law="honest"):
 # -- the form λ^m e^{−λE} ----------------------------------------------------------------------
 
 
-def test_a_grid_and_a_gamma_learn_the_same_from_dated_changes():
-    rates = half_octaves()
+def test_what_is_known_twice_counts_twice():
     prior = GammaBelief(np.array([0.5, 2.0]), np.array([10.0, 3.0]) * DAY)
-    # a Gamma density on points evenly spaced in log λ has the weights λ·density
-    shape = np.exp(prior.a[:, None] * np.log(rates) - prior.b[:, None] * rates)
-    grid = GridBelief.of(rates, shape)
     known = DatedEvidence(np.array([4.0, 0.0]), np.array([60.0, 9.0]) * DAY)
-    on_grid, gamma = known.fold_into_grid(grid), known.fold_into_gamma(prior)
-    np.testing.assert_allclose(on_grid.mean(), gamma.mean(), rtol=1e-3)
-    np.testing.assert_allclose(on_grid.weights.sum(axis=1), 1.0, rtol=1e-6)
     both = known.plus(known).fold_into_gamma(prior)
     twice = known.fold_into_gamma(known.fold_into_gamma(prior))
     np.testing.assert_allclose([both.a, both.b], [twice.a, twice.b])
-
-
-def test_the_log_likelihood_is_that_of_the_form():
-    known = DatedEvidence(np.array([2.0, 0.0]), np.array([3.0, 0.0]))
-    np.testing.assert_allclose(known.log_likelihood(np.array([0.5, 1.0])), [[2 * np.log(0.5) - 1.5, -3.0], [0.0, 0.0]])
-
-
-# -- complete logs -----------------------------------------------------------------------------
 
 
 def test_a_complete_log_is_counted():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recrawl.errors import InputError
 from recrawl.formats.captures import Report
 from recrawl.formats.cdx import read_cdx
-from recrawl.formats.zipnum import Entry, first_entry, read_entries, read_zipnum, write_zipnum
+from recrawl.formats.zipnum import Entry, read_entries, read_zipnum, write_zipnum
 
 LINES = [
     b"org,a)/%05d 20200102030405 http://a.org/%d text/html 200 ABC - - 11 22 a.warc.gz\n" % (n, n) for n in range(700)
@@ -39,7 +39,6 @@ def test_a_cluster_is_written_and_read(cluster):
     for number, entry in enumerate(entries):
         block = gzip.decompress(data[entry.offset : entry.offset + entry.length])
         assert block == b"".join(LINES[100 * number : 100 * number + 100])
-    assert first_entry(cluster) == entries[0]
 
 
 def test_lines_of_json_and_a_file_that_says_where_parts_are(tmp_path):
@@ -76,11 +75,9 @@ def test_missing_parts_and_nonsense_are_told(cluster):
         urls(cluster, Report(strict=True))
 
 
-def test_an_empty_index_has_no_first_entry(tmp_path):
+def test_an_empty_index_names_no_url(tmp_path):
     (tmp_path / "e.idx").write_bytes(b"\n")
     assert urls(tmp_path / "e.idx", Report(strict=True)) == []
-    with pytest.raises(InputError, match="no block"):
-        first_entry(tmp_path / "e.idx")
 
 
 @given(st.binary(max_size=200) | st.text(alphabet="ab \t019\n", max_size=60).map(str.encode))

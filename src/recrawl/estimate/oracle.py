@@ -4,7 +4,7 @@ r"""Exact change times: N changes over the time T (SHARC 6.2; git histories, fee
 
 The thesis counts changes in slots of Δ and divides by their number; divided by Δ it is N/T (reading 003.37).
 A likelihood of this form, λ^m·e^{−λE}, is also what a trusted Last-Modified gives, so it has a type of its own here:
-:class:`DatedEvidence`. It is conjugate to a Gamma belief and a simple factor on a grid.
+:class:`DatedEvidence`. It is conjugate to a Gamma belief.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from recrawl.model import (
     ChangeKind,
     FloatArray,
     GammaBelief,
-    GridBelief,
     Histories,
     IntArray,
     Verdict,
@@ -30,7 +29,6 @@ from recrawl.model import (
 )
 
 _VAGUE_SHAPE = 0.5
-_BLOCK = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +47,6 @@ class DatedEvidence:
         """Both, if neither knows of what the other does."""
         return DatedEvidence(self.changes + other.changes, self.exposure + other.exposure)
 
-    def log_likelihood(self, rates: FloatArray) -> FloatArray:
-        """One row a page, one column a rate (> 0, per second), for a belief on a grid."""
-        return np.asarray(self.changes[:, None] * np.log(rates) - self.exposure[:, None] * rates)
-
     def fold_into_gamma(self, belief: GammaBelief) -> GammaBelief:
         """Gamma(a + m, b + E): exact.
 
@@ -61,18 +55,6 @@ class DatedEvidence:
         [0.075]
         """
         return GammaBelief(belief.a + self.changes, belief.b + self.exposure)
-
-    def fold_into_grid(self, belief: GridBelief) -> GridBelief:
-        """The weights times λ^m·e^{−λE}, made to add up to 1 again. Memory in bounded blocks."""
-        weights = np.empty_like(belief.weights)
-        for start in range(0, len(self), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            known = DatedEvidence(self.changes[part], self.exposure[part]).log_likelihood(belief.rates)
-            with np.errstate(divide="ignore"):
-                log_weight = np.log(belief.weights[part].astype(np.float64)) + known
-            likely = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
-            weights[part] = likely / likely.sum(axis=1, keepdims=True)
-        return GridBelief(belief.rates, weights)
 
 
 def rate(changes: npt.ArrayLike, observed: npt.ArrayLike) -> FloatArray:

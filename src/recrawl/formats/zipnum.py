@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from recrawl.errors import InputError
 from recrawl.formats import cdx, cdxj
 from recrawl.formats.captures import Report, and_rest
 from recrawl.formats.lines import BLOCK, Block, clean, read_blocks
@@ -183,15 +182,3 @@ def _gathered(first: Block, blocks: Iterator[Block]) -> Iterator[Block]:
 def _joined(held: list[Block]) -> Block:
     first = held[0]
     return Block(b"".join(b.text for b in held), b"".join(b.raw for b in held), first.position, first.source)
-
-
-def first_entry(index: Path) -> Entry:
-    """The first entry of a small index, to tell whether a file is one.
-
-    Raises:
-        InputError: it is not.
-    """
-    with index.open("rb") as stream:
-        for entry in read_entries(stream, str(index), Report(strict=True)):
-            return entry
-    raise InputError("there is no block in this index", "Get the file anew from its owner.", source=str(index))
