@@ -20,9 +20,7 @@ YEARS = 3
 def test_the_researcher(follow):
     smaller = {
         "--years 10": f"--years {YEARS}",
-        "--repeats 2": "--repeats 1",
         "--pages 10000": "--pages 500",
-        "--days 200": "--days 100",
     }
     reader = follow("researcher.md", ports=(8080, 8090), instead=smaller)
     (reader.folder / "tests").symlink_to(TESTS)
