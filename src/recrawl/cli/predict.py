@@ -103,6 +103,7 @@ def train(  # noqa: PLR0913, PLR0917 - one argument an option
     from recrawl.cli.predict_training import trained
     from recrawl.cli.tables import print_json
     from recrawl.errors import require
+    from recrawl.show.words import counted
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     require("sklearn", "predict")  # told before the lessons are read, which takes long
@@ -113,7 +114,8 @@ def train(  # noqa: PLR0913, PLR0917 - one argument an option
         print_json({"model": str(folder), **score_facts(kept.note)})
         return
     note = kept.note
-    typer.echo(f"Learned from {note.pages_in_words} of {note.sites:,} sites and {note.looks:,} looks at them.")
+    sites = counted(note.sites, "site")
+    typer.echo(f"Learned from {note.pages_in_words} of {sites} and {note.looks:,} looks at them.")
     if note.pages < note.out_of:
         typer.echo("--pages 0 learns from all; that takes longer, and hardly foretells better.")
     print_scores(note.scores)
