@@ -94,3 +94,16 @@ def test_an_empty_list_fills_itself_and_typed_words_stay(page, crawled, until):
     page.locator("#rows th", has_text="late").wait_for()
     assert page.evaluate("document.activeElement.name") == "search"
     assert page.get_by_label("Search").input_value() == "late"
+
+
+def test_a_list_too_long_to_be_got_again_is_not_made_shorter(page, crawled, until):
+    address, _, _ = crawled
+    page.clock.install()
+    page.goto(f"{address}/pages?sort=url&limit=1")
+    for many in range(2, 43):
+        page.get_by_role("link", name="More").click()
+        until(page, f"document.querySelectorAll('#rows tr[id]').length === {many}")
+    for _ in range(2):  # the second look begins when the first is over
+        with page.expect_response(lambda answer: answer.url.endswith("/pages?sort=url&limit=1")):
+            page.clock.fast_forward(60_000)
+    assert page.locator("#rows tr[id]").count() == 42

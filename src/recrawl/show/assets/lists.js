@@ -18,18 +18,23 @@
     return new DOMParser().parseFromString(await answer.text(), "text/html");
   };
 
-  // As many rows as are shown, screen by screen, each beginning where the one before ended; null if one is not told.
+  // As many rows as are shown, screen by screen, each beginning where the one before ended; null if one is not told, or
+  // if so many are shown that they cannot all be got: nobody's list is made shorter. While it is read the order may
+  // change, so that a row comes twice; the first counts.
   const gather = async (address, shown) => {
     const found = { list: null, rows: [], more: null };
+    const met = new Set();
     for (let screen = 0; address && screen < MOST_SCREENS && (screen === 0 || found.rows.length < shown); screen += 1) {
       const list = (await parsed(address))?.getElementById("results");
       if (!list) return null;
       found.list ??= list;
-      found.rows.push(...list.querySelectorAll(ROWS));
+      for (const row of list.querySelectorAll(ROWS)) if (!met.has(row.id)) found.rows.push(row);
+      for (const row of found.rows) met.add(row.id);
+      if (screen === 0 && shown > MOST_SCREENS * found.rows.length) return null;
       found.more = list.querySelector("#rows > tr.more");
       address = found.more?.querySelector("a").getAttribute("href");
     }
-    return found;
+    return address && found.rows.length < shown ? null : found;
   };
 
   const refresh = (row, fresh) => {
