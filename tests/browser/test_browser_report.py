@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import pytest
 
@@ -175,3 +176,14 @@ def left_out(page):
     """Hosts that nobody can choose, as the section says."""
     found = page.locator("#crawls p", has_text="cannot be chosen")
     return int(found.inner_text().split()[0]) if found.count() else 0
+
+
+def test_times_are_utc_wherever_the_reader_is_and_days_have_their_month(open_page, report):
+    told = []
+    for zone in ("UTC", "Pacific/Auckland"):
+        page = show(open_page(timezone_id=zone), report)
+        figure = drawn(page, page.locator('figure[data-chart="blur-over-time"]'))
+        told.append(re.findall(r">([^<>]+)</text>", saved(page, figure, "svg").decode()))
+    assert told[0] == told[1]
+    days = [one for one in told[0] if re.fullmatch(r"\d{1,2}|\d{1,2} [A-Z][a-z]{2}", one)]
+    assert any(" " in one for one in days)

@@ -23,6 +23,8 @@
     const step = STEPS.find((one) => axis.top / one <= 6) || axis.top / 5;
     return { min: 0, interval: step, max: Math.ceil(axis.top / step) * step };
   };
+  // A day needs its month: the first of a month, which would tell it, may lie between two marks.
+  const DATES = { year: "{yyyy}", month: "{MMM} {yyyy}", day: "{d} {MMM}", hour: "{HH}:{mm}", minute: "{HH}:{mm}" };
   const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
   const axisOption = (axis, across) => {
     const ink = recrawl.colour("muted");
@@ -40,7 +42,7 @@
       option.data = axis.names.map((name) => String(name));
       option.axisLabel.formatter = (name) => cut(name.replace(/^https?:\/\//, ""), across ? 16 : 38);
       if (!across) { option.inverse = true; option.axisLabel.interval = 0; option.nameLocation = "start"; }
-    } else if (axis.scale !== "time") option.axisLabel.formatter = (value) => format(axis, value);
+    } else option.axisLabel.formatter = axis.scale === "time" ? DATES : (value) => format(axis, value);
     if (axis.scale === "time") { option.min = axis.min && axis.min * 1000; option.max = axis.max && axis.max * 1000; }
     return option;
   };
@@ -154,7 +156,8 @@
     const legend = data.series.length > 1;
     const wheel = { type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, filterMode: "none" };
     return {
-      animation: false, backgroundColor: "transparent", textStyle: { fontFamily: "system-ui, sans-serif" },
+      // Times are UTC everywhere, in words, tables and files; so they are here, wherever the reader is.
+      useUTC: true, animation: false, backgroundColor: "transparent", textStyle: { fontFamily: "system-ui, sans-serif" },
       aria: { enabled: true },
       legend: { show: legend, top: 0, left: 0, type: "scroll", itemWidth: 14, itemHeight: 9, textStyle: { color: recrawl.colour("ink"), fontSize: 12 },
         data: data.series.map((one) => one.name), pageTextStyle: { color: recrawl.colour("muted") } },
