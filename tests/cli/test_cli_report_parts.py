@@ -60,6 +60,12 @@ def test_areas_are_told_of_all_hosts_and_of_each(told):
     every, *hosts = html["data"]["choices"]
     assert (every["name"], sorted(one["name"] for one in hosts)) == ("all 2 hosts", ["a.org", "b.org"])
     assert html["data"]["series"] == every["series"]
+    assert html["data"]["y"]["title"] == "HTML pages"
+    assert html["words"] == every["words"]
+    said = sections["crawls"]["words"][0]
+    assert said.endswith("likely to be incoherent.")
+    assert "of the HTML pages seen again had changed" in html["words"]
+    assert html["words"] not in said
     by_name = {one["name"]: one for one in hosts}
     assert by_name["b.org"]["words"].startswith("20 crawls of b.org")
     assert series(by_name["b.org"], "changed").tolist() == (b[:, 1:] == Verdict.CHANGED).sum(axis=0).tolist()
@@ -90,5 +96,5 @@ def test_sections_that_change_together_are_named(told):
     [row] = [place for place, many in enumerate(columns["sections"]) if many > 1]
     assert columns["host"][row] == "b.org"
     assert columns["pages"][row] == 16
-    assert columns["sections that change together"][row].split() == ["http://b.org/s0/", "http://b.org/s1/"]
+    assert columns["sections that change together"][row].split() == ["/s0/", "/s1/"]
     assert sections["subsites"]["words"][0].startswith("1 group of sections was seen to change together")

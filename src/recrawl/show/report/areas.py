@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from recrawl.assess.archive_quality import ArchiveQuality
-from recrawl.assess.crawl_changes import Became, CrawlChanges, SeenLinks, crawl_changes
+from recrawl.assess.crawl_changes import Became, SeenLinks, crawl_changes
 from recrawl.assess.crawl_steps import CrawlSteps, crawl_steps
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.show.html import when
@@ -47,7 +47,8 @@ def areas_section(store: Store, quality: ArchiveQuality, sites: list[str], mime:
     parts = [_part(quality, one, sites, kind, links) for one in steps]
     shown = [name for name in _ALL if any(name in one.counts for one in parts)]
     figures = [_figure(name, [one for one in parts if name in one.counts]) for name in shown]
-    words = [parts[0].words, *_missing(shown)]
+    said = parts[0].words + _usual("pages", parts[0].pages, parts[0].start)
+    words = [f"{said} {_SO_WHAT}" if said != parts[0].words else said, *_missing(shown)]
     several = len(np.unique(quality.site)) - (len(steps) - 1) if len(steps) > 1 else 0
     if several > 0:
         words.append(f"{counted(several, 'host')} cannot be chosen: those with one crawl, or with fewest looks.")
@@ -60,10 +61,13 @@ class _Part:
 
     name: str
     words: str
+    """Which steps are compared."""
     start: FloatArray
     """Of each step."""
     counts: dict[str, IntArray]
     """Of links and of each kind of page that there is."""
+    pages: IntArray
+    """Of all kinds of pages."""
 
 
 def _part(quality: ArchiveQuality, steps: CrawlSteps, sites: list[str], kind: IntArray, links: SeenLinks) -> _Part:
@@ -77,7 +81,7 @@ def _part(quality: ArchiveQuality, steps: CrawlSteps, sites: list[str], kind: In
     counts = {name: one for name, one in zip(_ALL, [found.links, *kinds], strict=False) if one.any()}
     about = [sites[one] for one in np.unique(quality.site[steps.rows]).tolist()]
     name = about[0] if len(about) == 1 else f"all {len(about):,} hosts"
-    return _Part(name, _about(about, steps, len(start)) + _usual(found, start), start, counts)
+    return _Part(name, _about(about, steps, len(start)), start, counts, found.pages.sum(axis=1))
 
 
 def media_kind(mime: str) -> int:
@@ -102,12 +106,24 @@ def _links(store: Store, quality: ArchiveQuality, rows: BoolArray) -> SeenLinks:
 
 def _figure(title: str, parts: list[_Part]) -> Figure:
     """The areas of the first part; those of the others can be chosen."""
-    drawn = [{"name": one.name, "words": one.words, **_areas(title, one.counts[title], one.start)} for one in parts]
+    drawn = [
+        {
+            "name": one.name,
+            "words": one.words + _usual(_inside(title), one.counts[title], one.start),
+            **_areas(title, one.counts[title], one.start),
+        }
+        for one in parts
+    ]
     first = {name: drawn[0][name] for name in ("x", "y", "series")}
     name = f"areas-{title.split(maxsplit=1)[0].lower()}"
     if len(drawn) == 1:
         return Figure(name, title, "chart", first)
-    return Figure(name, title, "chart", {**first, "choose": "host", "choices": drawn}, parts[0].words)
+    return Figure(name, title, "chart", {**first, "choose": "host", "choices": drawn}, drawn[0]["words"])
+
+
+def _inside(title: str) -> str:
+    """A title as it is written inside a sentence."""
+    return title if title.startswith("HTML") else title.lower()
 
 
 def _areas(title: str, counts: IntArray, start: FloatArray) -> dict[str, Any]:
@@ -127,7 +143,7 @@ def _areas(title: str, counts: IntArray, start: FloatArray) -> dict[str, Any]:
     across: dict[str, Any] = {"title": "from", "scale": "time"}
     if not many:
         across = {"title": "from", "scale": "names", "names": [when(time) for time in start.tolist()]}
-    return {"x": across, "y": {"title": title.lower(), "scale": "count", "min": 0}, "series": series}
+    return {"x": across, "y": {"title": _inside(title), "scale": "count", "min": 0}, "series": series}
 
 
 def _about(sites: list[str], steps: CrawlSteps, compared: int) -> str:
@@ -138,24 +154,25 @@ def _about(sites: list[str], steps: CrawlSteps, compared: int) -> str:
     return f"{name} was looked at all the time: {stretch}" if len(sites) == 1 else f"All {name} together: {stretch}"
 
 
-def _usual(found: CrawlChanges, start: FloatArray) -> str:
-    """How much had usually changed, and where most had."""
-    counts = found.pages.sum(axis=1)
+def _usual(what: str, counts: IntArray, start: FloatArray) -> str:
+    """How much had usually changed, and where most had; nothing of what never changes, as links."""
     judged = counts[:, Became.UNCHANGED] + counts[:, Became.CHANGED]
     share = np.where(judged > 0, counts[:, Became.CHANGED] / np.maximum(judged, 1), -1.0)
-    if not share.max(initial=-1.0) >= 0:
+    if not share.max(initial=-1.0) > 0:
         return ""
     worst = int(share.argmax())
     usual = float(np.median(share[share >= 0]))
     return (
-        f" Usually {100 * usual:.0f} % of the pages seen again had changed; most from {when(float(start[worst]))} on: "
-        f"{100 * share[worst]:.0f} % of {counted(int(judged[worst]), 'page')}. Where much changed at once, what was "
-        "captured before is likely to be incoherent."
+        f" Usually {100 * usual:.0f} % of the {what} seen again had changed; most from {when(float(start[worst]))} on: "
+        f"{100 * share[worst]:.0f} % of {int(judged[worst]):,}."
     )
 
 
+_SO_WHAT = "Where much changed at once, what was captured before is likely to be incoherent."
+
+
 def _missing(shown: list[str]) -> list[str]:
-    missing = [name.lower() for name in _ALL if name not in shown]
+    missing = [_inside(name) for name in _ALL if name not in shown]
     return [f"Not drawn, for there are none: {', '.join(missing)}."] if missing else []
 
 

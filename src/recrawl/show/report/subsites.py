@@ -56,7 +56,7 @@ def _table(rows: Sequence[tuple[SiteParts, int]]) -> Table:
 
     gain = [float(one.found.gain()[place]) for one, place in rows]
     lasts = [float(one.found.lasts()[place]) for one, place in rows]
-    named = [" ".join(one.sections[part] for part in one.found.members[place].tolist()) for one, place in rows]
+    named = [" ".join(_path(one.sections[part]) for part in one.found.members[place].tolist()) for one, place in rows]
     columns = [
         Column("host", ColumnKind.TEXT, [one.host for one, _ in rows]),
         Column("sections that change together", ColumnKind.TEXT, named),
@@ -68,6 +68,15 @@ def _table(rows: Sequence[tuple[SiteParts, int]]) -> Table:
         Column("lasts", ColumnKind.SECONDS, lasts),
     ]
     return Table("subsites", "Sub-sites", columns)
+
+
+def _path(section: str) -> str:
+    """A section without its host, which stands beside it.
+
+    >>> _path("https://example.org/news/"), _path("https://example.org/")
+    ('/news/', '/')
+    """
+    return "/" + section.partition("://")[2].partition("/")[2]
 
 
 _TITLE, _ANCHOR = "What changes together", "subsites"
