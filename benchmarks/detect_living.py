@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from recrawl.assess.changes import assess_changes
-from recrawl.assess.truth import Truth
+from recrawl.assess.lives import Lives
 from recrawl.crawl.live import CrawlSettings
 from recrawl.crawl.trial import TrialSettings, run_trial
 from recrawl.living.quirks import Quirks
@@ -54,7 +54,7 @@ def measured(seed: int, days: float, pages: int) -> np.ndarray:
     """Changes reported, those that happened, those overlooked; visits; second looks."""
     web = synthetic_web(pages=pages, start=START, days=days, seed=seed, hot=0.6)
     visits = crawled(web, seed)
-    truth = Truth.from_lives(
+    truth = Lives.from_lives(
         np.arange(len(web)), web.lives.times, web.lives.offsets, web.changes.times, web.changes.offsets
     )
     report = assess_changes(truth, visits, START, START + days * DAY)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from recrawl.assess.changes import Fate, assess_changes, fates
 from recrawl.assess.freshness import deletions, freshness
-from recrawl.assess.truth import NO_LIFE, Truth, ragged_search
+from recrawl.assess.lives import NO_LIFE, Lives
 from recrawl.model import Outcome, Verdict, Visits
+from recrawl.model.arrays import ragged_search
 
 # Times are quarters of a second: ties between changes, visits, births and edges are then common.
 TICKS = st.integers(0, 20).map(lambda tick: tick / 4)
@@ -41,7 +42,7 @@ VISITS = st.lists(
 
 def truth_of(rows):
     counts = [len(changes) for *_, changes in rows]
-    return Truth.of(
+    return Lives.of(
         [row[0] for row in rows],
         np.concatenate([[0], np.cumsum(counts)]),
         [t for *_, changes in rows for t in changes],
@@ -151,7 +152,7 @@ def test_every_change_has_the_fate_that_the_rules_give_it(rows, table, one, othe
 
 
 def test_changes_seen_merged_overlooked_and_missed_in_one_life():
-    truth = Truth.of([1], [0, 5], [0.5, 2.0, 4.0, 7.0, 11.0], birth=0.0)
+    truth = Lives.of([1], [0, 5], [0.5, 2.0, 4.0, 7.0, 11.0], birth=0.0)
     visits = Visits.of([1] * 5, [1.0, 5.0, 6.0, 8.0, 9.0], verdict=[0, 2, 1, 1, 2])
     report = assess_changes(truth, visits, 0.0, 12.0)
     assert (report.before, report.merged, report.alone, report.pending) == (1, 2, 1, 1)
@@ -163,14 +164,14 @@ def test_changes_seen_merged_overlooked_and_missed_in_one_life():
 
 @pytest.mark.parametrize(("verdict", "fate"), [(Verdict.UNCHANGED, Fate.OVERLOOKED), (Verdict.CHANGED, Fate.ALONE)])
 def test_a_change_at_the_instant_of_a_look_is_met_by_that_look(verdict, fate):
-    truth = Truth.of([1], [0, 2], [1.0, 5.0], birth=0.0)
+    truth = Lives.of([1], [0, 2], [1.0, 5.0], birth=0.0)
     visits = Visits.of([1, 1], [1.0, 5.0], verdict=[Verdict.UNKNOWN, verdict])
     assert fates(truth, visits, 9.0).tolist() == [Fate.BEFORE, fate]
     assert freshness(truth, visits, np.array([1.0, 9.0])).mean_fresh == pytest.approx(1.0)
 
 
 def test_a_304_that_lies_leaves_the_copy_stale():
-    truth = Truth.of([1], [0, 1], [4.0], birth=0.0)
+    truth = Lives.of([1], [0, 1], [4.0], birth=0.0)
     visits = Visits.of([1, 1], [0.0, 6.0], outcome=[Outcome.FETCHED, Outcome.NOT_MODIFIED])
     assert freshness(truth, visits, np.array([0.0, 8.0])).mean_fresh == pytest.approx(0.5)
 
@@ -181,17 +182,17 @@ def test_epoch_times_keep_their_precision():
     pages = 500
     counts = rng.poisson(20, pages)
     times = [np.sort(rng.uniform(start, start + week, n)) for n in counts]
-    truth = Truth.of(np.arange(pages), np.append(0, np.cumsum(counts)), np.concatenate(times), birth=start - 1.0)
+    truth = Lives.of(np.arange(pages), np.append(0, np.cumsum(counts)), np.concatenate(times), birth=start - 1.0)
     visits = Visits.of(rng.integers(0, pages, 9_000), rng.uniform(start, start + week, 9_000))
     got = freshness(truth, visits, np.linspace(start, start + week, 50))
-    moved = Truth.of(truth.page, truth.offsets, truth.times - start, birth=-1.0)
+    moved = Lives.of(truth.page, truth.offsets, truth.times - start, birth=-1.0)
     near_zero = freshness(moved, Visits.of(visits.page, visits.time - start), np.linspace(0, week, 50))
     np.testing.assert_allclose(got.fresh, near_zero.fresh, rtol=1e-8)
     np.testing.assert_allclose(got.age, near_zero.age, rtol=1e-7)
 
 
 def test_a_deletion_is_noticed_only_by_a_visit_between_death_and_return():
-    truth = Truth.of([1, 1, 2], [0, 0, 0, 0], [], birth=[0.0, 6.0, 0.0], death=[4.0, np.inf, 4.0])
+    truth = Lives.of([1, 1, 2], [0, 0, 0, 0], [], birth=[0.0, 6.0, 0.0], death=[4.0, np.inf, 4.0])
     fetched, gone = Outcome.FETCHED, Outcome.GONE
     visits = Visits.of([1, 1, 2], [1.0, 7.0, 5.0], outcome=[fetched, gone, gone])
     assert deletions(truth, visits, 9.0).total == 1  # of page 2 we never had a copy
@@ -211,14 +212,14 @@ def test_a_truth_from_births_and_deaths_keeps_only_changes_inside_a_life(rows, l
     def ragged(table):
         return np.array([t for row in table for t in row]), np.append(0, np.cumsum([len(row) for row in table]))
 
-    truth = Truth.from_lives(np.array(pages), *ragged(events), *ragged(changes))
+    truth = Lives.from_lives(np.array(pages), *ragged(events), *ragged(changes))
     expected = truth_of([(p, b, d, sorted(t for q, t in loose if q == p and b < t < d)) for p, b, d, _ in rows])
     for name in ("page", "offsets", "times", "birth", "death"):
         assert getattr(truth, name).tolist() == getattr(expected, name).tolist()
 
 
 def test_visits_of_unknown_and_unborn_pages_belong_to_no_life():
-    truth = Truth.of([3], [0, 0], [], birth=5.0)
+    truth = Lives.of([3], [0, 0], [], birth=5.0)
     assert truth.row_of_visit(np.array([2, 3, 3, 4]), np.array([9.0, 4.0, 5.0, 9.0])).tolist() == [
         NO_LIFE,
         NO_LIFE,
@@ -226,7 +227,7 @@ def test_visits_of_unknown_and_unborn_pages_belong_to_no_life():
         NO_LIFE,
     ]
     assert np.isnan(freshness(truth, Visits.empty(), np.array([0.0, 1.0])).mean_fresh)
-    nothing = Truth.of([], [0], [], birth=0.0)
+    nothing = Lives.of([], [0], [], birth=0.0)
     assert assess_changes(nothing, Visits.of([1], [1.0]), 0.0, 9.0).total == 0
 
 
@@ -254,4 +255,4 @@ def test_ragged_search_is_searchsorted_on_each_row(rows, time, after_equal, data
 )
 def test_a_truth_that_breaks_its_rules_is_refused(columns, what):
     with pytest.raises(ValueError, match=what):
-        Truth.of(columns.pop("page"), columns.pop("offsets"), columns.pop("times"), **columns)
+        Lives.of(columns.pop("page"), columns.pop("offsets"), columns.pop("times"), **columns)

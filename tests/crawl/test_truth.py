@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from recrawl.assess.changes import ChangeReport, Fate, assess_changes, fates
-from recrawl.assess.truth import Truth
+from recrawl.assess.lives import Lives
 from recrawl.crawl.judging import JudgingRules
 from recrawl.crawl.live import CrawlSettings
 from recrawl.crawl.trial import TrialResult, TrialSettings, run_trial
@@ -45,9 +45,9 @@ class Crawled:
     events: list[dict]
 
     @property
-    def truth(self) -> Truth:
+    def truth(self) -> Lives:
         web = self.web
-        return Truth.from_lives(
+        return Lives.from_lives(
             np.arange(len(web)), web.lives.times, web.lives.offsets, web.changes.times, web.changes.offsets
         )
 

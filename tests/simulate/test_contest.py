@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recrawl.assess.changes import assess_changes
 from recrawl.assess.freshness import freshness
-from recrawl.assess.truth import Truth as Lives
+from recrawl.assess.lives import Lives
 from recrawl.cli.datasets import collections
 from recrawl.model import Verdict
 from recrawl.model.arrays import offsets_of

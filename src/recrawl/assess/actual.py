@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from recrawl.assess.truth import ragged_search
 from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.model.arrays import ragged_search
 
 
 def actual_blur(  # noqa: PLR0913, PLR0917 - the letters of the formula

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from recrawl.assess.truth import Truth, ragged_search
+from recrawl.assess.lives import Lives
 from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray, Outcome, Verdict, Visits
-from recrawl.model.arrays import offsets_of, order_by, starts_of_runs
+from recrawl.model.arrays import offsets_of, order_by, ragged_search, starts_of_runs
 
 
 class Fate(enum.IntEnum):
@@ -83,13 +83,13 @@ class ChangeReport:
         return _share(self.true_detections, self.looks)
 
 
-def assess_changes(truth: Truth, visits: Visits, start: float, end: float) -> ChangeReport:
+def assess_changes(truth: Lives, visits: Visits, start: float, end: float) -> ChangeReport:
     """Compare the changes and looks of ``start <= time <= end`` with each other.
 
     Looks before ``start`` count as what was known by then, visits after ``end`` do not count.
     O((m + v) log(m + v)) for m changes and v visits.
 
-    >>> truth = Truth.of([1], [0, 3], [2.0, 4.0, 7.0], birth=0.0)
+    >>> truth = Lives.of([1], [0, 3], [2.0, 4.0, 7.0], birth=0.0)
     >>> visits = Visits.of([1, 1, 1], [1.0, 5.0, 9.0], verdict=[0, 2, 2])
     >>> report = assess_changes(truth, visits, 0.0, 9.0)
     >>> report.alone, report.merged, report.lost, report.recall
@@ -119,17 +119,17 @@ def assess_changes(truth: Truth, visits: Visits, start: float, end: float) -> Ch
     )
 
 
-def noticed_at(truth: Truth, visits: Visits) -> FloatArray:
+def noticed_at(truth: Lives, visits: Visits) -> FloatArray:
     """When a look first covered each change, seconds since the epoch; infinity if none did. Shape (m,).
 
-    >>> truth = Truth.of([1], [0, 3], [2.0, 4.0, 7.0], birth=0.0)
+    >>> truth = Lives.of([1], [0, 3], [2.0, 4.0, 7.0], birth=0.0)
     >>> noticed_at(truth, Visits.of([1, 1], [1.0, 5.0], verdict=[0, 2])).tolist()
     [5.0, 5.0, inf]
     """
     return truth.times + _fates(truth, _Looks.of(truth, visits))[1]
 
 
-def fates(truth: Truth, visits: Visits, end: float) -> npt.NDArray[np.uint8]:
+def fates(truth: Lives, visits: Visits, end: float) -> npt.NDArray[np.uint8]:
     """The :class:`Fate` of each change of ``truth.times``, judged by the visits up to ``end``."""
     return _fates(truth, _Looks.of(truth, visits.take(visits.time <= end)))[0]
 
@@ -148,7 +148,7 @@ class _Looks:
     """True changes since the last look that said ``CHANGED``, or since the opening one; 0 for an opening look."""
 
     @classmethod
-    def of(cls, truth: Truth, visits: Visits) -> _Looks:
+    def of(cls, truth: Lives, visits: Visits) -> _Looks:
         row = truth.row_of_visit(visits.page, visits.time)
         counts = truth.alive(row, visits.time) & _says(visits)
         row, time, verdict = row[counts], visits.time[counts], visits.verdict[counts]
@@ -167,7 +167,7 @@ class _Looks:
         return cls(row, time, verdict, opens, new, covered)
 
 
-def _fates(truth: Truth, looks: _Looks) -> tuple[npt.NDArray[np.uint8], FloatArray]:
+def _fates(truth: Lives, looks: _Looks) -> tuple[npt.NDArray[np.uint8], FloatArray]:
     """The fate of each change, and seconds until it was covered (infinity if it was not)."""
     row, n = truth.row_of_change(), len(truth)
     fate = np.full(len(row), Fate.PENDING, dtype=np.uint8)
@@ -191,7 +191,7 @@ def _fates(truth: Truth, looks: _Looks) -> tuple[npt.NDArray[np.uint8], FloatArr
     return fate, delay
 
 
-def _lost(truth: Truth, visits: Visits, end: float) -> BoolArray:
+def _lost(truth: Lives, visits: Visits, end: float) -> BoolArray:
     """Changes whose version ended by ``end`` and was never fetched while it was current."""
     row = truth.row_of_visit(visits.page, visits.time)
     copied = truth.alive(row, visits.time) & (visits.outcome == Outcome.FETCHED)

@@ -21,9 +21,8 @@ import numpy as np
 
 from recrawl.assess.looks import Looks
 from recrawl.assess.rounds import Rounds
-from recrawl.assess.truth import ragged_search
 from recrawl.model import AnyArray, BoolArray, ChangeKind, FloatArray, IntArray, Verdict
-from recrawl.model.arrays import ends_of_runs, offsets_of, starts_of_runs
+from recrawl.model.arrays import ends_of_runs, offsets_of, ragged_search, starts_of_runs
 
 _WHOLE = 0.5
 _NOTHING = -1

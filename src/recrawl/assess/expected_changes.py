@@ -18,9 +18,8 @@ import numpy as np
 from scipy import special
 
 from recrawl.assess.looks import Looks
-from recrawl.assess.truth import ragged_search
 from recrawl.model import BoolArray, FloatArray, IntArray, Verdict
-from recrawl.model.arrays import ends_of_runs
+from recrawl.model.arrays import ends_of_runs, ragged_search
 
 
 @dataclass(frozen=True, slots=True)

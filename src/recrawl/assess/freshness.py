@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.assess.truth import Truth
+from recrawl.assess.lives import Lives
 from recrawl.model import FloatArray, IntArray, Outcome, Visits
 from recrawl.model.arrays import order_by, starts_of_runs
 
@@ -34,13 +34,13 @@ class Freshness:
     """Seconds."""
 
 
-def freshness(truth: Truth, visits: Visits, edges: FloatArray, weight: FloatArray | None = None) -> Freshness:
+def freshness(truth: Lives, visits: Visits, edges: FloatArray, weight: FloatArray | None = None) -> Freshness:
     """Freshness and age in each bin, as exact integrals, not samples.
 
     ``weight`` has one value a row of ``truth``. Visits to pages the truth does not know are ignored.
     O((m + v) log(m + v)) for m changes and v visits, whatever the number of bins.
 
-    >>> truth = Truth.of([1], [0, 1], [6.0], birth=0.0)
+    >>> truth = Lives.of([1], [0, 1], [6.0], birth=0.0)
     >>> freshness(truth, Visits.of([1], [2.0]), np.array([0.0, 4.0, 8.0])).fresh.tolist()
     [0.5, 0.5]
     """
@@ -72,10 +72,10 @@ class Deletions:
     """Seconds from the death to that visit, over the noticed ones; NaN if there are none."""
 
 
-def deletions(truth: Truth, visits: Visits, end: float) -> Deletions:
+def deletions(truth: Lives, visits: Visits, end: float) -> Deletions:
     """Which deaths up to ``end`` were noticed by a visit up to ``end``, and how late.
 
-    >>> truth = Truth.of([1, 2], [0, 0, 0], [], birth=0.0, death=5.0)
+    >>> truth = Lives.of([1, 2], [0, 0, 0], [], birth=0.0, death=5.0)
     >>> deletions(truth, Visits.of([1, 2, 2], [1.0, 1.0, 7.0], outcome=[0, 0, 3]), end=9.0)
     Deletions(total=2, noticed=1, mean_delay=2.0)
     """
@@ -92,7 +92,7 @@ def deletions(truth: Truth, visits: Visits, end: float) -> Deletions:
     return Deletions(int(died.sum()), int(noticed.sum()), float(delay.mean()) if len(delay) else float("nan"))
 
 
-def _spans(truth: Truth, visits: Visits) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+def _spans(truth: Lives, visits: Visits) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
     """The lives cut at every copy: (row, start, when the copy of the span is stale, end).
 
     One more span a life comes before its first copy and is stale from its start.

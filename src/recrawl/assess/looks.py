@@ -16,9 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from recrawl.assess.truth import ragged_search
 from recrawl.model import AnyArray, BoolArray, ByteArray, ChangeKind, FloatArray, IntArray, Outcome, Verdict, Visits
-from recrawl.model.arrays import ends_of_runs, offsets_of, starts_of_runs
+from recrawl.model.arrays import ends_of_runs, offsets_of, ragged_search, starts_of_runs
 
 NOWHERE = -1
 """The position of a look that is not there."""

@@ -14,9 +14,8 @@ import numpy as np
 from scipy import special
 
 from recrawl.assess.looks import Looks
-from recrawl.assess.truth import ragged_search
 from recrawl.model import FloatArray, IntArray, Verdict
-from recrawl.model.arrays import starts_of_runs
+from recrawl.model.arrays import ragged_search, starts_of_runs
 
 
 def certainly_missed(looks: Looks, page: IntArray, said: FloatArray, dated: FloatArray) -> IntArray:

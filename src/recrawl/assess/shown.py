@@ -14,9 +14,8 @@ import numpy as np
 from recrawl.assess.expected_changes import ExpectedChanges
 from recrawl.assess.joint_validity import JointValidity, joint_validity
 from recrawl.assess.looks import Looks
-from recrawl.assess.truth import ragged_search
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.model.arrays import offsets_of
+from recrawl.model.arrays import offsets_of, ragged_search
 
 NO_LOOK = -1
 """There is no copy."""

@@ -80,7 +80,7 @@ def tell_verdict(found: list[Source], start: float, folder: Path) -> None:
 def _judged(store: Store, found: list[Source], start: float) -> list[tuple[str, int, ChangeReport]]:
     """Kind, pages and report, for each kind that was visited and for all."""
     from recrawl.assess.changes import assess_changes
-    from recrawl.assess.truth import Truth
+    from recrawl.assess.lives import Lives
     from recrawl.model.arrays import offsets_of
 
     known = {
@@ -97,7 +97,7 @@ def _judged(store: Store, found: list[Source], start: float) -> list[tuple[str, 
         pages = np.array([page for page, source in seen.items() if kind in (None, source.kind)], np.int64)
         times = [seen[page].changes for page in pages.tolist()]
         row = np.repeat(np.arange(len(pages)), [len(some) for some in times])
-        truth = Truth.of(pages, offsets_of(row, len(pages)), np.concatenate([np.empty(0), *times]), birth=start)
+        truth = Lives.of(pages, offsets_of(row, len(pages)), np.concatenate([np.empty(0), *times]), birth=start)
         report = assess_changes(truth, visits.take(np.isin(visits.page, pages)), first, last)
         reports.append((kind or "all", len(pages), report))
     return reports

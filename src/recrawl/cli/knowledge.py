@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from recrawl.assess.truth import ragged_search
 from recrawl.crawl.site_claims import LAST_MODIFIED
 from recrawl.errors import InputError
 from recrawl.estimate import sitemap
@@ -22,7 +21,7 @@ from recrawl.estimate.posterior import GammaPosterior, Posterior
 from recrawl.estimate.trust import Statements
 from recrawl.estimate.watched import as_watched
 from recrawl.model import Belief, BoolArray, ChangeKind, FloatArray, GammaBelief, GridBelief, Histories, IntArray
-from recrawl.model.arrays import offsets_of
+from recrawl.model.arrays import offsets_of, ragged_search
 from recrawl.predict.clusters import UrlClusters
 from recrawl.store.base import Store
 from recrawl.store.values import Claims

@@ -15,7 +15,7 @@ import numpy as np
 
 from recrawl.assess.changes import ChangeReport, assess_changes, noticed_at
 from recrawl.assess.freshness import Freshness, freshness
-from recrawl.assess.truth import Truth
+from recrawl.assess.lives import Lives
 from recrawl.crawl.driver import Pace
 from recrawl.crawl.live import CrawlSettings, live_crawl
 from recrawl.crawl.scope import HostScope
@@ -127,7 +127,7 @@ def _compare(web: VirtualWeb, living: LivingWeb, store: Store) -> TrialResult:
     page, web_page = ids[web_of_page >= 0], web_of_page[web_of_page >= 0]
     visits = store.visits()
     on_web = _renumbered(visits, page, web_page)
-    truth = Truth.from_lives(
+    truth = Lives.from_lives(
         np.arange(len(web)), web.lives.times, web.lives.offsets, web.changes.times, web.changes.offsets
     )
     edges = np.linspace(web.start, web.end, _EDGES)

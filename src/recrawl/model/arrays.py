@@ -71,3 +71,23 @@ def offsets_of(rows: IntArray, count: int) -> IntArray:
     offsets = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.bincount(rows, minlength=count), out=offsets[1:])
     return offsets
+
+
+def ragged_search(
+    offsets: IntArray, times: FloatArray, row: IntArray, time: FloatArray, *, after_equal: bool
+) -> IntArray:
+    """For each (row, time) the position in ``times`` of the first entry of that row later than it.
+
+    Like ``np.searchsorted`` on one row, for all rows at once: with ``after_equal`` behind entries equal to the
+    time, else before them. ``times`` is ascending in each row. Times are replaced by their rank among all times,
+    so that row and time make one integer key. O((m + v) log m).
+
+    >>> offsets, times = np.array([0, 2, 3]), np.array([3.0, 5.0, 4.0])
+    >>> ragged_search(offsets, times, np.array([0, 1]), np.array([3.0, 3.0]), after_equal=True).tolist()
+    [1, 2]
+    """
+    distinct, rank = np.unique(times, return_inverse=True)
+    stride = len(distinct) + 1
+    key = np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets)) * stride + rank + 1
+    wanted = row * stride + np.searchsorted(distinct, time, side="right" if after_equal else "left")
+    return np.searchsorted(key, wanted, side="right").astype(np.int64)

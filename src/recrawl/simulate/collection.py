@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from recrawl.assess.truth import Truth as Lives
+from recrawl.assess.lives import Lives
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.model.arrays import offsets_of, order_by, starts_of_runs
 from recrawl.simulate.sampling import Truth
@@ -30,7 +30,7 @@ class Collection:
     name: str
     urls: tuple[str, ...]
     truth: Lives
-    """One row a life, as in :class:`recrawl.assess.truth.Truth`."""
+    """One row a life, as in :class:`recrawl.assess.lives.Lives`."""
     born: FloatArray
     """When each page first appeared, seconds since the epoch; NaN where nobody saw it appear."""
     start: float

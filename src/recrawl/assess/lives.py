@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.model.arrays import offsets_of, starts_of_runs
+from recrawl.model.arrays import offsets_of, ragged_search, starts_of_runs
 
 NO_LIFE = -1
 """The row of a visit to a page that did not exist yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class Lives:
     """Exact change times of n lives of pages, m changes in all."""
 
     page: IntArray
@@ -73,10 +73,10 @@ class Truth:
         *,
         birth: npt.ArrayLike,
         death: npt.ArrayLike = np.inf,
-    ) -> Truth:
+    ) -> Lives:
         """Columns from anything array-like; a single birth or death fills its column.
 
-        >>> truth = Truth.of([7, 8], [0, 2, 2], [3.0, 5.0], birth=0.0)
+        >>> truth = Lives.of([7, 8], [0, 2, 2], [3.0, 5.0], birth=0.0)
         >>> truth.death.tolist()
         [inf, inf]
         """
@@ -87,14 +87,14 @@ class Truth:
     @classmethod
     def from_lives(
         cls, page: IntArray, lives: FloatArray, lives_offsets: IntArray, changes: FloatArray, changes_offsets: IntArray
-    ) -> Truth:
+    ) -> Lives:
         """From births and deaths in turn (born, died, born, ...) and changes, both ragged with one row a page.
 
         Page ids may come in any order, each once. A change while the page was not there, or at the instant it
         appeared, is no change. O((n + m) log(n + m)).
 
         >>> born_died_born, changed = np.array([0.0, 4.0, 9.0]), np.array([2.0, 9.0, 10.0])
-        >>> truth = Truth.from_lives(np.array([7]), born_died_born, np.array([0, 3]), changed, np.array([0, 3]))
+        >>> truth = Lives.from_lives(np.array([7]), born_died_born, np.array([0, 3]), changed, np.array([0, 3]))
         >>> truth.page.tolist(), truth.offsets.tolist(), truth.times.tolist()
         ([7, 7], [0, 1, 2], [2.0, 10.0])
         """
@@ -125,7 +125,7 @@ class Truth:
     def row_of_visit(self, page: IntArray, time: FloatArray) -> IntArray:
         """The life each visit belongs to by rule 3, or ``NO_LIFE``. O((n + v) log n) for v visits.
 
-        >>> truth = Truth.of([7, 7], [0, 0, 0], [], birth=[0.0, 9.0], death=[5.0, 99.0])
+        >>> truth = Lives.of([7, 7], [0, 0, 0], [], birth=[0.0, 9.0], death=[5.0, 99.0])
         >>> truth.row_of_visit(np.array([7, 7, 7, 3]), np.array([-1.0, 6.0, 9.0, 1.0])).tolist()
         [-1, 0, 1, -1]
         """
@@ -141,7 +141,7 @@ class Truth:
     def next_change(self, row: IntArray, time: FloatArray) -> FloatArray:
         """The first change of the row after each time; infinity if there is none. O((m + v) log m).
 
-        >>> Truth.of([7], [0, 2], [3.0, 5.0], birth=0.0).next_change(np.array([0, 0]), np.array([3.0, 6.0])).tolist()
+        >>> Lives.of([7], [0, 2], [3.0, 5.0], birth=0.0).next_change(np.array([0, 0]), np.array([3.0, 6.0])).tolist()
         [5.0, inf]
         """
         position = ragged_search(self.offsets, self.times, row, time, after_equal=True)
@@ -151,23 +151,3 @@ class Truth:
     def alive(self, row: IntArray, time: FloatArray) -> BoolArray:
         """Whether each time lies within its life; false for ``NO_LIFE``."""
         return (row >= 0) & (time < np.append(self.death, -np.inf)[row])
-
-
-def ragged_search(
-    offsets: IntArray, times: FloatArray, row: IntArray, time: FloatArray, *, after_equal: bool
-) -> IntArray:
-    """For each (row, time) the position in ``times`` of the first entry of that row later than it.
-
-    Like ``np.searchsorted`` on one row, for all rows at once: with ``after_equal`` behind entries equal to the
-    time, else before them. ``times`` is ascending in each row. Times are replaced by their rank among all times,
-    so that row and time make one integer key. O((m + v) log m).
-
-    >>> offsets, times = np.array([0, 2, 3]), np.array([3.0, 5.0, 4.0])
-    >>> ragged_search(offsets, times, np.array([0, 1]), np.array([3.0, 3.0]), after_equal=True).tolist()
-    [1, 2]
-    """
-    distinct, rank = np.unique(times, return_inverse=True)
-    stride = len(distinct) + 1
-    key = np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets)) * stride + rank + 1
-    wanted = row * stride + np.searchsorted(distinct, time, side="right" if after_equal else "left")
-    return np.searchsorted(key, wanted, side="right").astype(np.int64)
