@@ -135,3 +135,20 @@ def test_importance_decides_whether_a_page_is_due(store):
     store.set_importance(pages[1:], np.array([9.0]))
     store.acknowledge("w", pages)
     assert store.next_due() == 500.0
+
+
+@pytest.mark.parametrize("asked", ["pages", "urls", "outlinks", "fingerprints", "hosts", "noise", "sources"])
+def test_of_no_pages_nothing_is_known(store, asked):
+    store.discover(["http://a.example/", "http://b.example/"], 0.0)
+    assert len(getattr(store, asked)(np.empty(0, np.int64))) == 0
+
+
+def test_orders_that_concern_nobody_are_carried_out(store):
+    store.discover(["http://a.example/"], 0.0)
+    nobody = np.empty(0, np.int64)
+    store.pause(nobody)
+    store.resume(nobody)
+    store.record_links(nobody, nobody, np.empty(0))
+    store.acknowledge("worker", nobody)
+    assert not store.hosts().paused.any()
+    assert len(store.outlinks(store.pages().id)) == 0

@@ -40,6 +40,10 @@ _one_opens = threading.Lock()
 """Held while a store is opened: so no thread upgrades a file that another one has open (see ``upgrade_sqlite``)."""
 
 
+_NOTHING = ("\0",)
+"""Stands for an array of nothing, of which SQLite cannot be told: nothing that is stored equals it."""
+
+
 class SqliteDialect:
     """SQLite's words: a batch is a statement repeated, an array is a ``carray``."""
 
@@ -101,6 +105,8 @@ class SqliteSession:
 
     def add_links(self, source: IntArray, target: IntArray, first: FloatArray, last: FloatArray) -> None:
         """Note links, those of one source that were seen at the same times by one statement."""
+        if not len(source):
+            return
         differs = (source[1:] != source[:-1]) | (first[1:] != first[:-1]) | (last[1:] != last[:-1])
         begins = np.append(0, np.flatnonzero(differs) + 1)
         target, ends = np.ascontiguousarray(target), np.append(begins[1:], len(source))
@@ -201,6 +207,8 @@ def _bound(parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
 
 
 def _array(values: AnyArray | list[Any]) -> AnyArray | tuple[Any, ...]:
+    if not len(values):
+        return _NOTHING
     return np.ascontiguousarray(values) if isinstance(values, np.ndarray) else tuple(values)
 
 
