@@ -81,6 +81,8 @@ def test_only_crawls_are_called_so_and_other_hosts_are_told_by_stretches(told):
     figures = {one["name"]: one for one in sections["quality"]["figures"]}
     crawls = series(figures["coherence-by-crawl"]["data"], "found")
     assert crawls.tolist() == pytest.approx((b[:, 1:] == Verdict.UNCHANGED).mean(axis=0).tolist())
+    [table] = [one for one in sections["quality"]["tables"] if one["name"] == "crawls"]
+    assert table["words"].startswith("1 host is looked at all the time: what is listed of it")
     stretches = figures["coherence-by-stretch"]
     assert "1 host is looked at all the time" in stretches["words"]
     assert "each stretch of 1 d is taken for a capture" in stretches["words"]

@@ -240,17 +240,36 @@ def _worst(sections: Columns) -> list[Figure]:
 
 
 def _tables(found: Quality) -> list[Table]:
+    no_crawls = _no_crawls(found.quality)
     tables = [
-        _table("crawls", "Crawls, worst first", found.crawls, _CRAWLS, len(found.crawls["site"])),
+        _table("crawls", "Crawls, worst first", found.crawls, _CRAWLS, len(found.crawls["site"]), words=no_crawls),
         _table("sections", "Sections, worst first", found.sections, _SECTIONS, len(found.sections["section"])),
         _table("pages", "Pages, worst first", found.pages, _PAGES, len(found.urls)),
     ]
     return [table for table in tables if len(table)]
 
 
-def _table(name: str, title: str, columns: Columns, kinds: Mapping[str, tuple[str, ColumnKind]], rows: int) -> Table:
+def _no_crawls(quality: ArchiveQuality) -> str:
+    """What rows mean that are no crawls, in a sentence; nothing if there are none."""
+    always = int(looked_at_always(quality.looks, quality.rounds, quality.site).sum())
+    if not always or quality.looks.is_log():
+        return ""
+    looked = f"{counted(always, 'host')} {'is' if always == 1 else 'are'} looked at all the time"
+    return f"{looked}: what is listed of {'it' if always == 1 else 'them'} lies between two pauses, and is no crawl."
+
+
+def _table(  # noqa: PLR0913 - what is shown of what, and what is said of it
+    name: str,
+    title: str,
+    columns: Columns,
+    kinds: Mapping[str, tuple[str, ColumnKind]],
+    rows: int,
+    *,
+    words: str = "",
+) -> Table:
     """The columns that people look at, of as many rows as a report holds; ``rows`` is how many there are in all."""
-    words = "" if rows <= MOST_ROWS else f"The first {MOST_ROWS:,} of {rows:,}; recrawl assess --output writes all."
+    if rows > MOST_ROWS:
+        words = f"{words} The first {MOST_ROWS:,} of {rows:,}; recrawl assess --output writes all.".lstrip()
     made = [
         Column(
             heading, kind, [_moment(value) if kind is ColumnKind.TIME else value for value in columns[key][:MOST_ROWS]]
