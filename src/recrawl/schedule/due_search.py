@@ -56,7 +56,7 @@ def time_to_value(  # noqa: PLR0913 - what is searched, and where
     return search(_Values(objective, belief), target, shortest, longest)
 
 
-class Valued(Protocol):
+class RisingValue(Protocol):
     """Pages with a value that never falls with time."""
 
     def __call__(self, elapsed: FloatArray) -> FloatArray:
@@ -82,7 +82,7 @@ class _Values:
         return _Values(self.objective, self.belief.take(rows))
 
 
-def search(value: Valued, target: FloatArray, shortest: FloatArray, longest: FloatArray) -> FloatArray:
+def search(value: RisingValue, target: FloatArray, shortest: FloatArray, longest: FloatArray) -> FloatArray:
     """As :func:`time_to_value`, for any value that never falls."""
     at_longest = value(longest)
     at_once = (value(shortest) >= target) & (at_longest > 0)
@@ -94,7 +94,7 @@ def search(value: Valued, target: FloatArray, shortest: FloatArray, longest: Flo
     return out
 
 
-def _roots(value: Valued, target: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+def _roots(value: RisingValue, target: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """e^x with ln value(e^x) = ln target, where it is known that low < x <= high."""
     goal = np.log(np.maximum(target, _TINY))
 

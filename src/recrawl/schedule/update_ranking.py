@@ -27,7 +27,7 @@ _LEAST = 1e-12
 """What scores are divided by at a threshold of 0, so that pages still differ in urgency."""
 
 
-class UpdateModel(Protocol):
+class SlopeModel(Protocol):
     """What a ranking knows of pages at a fit."""
 
     @property
@@ -55,7 +55,7 @@ class UpdateRanking:
     price = None
 
     def __init__(
-        self, model: UpdateModel, *, horizon: float, period: float, longest: float, threshold: float | None
+        self, model: SlopeModel, *, horizon: float, period: float, longest: float, threshold: float | None
     ) -> None:
         if not (horizon >= 0 and 0 < period <= longest):
             raise ConfigError(
