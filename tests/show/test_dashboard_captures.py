@@ -6,6 +6,8 @@ import html
 import json
 import re
 import shlex
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from time import sleep
 
 import numpy as np
@@ -87,13 +89,13 @@ def test_a_graph_is_made_once_and_again_when_something_was_seen_since(place):
         number, pages = begin(real, NOW)
         real.finish_site_capture(number, stated(3), NOW + 5)
         [capture] = real.site_captures()
-        first = graphs.get(store, capture)
-        assert graphs.get(store, capture) == first
+        first = graphs.get(lambda: nullcontext(store), capture)
+        assert graphs.get(lambda: nullcontext(store), capture) == first
         assert store.logs == 1
         assert json.loads(first)["pages"]["captures"] == [0, 0, 0]
         real.record(Visits.of(np.repeat(pages[1:2], 2), [NOW, NOW + DAY], verdict=[Verdict.UNKNOWN, Verdict.CHANGED]))
         clock.advance_to(NOW + DAY)
-        graphs.get(store, capture)
+        graphs.get(lambda: nullcontext(store), capture)
         assert store.logs == 2
 
 
@@ -105,8 +107,28 @@ def test_only_some_graphs_are_kept(place):
             begin(real, NOW + number)
         captures = real.site_captures()
         for capture in [*captures, *captures[1:], captures[0]]:
-            graphs.get(store, capture)
+            graphs.get(lambda: nullcontext(store), capture)
         assert store.logs == len(captures) + 1
+
+
+def test_who_waits_for_a_graph_holds_no_store(place):
+    graphs, held, most = Graphs(lambda: NOW), [], []
+
+    @contextmanager
+    def one():
+        held.append(1)
+        most.append(len(held))
+        sleep(0.05)  # time for the others to ask
+        with place.open_store() as store:
+            yield store
+        held.pop()
+
+    with place.open_store() as store:
+        begin(store, NOW)
+        [capture] = store.site_captures()
+    with ThreadPoolExecutor(4) as many:
+        texts = set(many.map(lambda _: graphs.get(one, capture), range(4)))
+    assert (len(texts), max(most)) == (1, 1)
 
 
 class Names(list):

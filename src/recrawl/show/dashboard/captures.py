@@ -131,7 +131,8 @@ def captures_views(stores: Stores, desk: CaptureDesk, clock: Callable[[], float]
 
     def tree_of_one(asked: Asked) -> bytes:
         with stores.one() as store:
-            return graphs.get(store, _find(store, asked["capture"]))
+            capture = _find(store, asked["capture"])
+        return graphs.get(stores.one, capture)
 
     return _views(all_of_them, one_of_them, tree_of_one)
 

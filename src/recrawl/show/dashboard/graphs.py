@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from recrawl.show.dashboard.kept import SHARE
@@ -39,9 +40,9 @@ class Graphs:
         self._lock = threading.Lock()
         self._made: OrderedDict[int, _Made] = OrderedDict()
 
-    def get(self, store: Store, capture: SiteCapture) -> bytes:
-        """The graph of a capture as JSON."""
-        with self._lock:
+    def get(self, one_store: Callable[[], AbstractContextManager[Store]], capture: SiteCapture) -> bytes:
+        """The graph of a capture as JSON. Whoever waits for it holds no store: others have questions too."""
+        with self._lock, one_store() as store:
             began = self._clock()
             latest = store.latest_visits(1).time
             seen = (capture.finished, float(latest[0]) if len(latest) else float("-inf"))
