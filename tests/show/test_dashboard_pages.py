@@ -346,6 +346,8 @@ def test_an_empty_workspace_says_what_to_do_next(tmp_path, served, ask):
         assert "recrawl add" in until(lambda: ask(port, "/hosts")[2], lambda page: "being counted" not in page)
         told = until(lambda: json.loads(ask(port, "/api/overview")[2])["plan"], lambda plan: plan["error"])
         assert "no page to plan for" in told["error"]
+        assert "being worked out" not in ask(port, "/", accept="text/html")[2]
+        assert "recrawl compare -w " in ask(port, "/policies", accept="text/html")[2]
     wires.close()
 
 
