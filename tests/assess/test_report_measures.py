@@ -13,7 +13,7 @@ from recrawl.assess.archive_quality import archive_quality
 from recrawl.assess.interval_spread import interval_spread
 from recrawl.assess.looks import Looks
 from recrawl.assess.missed_changes import certainly_missed, dated_changes, expected_missed
-from recrawl.assess.quality_over_time import sharpness, staying_fresh
+from recrawl.assess.quality_over_time import sharpness_over_time, staying_fresh
 from recrawl.assess.rhythm import rhythm, rhythm_words
 from recrawl.assess.scores import Calibration
 from recrawl.assess.timeline import Told, bins, counts_over_time, told
@@ -89,7 +89,7 @@ def test_sharpness_over_bins_averages_to_that_of_the_whole(rows, rate):
     looks = looks_of(rows)
     quality = archive_quality(looks, np.full(len(looks), rate), np.ones(len(looks)), np.zeros(len(looks), np.int64))
     edges = np.linspace(quality.start, quality.end, 6) if quality.end > quality.start else np.array([0.0, 1.0])
-    found = sharpness(quality, edges)
+    found = sharpness_over_time(quality, edges)
     if quality.end > quality.start:
         assert np.mean(found.distance) == pytest.approx(np.mean(quality.distance), rel=1e-9, abs=1e-9)
         assert np.mean(found.blur) == pytest.approx(np.mean(quality.achieved), rel=1e-9, abs=1e-9)

@@ -14,7 +14,7 @@ from recrawl.model import Belief, FloatArray
 
 
 @dataclass(frozen=True, slots=True)
-class Sharpness:
+class SharpnessOverTime:
     """Means over pages, by weight, for moments in each bin ``[edges[j], edges[j+1])``. NaN where nothing is known."""
 
     edges: FloatArray
@@ -24,7 +24,7 @@ class Sharpness:
     """Seconds between them."""
 
 
-def sharpness(quality: ArchiveQuality, edges: FloatArray, rule: Rule = Rule.NEAREST) -> Sharpness:
+def sharpness_over_time(quality: ArchiveQuality, edges: FloatArray, rule: Rule = Rule.NEAREST) -> SharpnessOverTime:
     """Blur and distance in each bin, cut to the span of the archive. O(bins · m log m) for m looks.
 
     Over bins that fill the span they average, by length, to the blur and the distance of the whole.
@@ -38,7 +38,7 @@ def sharpness(quality: ArchiveQuality, edges: FloatArray, rule: Rule = Rule.NEAR
         met = collection_blur(quality.looks, quality.rate, start, end, rule=rule)
         away = mean_distance(quality.looks, start, end, rule)
         blur[place], distance[place] = (weighted_mean(value, quality.weight, everything, 1)[0] for value in (met, away))
-    return Sharpness(edges, blur, distance)
+    return SharpnessOverTime(edges, blur, distance)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recrawl.assess.missed_changes import certainly_missed, dated_changes, expected_missed
-from recrawl.assess.quality_over_time import sharpness, staying_fresh
+from recrawl.assess.quality_over_time import sharpness_over_time, staying_fresh
 from recrawl.assess.timeline import bins
 from recrawl.cli.assess_answer import Answer, Asked, answer
 from recrawl.cli.assess_facts import paragraphs
@@ -130,7 +130,7 @@ def _quality(found: Answer, learned: Rows, now: float, archive: Archive | None) 
         quality,
         [*whole, *moment],
         crawl[0] if crawl else [],
-        sharpness(quality, bins(quality.start, quality.end, _MOST_BINS)),
+        sharpness_over_time(quality, bins(quality.start, quality.end, _MOST_BINS)),
         now,
         staying,
         crawls(found),

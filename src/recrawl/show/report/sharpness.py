@@ -12,7 +12,7 @@ import numpy as np
 from recrawl.assess.archive_quality import ArchiveQuality, crawl_blur, tally
 from recrawl.assess.crawl_steps import looked_at_always, stretches
 from recrawl.assess.joint_validity import JointValidity
-from recrawl.assess.quality_over_time import Sharpness, Staying
+from recrawl.assess.quality_over_time import SharpnessOverTime, Staying
 from recrawl.assess.shown import Shown
 from recrawl.model import BoolArray
 from recrawl.show.report.chart import axis, chart, series
@@ -37,7 +37,7 @@ class Quality:
     """What ``recrawl assess`` says."""
     last_crawl: Sequence[str]
     """What it says of the last crawl that was seen again, beginning with its name; nothing if there is none."""
-    sharpness: Sharpness
+    sharpness: SharpnessOverTime
     now: float
     staying: Staying | None
     """Freshness from the moment asked about on; its first time is that moment. ``None`` if nobody knows rates."""
@@ -125,7 +125,7 @@ def _tiles(found: Quality) -> list[Tile]:
     return tiles
 
 
-def _over_time(found: Sharpness) -> list[Figure]:
+def _over_time(found: SharpnessOverTime) -> list[Figure]:
     middle = (found.edges[:-1] + found.edges[1:]) / 2.0
     known = np.isfinite(found.distance)
     if int(known.sum()) < _FEW:
