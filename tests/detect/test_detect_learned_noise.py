@@ -16,6 +16,7 @@ from recrawl.detect import Standards, judge, known_after
 from recrawl.detect.comparison import NEAR, Compared, link_kind
 from recrawl.detect.learned_noise import (
     FAR_ENOUGH,
+    FAR_LIMIT,
     FIRST_LOOKS,
     LOOKS_SHARE,
     NoiseBook,
@@ -156,6 +157,7 @@ def told(*comparisons: tuple[float, bool], page: int = 1) -> NoiseBook:
         (told(*[(NEAR / 2, True)] * 2, *[(NEAR / 2, False)] * 9), False),
         (told(*[(HOUR, True)] * 50), False),
         (NoiseBook.concat(told(*[(HOUR, True)] * 4, page=page) for page in range(5)), True),
+        (NoiseBook.concat(told(*[(2 * FAR_LIMIT, True)] * 4, page=page) for page in range(5)), False),
         (NoiseBook.concat(told(HOUR and (HOUR, True), page=page) for page in range(FAR_ENOUGH - 1)), False),
         (
             NoiseBook.concat(

@@ -4,7 +4,7 @@ Nobody tells us that a box shows random articles. But ask for the page again at 
 works that fast. So each comparison of two versions is evidence on the parts that were in both, kept per host and part:
 
     near, near_differed   comparisons of versions less than two minutes apart, and how often the part differed
-    far, far_differed     the same for versions further apart
+    far, far_differed     the same for versions further apart; that a part differs after a month says nothing of noise
     pages                 which pages it was seen on, as a set of 62 bits
 
 A part is noise if it differed in at least a fifth of the near comparisons, and in two of them. Without near ones (an
@@ -24,9 +24,12 @@ import numpy as np
 from recrawl.detect.comparison import NEAR, Compared
 from recrawl.model import BoolArray, NoiseCounts
 from recrawl.model.arrays import starts_of_runs
+from recrawl.time import DAY
 
 NEAR_ENOUGH, NEAR_SHARE = 2, 0.2
 FAR_ENOUGH, FAR_SHARE, FAR_PAGES = 8, 0.95, 3
+FAR_LIMIT = 30 * DAY
+"""Seconds between versions beyond which a difference is no evidence: after years all of a site is another."""
 MOST_LOOKS = 4
 """Near comparisons of a part of which only those tell anything; of others it depends on how often they differed."""
 SUSPECTED = 20
@@ -136,7 +139,7 @@ def evidence(host: int, page: int, compared: Compared) -> NoiseBook:
     differed = np.array([one in compared.differed for one in parts], np.int64)
     near = np.full(len(parts), int(abs(compared.gap) < NEAR), np.int64)
     lasting = np.array([one not in compared.passing for one in parts], np.int64)
-    far = (1 - near) * lasting
+    far = (1 - near) * lasting * (1 if abs(compared.gap) < FAR_LIMIT else 1 - differed)
     bit = np.full(len(parts), 1 << (page * _SPREAD % (1 << 64) * _PAGE_BITS >> 64), np.int64)
     return NoiseBook(np.full(len(parts), host, np.int64), part, near, near * differed, far, far * differed, bit)
 
