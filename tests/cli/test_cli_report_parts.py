@@ -100,3 +100,13 @@ def test_sections_that_change_together_are_named(told):
     assert columns["pages"][row] == 16
     assert columns["sections that change together"][row].split() == ["/s0/", "/s1/"]
     assert sections["subsites"]["words"][0].startswith("1 group of sections was seen to change together")
+
+
+def test_one_page_is_told_of_as_one(tmp_path):
+    place = make_workspace(tmp_path / "one", {})
+    with place.open_store() as store:
+        store.record(Visits.of(store.discover(["http://a.org/"], START), np.array([START])))
+        made = report_json(report_of_workspace(place, store))
+    sections = {section["anchor"]: section for section in made["sections"]}
+    assert sections["holdings"]["words"][0].startswith("1 page on 1 host was looked at 1 time")
+    assert "of 1 page shown for 2023-11-14" in [tile["words"] for tile in sections["quality"]["tiles"]]

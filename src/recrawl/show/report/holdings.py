@@ -90,9 +90,10 @@ def holdings_section(found: Holdings) -> Section:
 def _words(found: Holdings, kinds: IntArray) -> list[str]:
     quality, failed = found.quality, len(found.failed_time)
     looks = int(kinds.sum())
+    were = "was" if len(quality.looks) == 1 else "were"
     lines = [
         (
-            f"{counted(len(quality.looks), 'page')} on {counted(len(found.sites), 'host')} were looked at "
+            f"{counted(len(quality.looks), 'page')} on {counted(len(found.sites), 'host')} {were} looked at "
             f"{counted(looks, 'time')} from {to_iso(quality.start)[:10]} to {to_iso(quality.end)[:10]} "
             f"({format_duration(quality.end - quality.start)})."
         )

@@ -119,7 +119,7 @@ def _tiles(found: Quality) -> list[Tile]:
             Tile(
                 "valid together",
                 f"{int(found.together.inside.sum()):,}",
-                f"of {shown:,} pages shown for {to_iso(found.at)[:10]}",
+                f"of {counted(shown, 'page')} shown for {to_iso(found.at)[:10]}",
             )
         )
     return tiles
