@@ -20,7 +20,7 @@ from recrawl.living.web import LivingWeb
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.simulate.sites import Mixture, tree_site
 from recrawl.store.open import open_store
-from recrawl.store.values import FoundPages, SiteProgress, SiteStep
+from recrawl.store.site_values import FoundPages, SiteProgress, SiteStep
 from recrawl.time import HOUR
 
 CONTACT = {"RECRAWL_FETCH_CONTACT": "me@example.org"}

@@ -11,7 +11,7 @@ from recrawl.cli.workspace import make_workspace
 from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.model import ChangeKind, Outcome, Verdict, Visits
 from recrawl.show.report.page import report_json
-from recrawl.store.values import FoundPages, SiteProgress, SiteStep
+from recrawl.store.site_values import FoundPages, SiteProgress, SiteStep
 
 START = 1_700_000_000.0
 URLS = ["http://a.org/", "http://a.org/x/", "http://a.org/x/1", "http://a.org/x/2"]

@@ -25,7 +25,7 @@ from recrawl.show.dashboard.policies import panels
 from recrawl.show.dashboard.routes import Asked
 from recrawl.show.dashboard.stores import Stores
 from recrawl.simulate.sites import tree_site
-from recrawl.store.values import FoundPages, SiteProgress, SiteStep
+from recrawl.store.site_values import FoundPages, SiteProgress, SiteStep
 from recrawl.time import DAY, HOUR
 
 FLAGS = {"fetch.contact": "me@example.org", "fetch.allow_networks": "127.0.0.0/8 ::1", "politeness.factor": "0"}

@@ -9,7 +9,7 @@ from recrawl.capture import STRATEGIES, Terms
 from recrawl.crawl.capture_course import TRIES, Course, Phase, Stop, replay
 from recrawl.errors import StoreError
 from recrawl.model import Outcome
-from recrawl.store.values import FoundPages, SiteLog, SiteStep
+from recrawl.store.site_values import FoundPages, SiteLog, SiteStep
 
 STRATEGY = st.sampled_from(["bfs", "bfs-lifo", "dfs-fifo", "hottest-first-lifo", "sharc-offline", "sharc-revisits"])
 OUTCOMES = st.lists(st.sampled_from(list(Outcome)), max_size=60)

@@ -14,7 +14,7 @@ from recrawl.formats.wacz_write import WaczInfo
 from recrawl.formats.warc import WarcInfo, WarcWriter
 from recrawl.model import Capture, Outcome, Verdict, Visits
 from recrawl.store.open import open_store
-from recrawl.store.values import FoundPages, SiteProgress, SiteStep
+from recrawl.store.site_values import FoundPages, SiteProgress, SiteStep
 from recrawl.time import VirtualClock
 
 START = 1_700_000_000.0

@@ -23,7 +23,7 @@ from recrawl.show.dashboard.kept import Found
 from recrawl.show.dashboard.routes import Asked
 from recrawl.show.dashboard.security import Guard
 from recrawl.store.browse import HostCounts
-from recrawl.store.values import FoundPages
+from recrawl.store.site_values import FoundPages
 from recrawl.time import DAY, VirtualClock
 
 SITE = "http://a.example/"

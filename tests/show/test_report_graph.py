@@ -16,7 +16,8 @@ from recrawl.show.report.graph import KIND, SCRIPTS, front_coded, graph_data, gr
 from recrawl.show.report.scatter import scatter_section
 from recrawl.show.report.site_pages import SitePages, media_types, pages_of_archive, pages_of_capture
 from recrawl.store.open import open_store
-from recrawl.store.values import Captures, FoundPages, SiteProgress, SiteStep
+from recrawl.store.site_values import FoundPages, SiteProgress, SiteStep
+from recrawl.store.values import Captures
 from recrawl.time import DAY
 
 START = 1_700_000_000.0

@@ -11,7 +11,7 @@ from recrawl.assess.looks import NOWHERE, Looks
 from recrawl.assess.rounds import Rounds, known_rounds
 from recrawl.model import ANSWERED, BoolArray, IntArray, Outcome
 from recrawl.store.base import Store
-from recrawl.store.values import SiteCapture, SiteLog
+from recrawl.store.site_values import SiteCapture, SiteLog
 
 
 @dataclass(frozen=True, slots=True)

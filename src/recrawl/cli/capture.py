@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from recrawl.crawl.capture_order import CaptureOrder
     from recrawl.crawl.capture_quality import CaptureReport
     from recrawl.store.base import Store
-    from recrawl.store.values import SiteCapture
+    from recrawl.store.site_values import SiteCapture
 
 DEFAULT_STRATEGY = "sharc-selective-online"
 EXAMPLES = """

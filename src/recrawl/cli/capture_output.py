@@ -18,7 +18,7 @@ from recrawl.show.words import counted, some_named
 
 if TYPE_CHECKING:
     from recrawl.store.base import Store
-    from recrawl.store.values import SiteCapture
+    from recrawl.store.site_values import SiteCapture
 
 _NAMED = 10
 """Pages named in each line."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from recrawl.crawl.live import CrawlSettings
     from recrawl.schedule.politeness import PolitenessRules
     from recrawl.store.base import Store
-    from recrawl.store.values import SiteCapture
+    from recrawl.store.site_values import SiteCapture
     from recrawl.time import Clock
 
 Show = Callable[[CaptureProgress], None]

@@ -8,7 +8,7 @@ from recrawl.crawl.capture_quality import report_of
 from recrawl.errors import StoreError
 from recrawl.show.report.section import Section
 from recrawl.store.base import Store
-from recrawl.store.values import SiteCapture
+from recrawl.store.site_values import SiteCapture
 
 
 def statement_section(store: Store, capture: SiteCapture) -> Section:

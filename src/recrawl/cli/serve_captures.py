@@ -18,7 +18,7 @@ from recrawl.time import DAY, parse_duration
 
 if TYPE_CHECKING:
     from recrawl.cli.workspace import Workspace
-    from recrawl.store.values import SiteCapture
+    from recrawl.store.site_values import SiteCapture
 
 MOST_AT_ONCE = 4
 """Captures that run at once."""

@@ -39,7 +39,7 @@ from recrawl.fetch.robots import RobotsCache
 from recrawl.model import ANSWERED, Capture, Outcome
 from recrawl.schedule.politeness import Politeness
 from recrawl.store.base import Store
-from recrawl.store.values import SiteCapture
+from recrawl.store.site_values import SiteCapture
 from recrawl.time import Clock
 from recrawl.urls import surt
 

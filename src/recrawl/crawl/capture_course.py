@@ -23,7 +23,7 @@ from recrawl.capture.decision import GivesUp, Proven, ProvesBound
 from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.errors import StoreError
 from recrawl.model import FloatArray, IntArray, Outcome
-from recrawl.store.values import SiteCapture, SiteLog
+from recrawl.store.site_values import SiteCapture, SiteLog
 
 TRIES = 2
 """Requests for a page in one phase, if the first fails."""

@@ -9,7 +9,7 @@ from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.crawl.scope import Place, SiteScope
 from recrawl.crawl.traps import trap
 from recrawl.model import Outcome
-from recrawl.store.values import SiteLog
+from recrawl.store.site_values import SiteLog
 from recrawl.urls import address
 
 

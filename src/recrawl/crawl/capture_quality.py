@@ -16,7 +16,7 @@ from recrawl.crawl.capture_course import Course
 from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.model import ANSWERED, AnyArray, FloatArray, IntArray, Outcome, Verdict
 from recrawl.store.base import Store
-from recrawl.store.values import SiteCapture, SiteLog
+from recrawl.store.site_values import SiteCapture, SiteLog
 
 SCHEMA = "recrawl-site-capture/1"
 MOST_NAMED = 1_000

@@ -25,7 +25,7 @@ from recrawl.detect.digest import digest
 from recrawl.detect.version import body_of, page_version
 from recrawl.model import FloatArray, IntArray, Outcome, Visits
 from recrawl.store.base import Store
-from recrawl.store.values import FoundPages, SiteCapture, SiteProgress, SiteStep
+from recrawl.store.site_values import FoundPages, SiteCapture, SiteProgress, SiteStep
 
 Rates = Callable[[IntArray], FloatArray]
 """Believed change rates of pages, per second, by their ids."""

@@ -2,21 +2,8 @@
 
 from recrawl.store.base import Store
 from recrawl.store.open import open_store
-from recrawl.store.values import (
-    CaptureRecord,
-    Captures,
-    Claims,
-    FoundPages,
-    Hosts,
-    ImportMark,
-    Leased,
-    Links,
-    SiteCapture,
-    SiteLog,
-    SiteProgress,
-    SiteStep,
-    StoreCounts,
-)
+from recrawl.store.site_values import FoundPages, SiteCapture, SiteLog, SiteProgress, SiteStep
+from recrawl.store.values import CaptureRecord, Captures, Claims, Hosts, ImportMark, Leased, Links, StoreCounts
 
 __all__ = [
     "CaptureRecord",

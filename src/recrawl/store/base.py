@@ -9,6 +9,7 @@ from typing import Protocol, Self
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, NoiseCounts, Page, Pages, Validators, Visits
 from recrawl.store.base_look_ups import LookUps
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
+from recrawl.store.site_values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteProgress, SiteStep
 from recrawl.store.values import (
     Backlog,
     CaptureRecord,
@@ -16,17 +17,11 @@ from recrawl.store.values import (
     Claims,
     DuePages,
     Failing,
-    FoundPages,
     Hosts,
     ImportMark,
     Leased,
     Lessons,
     Links,
-    SiteCapture,
-    SiteCounts,
-    SiteLog,
-    SiteProgress,
-    SiteStep,
     StoreCounts,
 )
 

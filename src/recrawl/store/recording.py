@@ -11,8 +11,9 @@ from recrawl.model.arrays import AnyArray, order_by
 from recrawl.store import frontier, learned, site_captures
 from recrawl.store.database import Session
 from recrawl.store.segments import append
+from recrawl.store.site_values import SiteProgress
 from recrawl.store.validators import to_columns
-from recrawl.store.values import CaptureRecord, Lessons, Links, SiteProgress
+from recrawl.store.values import CaptureRecord, Lessons, Links
 
 _LINKS = np.dtype([("source", np.int64), ("target", np.int64), ("first_seen", np.float64), ("last_seen", np.float64)])
 _CAPTURE_COLUMNS = ("page", "time", "status", "mime", "digest", "size", "warc_file", "warc_offset", "warc_length")

@@ -9,7 +9,7 @@ import numpy as np
 from recrawl.errors import StoreError
 from recrawl.model import IntArray
 from recrawl.store.database import Session
-from recrawl.store.values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteProgress, SiteStep
+from recrawl.store.site_values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteProgress, SiteStep
 
 _PAGES = np.dtype(
     [("page", np.int64), ("via", np.int64), ("after", np.int64), ("rate", np.float64), ("weight", np.float64)]

@@ -25,6 +25,7 @@ from recrawl.store import (
 )
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
 from recrawl.store.database import Database, Session
+from recrawl.store.site_values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteProgress, SiteStep
 from recrawl.store.sql_look_ups import SqlLookUps
 from recrawl.store.values import (
     Backlog,
@@ -33,17 +34,11 @@ from recrawl.store.values import (
     Claims,
     DuePages,
     Failing,
-    FoundPages,
     Hosts,
     ImportMark,
     Leased,
     Lessons,
     Links,
-    SiteCapture,
-    SiteCounts,
-    SiteLog,
-    SiteProgress,
-    SiteStep,
     StoreCounts,
 )
 

@@ -13,7 +13,7 @@ from recrawl.crawl.importing import Importer
 from recrawl.crawl.sources import Sources
 from recrawl.formats.warc import WarcWriter
 from recrawl.model import Capture
-from recrawl.store.values import FoundPages
+from recrawl.store.site_values import FoundPages
 from recrawl.time import VirtualClock
 
 URL = "http://private.example/"

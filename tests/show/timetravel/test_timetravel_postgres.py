@@ -12,7 +12,7 @@ import pytest
 from recrawl.cli.serve_wiring import wired
 from recrawl.show.dashboard.app import make_app
 from recrawl.show.dashboard.security import Guard
-from recrawl.store.values import FoundPages
+from recrawl.store.site_values import FoundPages
 from recrawl.time import HOUR
 
 HOME = "http://site.example/"

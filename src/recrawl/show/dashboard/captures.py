@@ -16,7 +16,7 @@ from recrawl.show.dashboard.routes import Action, Answer, Asked, Done, Parameter
 from recrawl.show.dashboard.stores import Stores
 from recrawl.show.report.section import Figure
 from recrawl.store.base import Store
-from recrawl.store.values import SiteCapture, SiteStep
+from recrawl.store.site_values import SiteCapture, SiteStep
 
 MOST_STEPS = 4_000
 """Steps that the picture of a capture shows; of longer ones it shows every so many."""

@@ -17,7 +17,7 @@ from recrawl.show.html import json_of
 from recrawl.show.report.graph import graph_data
 from recrawl.show.report.site_pages import pages_of_capture
 from recrawl.store.base import Store
-from recrawl.store.values import SiteCapture
+from recrawl.store.site_values import SiteCapture
 
 MOST_KEPT = 4
 """Graphs that are kept, some megabytes each."""

@@ -14,7 +14,8 @@ from recrawl.assess.rounds import known_rounds, pair
 from recrawl.assess.spanning_tree import spanning_tree
 from recrawl.model import ANSWERED, AnyArray, FloatArray, IntArray, Outcome
 from recrawl.store.base import Store
-from recrawl.store.values import REVISIT, SiteLog
+from recrawl.store.site_values import SiteLog
+from recrawl.store.values import REVISIT
 from recrawl.urls import surt
 
 _PAGES_AT_ONCE = 10_000
