@@ -62,6 +62,7 @@ def test_files_of_a_capture_give_the_statement_of_the_capture(run, workspace, si
     done = run("report", "-w", "ws", "--capture", "1", "--json")
     assert done.returncode == 0, done.stderr
     first, holdings, *_ = json.loads(done.stdout)["sections"]
+    assert first["title"] == "Capture 1"
     assert first["words"][0].startswith("Capture 1 of http://site.localhost")
     assert holdings["tiles"][0] == {"title": "pages", "value": str(inside["pages"]), "words": "on 1 host"}
     check_the_record(run, itself, workspace)

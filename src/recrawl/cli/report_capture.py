@@ -13,9 +13,10 @@ from recrawl.store.site_values import SiteCapture
 
 def statement_section(store: Store, capture: SiteCapture) -> Section:
     """The statement in words; of a capture that is not finished, that it is not."""
-    title = f"Capture {capture.id} of {capture.site}"
+    title = f"Capture {capture.id}"  # short, for the bar that leads to all sections; its site is told below
     if not capture.is_finished:
-        return Section(title, "capture", ["This capture is not finished; go on with it: recrawl capture --resume."])
+        unfinished = f"This capture of {capture.site} is not finished; go on with it: recrawl capture --resume."
+        return Section(title, "capture", [unfinished])
     try:
         course = course_of(capture, store.site_log(capture.id))
     except StoreError:  # made by another version, whose strategy went another way: what it gave up is not told
