@@ -27,7 +27,10 @@ def main() -> None:
     if what == "travel":
         from recrawl.cli.serve_travel import time_travel
 
-        with time_travel(place, Guard(), "127.0.0.1", 0, replay=False) as travel:
+        with (
+            bound("127.0.0.1", 0) as listening,
+            time_travel(place, Guard(), "127.0.0.1", listening, replay=None) as travel,
+        ):
             serve_all(travel.apps, said(travel.apps[0][1]), [travel.first])
         return
     from recrawl.cli.serve_warm import Looks
