@@ -256,7 +256,7 @@ def test_a_long_capture_is_shown_from_what_is_stored_of_it(place, captures):
         words = report_lines(store, report_of(store, capture))
     told = Told(place.open_store())
     stores = Stores(lambda: told)
-    every_capture, one_capture, _ = captures_views(stores, captures)
+    every_capture, one_capture, _ = captures_views(stores, captures, lambda: 100.0)
     shown = one_capture.answer(Asked({"capture": number}, 100.0))
     assert shown["words"] == words
     assert "9,000 pages found" in words[0]

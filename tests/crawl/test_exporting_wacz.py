@@ -19,7 +19,7 @@ from recrawl.formats.warc_reader import read_capture
 from recrawl.formats.warc_stream import fastwarc
 from recrawl.model import Capture
 from recrawl.store.open import open_store
-from recrawl.store.values import Captures
+from recrawl.store.values import Captures, ImportMark
 from recrawl.time import VirtualClock
 
 START = 1_700_000_000.0
@@ -35,6 +35,7 @@ def store(tmp_path):
 def note(store, urls, file):
     """One capture of each URL in a file, as an import notes it."""
     count = len(urls)
+    store.set_import_mark(ImportMark(str(file), "fingerprint", count, finished=True))
     page = store.discover(urls, START)
     numbers = np.arange(count)
     store.add_captures(

@@ -41,7 +41,7 @@ def _site(guard):
         "/thing", "/api/thing", "Thing", "A thing.", answer, parameters=parameters, keys={"number": "As asked."}
     )
     action = Action("/actions/do", "Do it.", do, (Parameter("what", "What.", required=True, place="form"),))
-    return Site("test", [view], [action], guard, clock=lambda: 1_000.0), done
+    return Site("test", [view], actions=[action], guard=guard, clock=lambda: 1_000.0), done
 
 
 @pytest.fixture(scope="module")
