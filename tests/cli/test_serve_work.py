@@ -221,8 +221,8 @@ class Told:
     def __init__(self, store):
         self._store, self.steps, self.counted = store, 0, 0
 
-    def site_captures(self):
-        return self._store.site_captures()
+    def site_captures(self, **which):
+        return self._store.site_captures(**which)
 
     def site_counts(self, capture):
         self.counted += 1
