@@ -14,7 +14,7 @@ ROOT = HERE.parents[1]
 
 def run_on(path):
     """`RECRAWL_GOLDEN=path pytest tests/golden`, without this file."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/golden/test_golden_cases.py"]
+    command = [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "tests/golden/test_golden_cases.py"]
     environment = os.environ | {"RECRAWL_GOLDEN": str(path)}  # noqa: TID251 - what a user would set
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr

@@ -156,7 +156,9 @@ class Reader:
         self.done: list[Done] = []
         self._notes = folder.parent / f"{folder.name}-printed"
         self._notes.mkdir()
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("RECRAWL_")}  # noqa: TID251 - a child's environment
+        # Whoever reads the page called no `uv run`, though the tests may have been.
+        ours = ("RECRAWL_", "UV", "VIRTUAL_ENV")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}  # noqa: TID251 - a child's environment
         scripts = str(Path(sys.executable).parent)
         environment |= {"PATH": f"{scripts}:{environment['PATH']}", "COLUMNS": WIDTH, "NO_COLOR": "1", "TERM": "dumb"}
         self._shell = subprocess.Popen(
