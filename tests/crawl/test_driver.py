@@ -144,6 +144,25 @@ def test_a_run_that_has_nothing_to_do_can_be_stopped(tmp_path):
     asyncio.run(run())
 
 
+def test_told_to_stop_and_cancelled_in_one_breath_it_is_cancelled(tmp_path):
+    """As by Ctrl+C twice, before the run noticed the first: nobody then wants to wait for what runs."""
+
+    async def run():
+        clock = RealClock()
+        with open_store(str(tmp_path / "store.db"), create=True) as store:
+            async with HttpFetcher(clock, AGENT) as fetcher:
+                driver = driver_of("one", clock, store, fetcher, HostScope(frozenset()))
+                task = asyncio.create_task(driver.run(clock.now() + 600.0))
+                await asyncio.sleep(0.2)
+                driver.stop()
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await asyncio.wait_for(task, 20)
+                assert task.cancelled()
+
+    asyncio.run(run())
+
+
 def test_as_many_hosts_as_may_be_are_asked_at_once_though_a_few_at_a_time(tmp_path):
     async def run():
         clock, hosts = RealClock(), [f"h{number}.invalid" for number in range(Gathering.all_of_them)]

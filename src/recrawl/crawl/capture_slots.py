@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import numpy as np
 
+from recrawl.crawl.sleeping import Sleep
 from recrawl.fetch.doors import Doors
 from recrawl.fetch.patience import asked_patience
 from recrawl.fetch.robots import Rules
@@ -27,7 +27,7 @@ class Slots:
         self._store = store
         self._doors = doors
         self._next = -math.inf
-        self._sleeping: asyncio.Future[None] | None = None
+        self._asleep: Sleep[None] = Sleep()
         self.delay = 0.0
         """Seconds from the beginning of one request to that of the next."""
         self.stopping = False
@@ -36,8 +36,7 @@ class Slots:
     def stop(self) -> None:
         """Let no slot begin any more. To be called in the event loop."""
         self.stopping = True
-        if self._sleeping is not None:
-            self._sleeping.cancel()
+        self._asleep.end()
 
     def after(self, when: float) -> None:
         """Let no slot begin before ``when``, seconds since the epoch."""
@@ -47,7 +46,7 @@ class Slots:
         """Wait for the next slot at this host and take it; ``False`` if none begins any more."""
         self._politeness.block_until(host, self._others_asked(host))
         while not self.stopping and (wait := max(self._next, self._politeness.free_at(host))) > self._clock.now():
-            await self._sleep_until(wait)
+            await self._asleep.through(self._clock.sleep_until(wait))
         if self.stopping:
             return False
         now = self._clock.now()
@@ -98,13 +97,3 @@ class Slots:
     def _others_asked(self, host: int) -> float:
         """Before which time nobody asks the host: another process may have asked it a moment ago."""
         return float(self._store.hosts(np.array([host])).ready_at[0])
-
-    async def _sleep_until(self, when: float) -> None:
-        self._sleeping = asyncio.ensure_future(self._clock.sleep_until(when))
-        try:
-            await self._sleeping
-        except asyncio.CancelledError:
-            if not self.stopping:
-                raise
-        finally:
-            self._sleeping = None

@@ -25,6 +25,7 @@ from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.setback import Setback
 from recrawl.crawl.settling import Ended, Settling
+from recrawl.crawl.sleeping import Sleep
 from recrawl.crawl.steering import Load, Steering, Unsteered
 from recrawl.crawl.target import Broken, Hindered, Result, Target, TurnedAway, Visited
 from recrawl.crawl.versions import settled
@@ -128,7 +129,7 @@ class Driver:
         )
         self._running: dict[asyncio.Task[Ended], Target] = {}
         self._stopping = False
-        self._waiting: asyncio.Future[set[asyncio.Task[Ended | None]]] | None = None
+        self._asleep: Sleep[set[asyncio.Task[Ended | None]]] = Sleep()
 
     async def run(
         self, until: float, progress: Callable[[float], None] = lambda _now: None, *, until_idle: bool = False
@@ -223,8 +224,7 @@ class Driver:
     def stop(self) -> None:
         """Start nothing more; ``run`` returns once what is running is settled. To be called in the event loop."""
         self._stopping = True
-        if self._waiting is not None:
-            self._waiting.cancel()
+        self._asleep.end()
 
     # -- deciding -----------------------------------------------------------------------------
 
@@ -282,15 +282,8 @@ class Driver:
         self, running: Collection[asyncio.Task[Ended | None]], wake: float
     ) -> set[asyncio.Task[Ended | None]]:
         """Sleep until one of these is done, at the latest until ``wake``; the end if somebody calls ``stop``."""
-        self._waiting = asyncio.ensure_future(self._clock.wait(running, wake))
-        try:
-            return await self._waiting
-        except asyncio.CancelledError:
-            if self._stopping and self._waiting.cancelled():
-                return {task for task in self._running if task.done()}
-            raise
-        finally:
-            self._waiting = None
+        done = await self._asleep.through(self._clock.wait(running, wake))
+        return {task for task in self._running if task.done()} if done is None else done
 
     def _heed(self, now: float) -> None:
         """Take over what we are told; pages in hand may have to be given back for it."""
