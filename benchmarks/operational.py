@@ -109,7 +109,7 @@ def _line(name: str, schedule: str, truth: Truth, urls: tuple[str, ...], options
     later = looks.take(looks.end > split)
     units = places.cluster[later.row] if len(np.unique(places.cluster)) > 9 else later.row
     past = histories.window(-np.inf, split)
-    chosen, _, _ = choose(past, places)
+    chosen = choose(past, places).factors
     able = tuple(f for f in Factor if f != Factor.WEEK or np.median(past.gaps) <= LONGEST)
     sets = [(factor,) if factor in able else () for factor in Factor] + [able, tuple(f for f in able if f in chosen)]
     known: dict[tuple[Factor, ...], FloatArray] = {}

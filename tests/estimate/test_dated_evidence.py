@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.estimate import last_modified, oracle, trust
-from recrawl.estimate.empirical_bayes import UNKNOWN_RATE
-from recrawl.estimate.estimator import Evidence
-from recrawl.estimate.last_modified import LastModified
-from recrawl.estimate.oracle import DatedEvidence, Oracle
 from recrawl.estimate.trust import Statements, Trust
-from recrawl.model import ChangeKind, GammaBelief, Histories, Visits
+from recrawl.model import Histories, Visits
 from recrawl.time import DAY
 
 START = 1.6e9
@@ -43,43 +39,9 @@ def site(rng, pages=200, looks=20, law="honest"):
     return Histories.from_visits(visits), Statements(page, time.ravel(), said.ravel()), rate
 
 
-# -- the form λ^m e^{−λE} ----------------------------------------------------------------------
-
-
-def test_what_is_known_twice_counts_twice():
-    prior = GammaBelief(np.array([0.5, 2.0]), np.array([10.0, 3.0]) * DAY)
-    known = DatedEvidence(np.array([4.0, 0.0]), np.array([60.0, 9.0]) * DAY)
-    both = known.plus(known).fold_into_gamma(prior)
-    twice = known.fold_into_gamma(known.fold_into_gamma(prior))
-    np.testing.assert_allclose([both.a, both.b], [twice.a, twice.b])
-
-
-def test_a_complete_log_is_counted():
-    exact = ChangeKind.CONTENT | ChangeKind.EXACT
-    visits = Visits.of(
-        [1, 1, 1, 1, 2, 2, 3, 3],
-        [0.0, 5.0, 6.0, 20.0, 0.0, 8.0, 0.0, 4.0],
-        verdict=[0, 2, 2, 1, 0, 2, 0, 1],
-        kinds=[0, exact, exact, 0, 0, ChangeKind.CONTENT, 0, 0],
-    )
-    histories = Histories.from_visits(visits)
-    known = oracle.complete_log(histories)
-    assert known.changes.tolist() == [2.0, 1.0, 0.0]
-    assert known.exposure.tolist() == [20.0, 8.0, 4.0]
-    assert oracle.exact_pages(visits, histories.page).tolist() == [True, False, False]
-    assert oracle.exact_pages(visits, np.array([], dtype=np.int64)).tolist() == []
-    assert oracle.rate(known.changes, known.exposure)[0] == 0.1
-
-
-def test_the_oracle_is_conjugate_and_always_defined():
-    histories = Histories.from_visits(Visits.of([1, 1, 1, 2], [0.0, 5.0, 20.0, 0.0], verdict=[0, 2, 1, 0]))
-    belief = Oracle()(Evidence(histories))
-    typical = 1.5 / 20.0
-    np.testing.assert_allclose(belief.a, [1.5, 0.5])
-    np.testing.assert_allclose(belief.b, [0.5 / typical + 20.0, 0.5 / typical])
-    nobody = Oracle()(Evidence(Histories.from_visits(Visits.of([1], [0.0]))))
-    np.testing.assert_allclose(nobody.mean(), UNKNOWN_RATE)
-    assert np.isnan(oracle.rate(0, 0.0))
+def test_an_exact_rate_is_changes_over_time_and_nothing_where_nothing_was_observed():
+    found = oracle.rate([2, 0, 0], [20.0, 8.0, 0.0])
+    np.testing.assert_array_equal(found, [0.1, 0.0, np.nan])
 
 
 # -- true and false statements -----------------------------------------------------------------
@@ -166,99 +128,47 @@ def test_a_host_that_said_little_is_not_heard_yet():
 
 # -- dating ------------------------------------------------------------------------------------
 
-SURE = Trust(np.array([0]), np.full((1, 2), [10**15, 0]), np.full((1, 2), [10**15, 0]), np.full((1, 2), [10**15, 0]))
+HEARD = np.ones(1)
 
 
-def test_by_hand_with_a_source_beyond_doubt():
+def dated(histories, page, time, changed_at, weight=HEARD):
+    """(gap, days from the change to the look) of what statements date, in days."""
+    said = Statements(np.asarray(page), np.asarray(time) * DAY, np.asarray(changed_at) * DAY)
+    found = last_modified.dates(histories, said, weight)
+    return list(zip(found.gap.tolist(), (found.age / DAY).tolist(), strict=True))
+
+
+def history(days, verdict):
+    return Histories.from_visits(Visits.of([1] * len(days), np.array(days) * DAY, verdict=verdict))
+
+
+def test_changes_are_dated_by_hand():
     #   first look at 100 days (changed 4 before), changed at 107 (look 110), quiet, changed at 125 (look 140)
-    time = np.array([100.0, 110.0, 120.0, 140.0]) * DAY
-    histories = Histories.from_visits(Visits.of([1] * 4, time, verdict=[0, 2, 1, 2]))
-    said = Statements(np.ones(4, dtype=np.int64), time, np.array([96.0, 107.0, 107.0, 125.0]) * DAY)
-    dated = last_modified.date(histories, said, np.zeros(1, dtype=np.int64), SURE)
-    assert dated.evidence.changes[0] == pytest.approx(3.0)
-    assert dated.evidence.exposure[0] == pytest.approx((4 + 3 + 15) * DAY)
-    np.testing.assert_allclose(dated.gap_weight, [0.0, 1.0, 0.0], atol=1e-12)
-    everything = dated.gamma_form(histories, np.array([1e-6]))
-    assert everything.changes[0] == pytest.approx(3.0)
-    assert everything.exposure[0] == pytest.approx((4 + 3 + 10 + 15) * DAY)
+    days = [100.0, 110.0, 120.0, 140.0]
+    found = dated(history(days, [0, 2, 1, 2]), [1] * 4, days, [96.0, 107.0, 107.0, 125.0])
+    assert found == [(0, 3.0), (2, 15.0), (trust.BEFORE_ALL_LOOKS, 4.0)]
+
+
+def test_who_is_not_heard_dates_nothing():
+    assert dated(history([100.0, 110.0], [0, 2]), [1], [110.0], [107.0], weight=np.zeros(1)) == []
 
 
 def test_a_sitemap_between_two_looks_dates_up_to_when_it_was_fetched():
-    histories = Histories.from_visits(Visits.of([1, 1], np.array([100.0, 140.0]) * DAY, verdict=[0, 2]))
-    said = Statements(np.array([1]), np.array([130.0 * DAY]), np.array([121.0 * DAY]))
-    dated = last_modified.date(histories, said, np.zeros(1, dtype=np.int64), SURE)
-    assert dated.evidence.changes[0] == pytest.approx(1.0)
-    assert dated.evidence.exposure[0] == pytest.approx(9 * DAY)
+    assert dated(history([100.0, 140.0], [0, 2]), [1], [130.0], [121.0]) == [(0, 9.0)]
+
+
+def test_of_several_dates_the_latest_change_counts():
+    assert dated(history([100.0, 140.0], [0, 2]), [1] * 3, [130.0, 140.0, 140.0], [121.0, 137.0, 122.0]) == [(0, 3.0)]
 
 
 def test_what_the_looks_contradict_dates_nothing():
-    histories = Histories.from_visits(Visits.of([1] * 3, np.array([100.0, 110.0, 120.0]) * DAY, verdict=[0, 1, 2]))
-    said = Statements(np.ones(2, dtype=np.int64), np.array([110.0, 120.0]) * DAY, np.array([105.0, 99.0]) * DAY)
-    dated = last_modified.date(histories, said, np.zeros(1, dtype=np.int64), SURE)
-    assert dated.evidence.changes[0] == 0.0
-    assert dated.gap_weight.tolist() == [1.0, 1.0]
-
-
-def test_trust_weighs_as_the_formula_says():
-    time = np.array([100.0, 110.0]) * DAY
-    histories = Histories.from_visits(Visits.of([1, 1], time, verdict=[0, 2]))
-    said = Statements(np.array([1]), time[1:], np.array([107.0]) * DAY)
-    eight = np.array([[8, 0]])
-    told = Trust(np.array([0]), eight, eight, eight)
-    dated = last_modified.date(histories, said, np.zeros(1, dtype=np.int64), told)
-    w = 0.81
-    assert dated.evidence.changes[0] == pytest.approx(w)
-    assert dated.evidence.exposure[0] == pytest.approx(w * 3 * DAY)
-    assert dated.gap_weight[0] == pytest.approx(1 - w)
-
-
-@given(
-    st.lists(st.tuples(st.floats(0.01, 50.0), st.booleans(), st.floats(0.0, 1.0)), min_size=1, max_size=8),
-    st.floats(0.01, 5.0),
-)
-@settings(deadline=None)
-def test_the_gamma_form_has_the_slope_and_the_curvature_of_the_likelihood(looks, rate):
-    gaps, changed, weight = (np.array(column) for column in zip(*looks, strict=True))
-    nothing = np.full(1, np.nan)
-    histories = Histories(
-        np.array([1]), np.array([0, len(gaps)]), gaps, changed.astype(bool), nothing, nothing, nothing
-    )
-    none = DatedEvidence(np.zeros(1), np.zeros(1))
-    form = last_modified.Dated(none, weight).gamma_form(histories, np.array([rate]))
-
-    def log_likelihood(theta):
-        x = np.exp(theta) * gaps
-        return float((weight * np.where(changed, np.log(-np.expm1(-x)), -x)).sum())
-
-    theta, h = np.log(rate), 1e-4
-    up, mid, down = (log_likelihood(theta + k * h) for k in (1, 0, -1))
-    scale = 1.0 + float((weight * rate * gaps).sum())
-    assert form.changes[0] - rate * form.exposure[0] == pytest.approx((up - down) / (2 * h), abs=1e-6 * scale)
-    assert -rate * form.exposure[0] == pytest.approx((up - 2 * mid + down) / h**2, abs=1e-5 * scale)
-
-
-def test_dates_make_rates_much_better_and_their_intervals_hold():
-    histories, honest, rate = site(np.random.default_rng(8), pages=500, looks=10)
-    silent = Statements(np.empty(0, np.int64), np.empty(0), np.empty(0))
-    with_dates, without = (LastModified(source)(Evidence(histories)) for source in (honest, silent))
-    errors = [np.sqrt(np.mean(np.log(belief.mean() / rate) ** 2)) for belief in (with_dates, without)]
-    assert errors[0] < 0.85 * errors[1]
-    held = np.mean((with_dates.quantile(0.05) <= rate) & (rate <= with_dates.quantile(0.95)))
-    assert 0.85 < held < 0.95
-
-
-@pytest.mark.parametrize("law", ["now", "stuck", "restless", "ahead", "epoch"])
-def test_a_liar_changes_nothing(law):
-    histories, lies, _ = site(np.random.default_rng(9), pages=50, looks=8, law=law)
-    silent = Statements(np.empty(0, np.int64), np.empty(0), np.empty(0))
-    believed, without = (LastModified(source)(Evidence(histories)) for source in (lies, silent))
-    np.testing.assert_array_equal(believed.mean(), without.mean())
+    assert dated(history([100.0, 110.0, 120.0], [0, 1, 2]), [1, 1], [110.0, 120.0], [105.0, 99.0]) == []
 
 
 def test_strange_statements_are_no_statements():
     histories = Histories.from_visits(Visits.of([1, 1, 4], [1e9, 2e9, 1e9], verdict=[0, 2, 0]))
     page = np.array([1, 1, 1, 77, 4])
     said = Statements(page, np.array([2e9, np.nan, 2e9, 2e9, 1e9]), np.array([-np.inf, 1.5e9, np.nan, 1.5e9, 0.9e9]))
-    belief = LastModified(said)(Evidence(histories, (np.array([0, 0]),)))
-    assert np.isfinite(belief.mean()).all()
-    assert len(LastModified(said)(Evidence(Histories.concatenate([])))) == 0
+    found = last_modified.dates(histories, said, np.ones(2))
+    assert (found.row.tolist(), found.gap.tolist(), found.age.tolist()) == ([1], [trust.BEFORE_ALL_LOOKS], [1e8])
+    assert len(last_modified.dates(Histories.concatenate([]), said, np.empty(0)).row) == 0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recrawl.estimate.operational_learning import Looks
-from recrawl.estimate.tempo import MARGIN, fit_tempo, held_out_loss, mean_and_error
+from recrawl.estimate.tempo import MARGIN, choose, held_out_loss, mean_and_error
 from recrawl.estimate.tempo_state import Factor, Places, fit
 from recrawl.model import Histories, Visits
 from recrawl.simulate.laws import Poisson
@@ -45,13 +45,13 @@ def edited_together(seed: int) -> tuple[Histories, Places]:
 
 def test_pages_edited_together_switch_their_clusters_on():
     histories, places = edited_together(1)
-    found = fit_tempo(histories, places, END)
+    found = choose(histories, places)
     assert found.factors[0] == Factor.CLUSTERS
     first = next(trial for trial in found.trials if trial.factor == Factor.CLUSTERS)
     assert first.taken
     assert first.gain > 0.05
     assert first.gain > MARGIN * first.error
-    assert found.time.calendar is not None
+    assert fit(histories, places, found.factors).time().calendar is not None
     assert found.loss > 0
 
 
@@ -67,7 +67,7 @@ def test_on_pure_poisson_pages_a_factor_does_little_harm(factor):
 def test_what_is_chosen_on_pure_poisson_pages_does_not_hurt():
     histories, places = steady(3)
     split = START + 280 * DAY
-    chosen = fit_tempo(histories, places, split).factors
+    chosen = choose(histories.window(-np.inf, split), places).factors
     plain = held_out_loss(histories, places, (), split)
     assert held_out_loss(histories, places, chosen, split).mean() - plain.mean() < 0.005 * plain.mean()
 
@@ -86,10 +86,12 @@ def test_nothing_is_known_before_it_was_seen():
         histories.last_visit,
         histories.last_change,
     )
-    one, other = (fit_tempo(h, places, now) for h in (histories, upside_down))
+    pasts = [h.window(-np.inf, now) for h in (histories, upside_down)]
+    one, other = (choose(past, places) for past in pasts)
     assert one.factors == other.factors
     assert one.trials == other.trials
-    assert np.array_equal(one.time.calendar.factor, other.time.calendar.factor)
+    calendars = [fit(past, places, one.factors).time().calendar for past in pasts]
+    assert np.array_equal(calendars[0].factor, calendars[1].factor)
     split = START + 200 * DAY
     later = times[times > split]
     losses = [held_out_loss(h, places, tuple(Factor), split) for h in (histories, upside_down)]
@@ -113,14 +115,15 @@ def test_looks_folded_in_one_batch_a_day_come_close_to_the_fit_over_all():
 
 def test_without_looks_it_is_wall_time():
     nothing = Histories.concatenate([]).align(np.arange(3))
-    found = fit_tempo(nothing, Places(np.array([0, 1, 1]), np.array([0, 0]), np.full(3, np.nan)), END)
+    places = Places(np.array([0, 1, 1]), np.array([0, 0]), np.full(3, np.nan))
+    found = choose(nothing, places)
     assert found.factors == ()
     assert np.isnan(found.loss)
-    assert found.time.is_wall()
-    nobody = fit_tempo(Histories.concatenate([]), Places(*(np.empty(0, np.int64),) * 2, np.empty(0)), END)
-    assert len(nobody.time) == 0
+    assert fit(nothing, places, found.factors).time().is_wall()
+    nobody, nowhere = Histories.concatenate([]), Places(*(np.empty(0, np.int64),) * 2, np.empty(0))
+    assert len(fit(nobody, nowhere, choose(nobody, nowhere).factors).time()) == 0
     for factor in Factor:
-        time = fit(nothing, Places(np.array([0, 1, 1]), np.array([0, 0]), np.full(3, np.nan)), [factor]).time()
+        time = fit(nothing, places, [factor]).time()
         assert np.isfinite(time.elapsed(np.arange(3), np.full(3, START), np.full(3, END))).all()
 
 
@@ -146,7 +149,7 @@ def test_all_changed_and_none_changed_are_defined(verdict):
     told = fit(histories, places, tuple(Factor)).time().stretch(histories)
     assert np.isfinite(told.gaps).all()
     assert (told.gaps > 0).all()
-    assert fit_tempo(histories, places, END).factors == ()
+    assert choose(histories, places).factors == ()
 
 
 def test_places_that_do_not_fit_are_refused():

@@ -37,7 +37,7 @@ class OperationalPosterior:
 
     def __call__(self, evidence: Evidence) -> ClockedBelief:
         """The belief about each page. Seconds for the choice of factors, then O(gaps · rates)."""
-        factors: tuple[Factor, ...] = choose(evidence.histories, places_of(evidence), allowed=self.allowed)[0]
+        factors: tuple[Factor, ...] = choose(evidence.histories, places_of(evidence), allowed=self.allowed).factors
         return self.with_factors(evidence, factors)
 
     def with_factors(

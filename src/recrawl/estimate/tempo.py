@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from recrawl.estimate import grid
 from recrawl.estimate.grid_prior import fit_priors
-from recrawl.estimate.operational import OperationalTime
 from recrawl.estimate.operational_learning import Looks
 from recrawl.estimate.tempo_state import Factor, Places, Tempo, fit
 from recrawl.estimate.weekly_profile import LONGEST
@@ -54,13 +54,9 @@ class Gain:
     taken: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TempoFit:
-    """Operational time, and why it is what it is."""
+class Choice(NamedTuple):
+    """The factors to use, and why."""
 
-    time: OperationalTime
-    tempo: Tempo
-    """The state behind it, to fold later looks into."""
     factors: tuple[Factor, ...]
     """Switched on, in the order they were taken."""
     trials: tuple[Gain, ...]
@@ -68,40 +64,20 @@ class TempoFit:
     """Mean log loss of the later looks without any factor; NaN if there were too few to tell."""
 
 
-def fit_tempo(
-    histories: Histories,
-    places: Places,
-    now: float,
-    *,
-    allowed: Collection[Factor] = tuple(Factor),
-    margin: float = MARGIN,
-) -> TempoFit:
-    """Learn operational time from all looks up to ``now``, with those of the ``allowed`` factors that prove useful.
-
-    Row i of the histories is page i of the places.
-    """
-    past = histories.window(-np.inf, now)
-    factors, trials, loss = choose(past, places, allowed=allowed, margin=margin)
-    tempo = fit(past, places, factors)
-    return TempoFit(tempo.time(), tempo, factors, trials, loss)
-
-
-def choose(
-    histories: Histories, places: Places, *, allowed: Collection[Factor] = tuple(Factor), margin: float = MARGIN
-) -> tuple[tuple[Factor, ...], tuple[Gain, ...], float]:
-    """The factors that predict later looks better, what each trial brought, and the loss without any of them."""
+def choose(histories: Histories, places: Places, *, allowed: Collection[Factor] = tuple(Factor)) -> Choice:
+    """The ``allowed`` factors that predict later looks better. Row i of the histories is page i of the places."""
     rows = _sample(histories, places)
     sample = histories.take(rows)
     spots = _places_of(places, rows)
     times = np.sort(sample.look_times())
     if not len(times):
-        return (), (), float("nan")
+        return Choice((), (), float("nan"))
     split = float(times[int(SPLIT * (len(times) - 1))])
     later = Looks.of(sample)
     later = later.take(later.end > split)
     found = int(later.changed.sum())
     if min(found, len(later) - found) < _FEWEST:
-        return (), (), float("nan")
+        return Choice((), (), float("nan"))
     left = [f for f in Factor if f in allowed and (f != Factor.WEEK or np.median(sample.gaps) <= LONGEST)]
     units = _witnesses(spots, later)
     batch = max((float(times[-1]) - split) / _MOST_BATCHES, DAY)
@@ -113,13 +89,13 @@ def choose(
         tried = {factor: held_out_loss(sample, spots, (*taken, factor), split, batch=batch) for factor in left}
         gains = {factor: mean_and_error(best - losses, units) for factor, losses in tried.items()}
         winner = max(left, key=lambda factor: gains[factor][0])
-        good = gains[winner][0] > margin * gains[winner][1]
+        good = gains[winner][0] > MARGIN * gains[winner][1]
         trials += [Gain(factor, taken, *gains[factor], taken=good and factor == winner) for factor in left]
         if not good:
             break
         taken, best = (*taken, winner), tried[winner]
         left.remove(winner)
-    return taken, tuple(trials), loss
+    return Choice(taken, tuple(trials), loss)
 
 
 def held_out_loss(  # noqa: PLR0913 - what is known, what to use of it, and how the test is run

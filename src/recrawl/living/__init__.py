@@ -4,7 +4,7 @@ from recrawl.living.quirks import Lie, MapLie, Noise, Offer, PageQuirks, Quirks
 from recrawl.living.recorded import load_recorded, load_recorded_sources
 from recrawl.living.requests import Requests
 from recrawl.living.serve import serve
-from recrawl.living.web import LivingWeb, Truth
+from recrawl.living.web import LivingWeb, TruthByUrl
 
 __all__ = [
     "Lie",
@@ -15,7 +15,7 @@ __all__ = [
     "PageQuirks",
     "Quirks",
     "Requests",
-    "Truth",
+    "TruthByUrl",
     "load_recorded",
     "load_recorded_sources",
     "serve",

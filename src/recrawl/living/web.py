@@ -18,7 +18,7 @@ from recrawl.time import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class TruthByUrl:
     """What was so: the virtual web, and the URL under which each of its pages was served."""
 
     web: VirtualWeb
@@ -104,9 +104,9 @@ class LivingWeb:
 
     # -- what was so --------------------------------------------------------------------------
 
-    def truth(self) -> Truth:
+    def truth(self) -> TruthByUrl:
         """Exact change times, lives, links and rates, by page and by URL."""
-        return Truth(self._web, self.urls())
+        return TruthByUrl(self._web, self.urls())
 
     def answer_changes(self, url: str, until: float) -> FloatArray | None:
         """Exact times up to ``until`` at which the answer to a SPARQL query became another.

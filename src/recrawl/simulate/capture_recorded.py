@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recrawl.capture.walk import LinkGraph
+from recrawl.estimate import oracle
 from recrawl.model import IntArray
 from recrawl.model.arrays import offsets_of, starts_of_runs
 from recrawl.simulate.capture_site import VirtualSite
@@ -69,7 +70,7 @@ class RecordedSite:
         return VirtualSite(
             self._graph(page, parent, start),
             np.flatnonzero(parent < 0),
-            changes.counts() / (end - start),
+            oracle.rate(changes.counts(), end - start),
             changes,
         )
 

@@ -51,7 +51,7 @@ class InOperationalTime:
 
     def prepare(self, population: Population, known: Histories) -> Callable[[Question], Answer]:
         """Choose the factors by the residents."""
-        factors = choose(known, population.places, allowed=self.estimator.allowed)[0]
+        factors = choose(known, population.places, allowed=self.estimator.allowed).factors
 
         def answer(question: Question) -> Answer:
             belief = self.estimator.with_factors(question.evidence, factors, population.places).take(question.rows)
