@@ -171,6 +171,30 @@ def test_a_page_with_very_many_captures_is_read_piece_by_piece(tmp_path, monkeyp
     assert len(whole) == count + 7 - (count - 1) // 10
 
 
+def test_a_page_that_links_name_is_heard_of_when_the_first_of_them_was_seen(tmp_path):
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    bodies = [b"<p>one</p><a href=/x>x</a>", b"<p>two</p><a href=/x>x</a><a href=/y>y</a>", b"<a href=/y>y</a>"]
+    with open_store(str(tmp_path / "store.db"), create=True) as store:
+        pages = store.discover(["http://a.example/", "http://a.example/b"], 0.0)
+        store.add_captures(
+            Captures(
+                pages[[0, 0, 1]],
+                np.array([2.0, 5.0, 3.0]) * DAY,
+                np.full(3, 200),
+                ["text/html"] * 3,
+                [b"A" * 20, b"B" * 20, b"C" * 20],
+                np.full(3, 9),
+                ["x.warc"] * 3,
+                np.arange(3),
+                np.full(3, 9),
+            )
+        )
+        Importer(store, VirtualClock(0.0)).judge()
+        PayloadJudge(store, lambda _file, at: Capture("http://a.example/", 0.0, 200, head, bodies[at])).judge(pages)
+        heard = {name: store.find(f"http://a.example/{name}").discovered / DAY for name in ("x", "y")}
+        assert heard == {"x": 2.0, "y": 3.0}  # /y by the second page, which is read after the first
+
+
 @pytest.mark.parametrize(("digest", "verdict"), [(b"\2" * 20, Verdict.CHANGED), (b"md5:00", Verdict.UNCHANGED)])
 def test_what_was_cut_off_is_judged_by_the_digest_of_all_of_it(tmp_path, digest, verdict):
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"

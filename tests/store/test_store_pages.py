@@ -41,6 +41,19 @@ def test_a_new_page_is_due_at_once_though_its_host_is_known(store):
     assert leased.due.tolist() == [20.0]
 
 
+def test_each_page_is_heard_of_at_the_earliest_time_of_its_own_urls(store):
+    urls = ["http://a.example/x", "http://b.example/y", "http://A.example/x", "mailto:nobody", "http://b.example/z"]
+    found = store.discover(urls, np.array([30.0, 20.0, 10.0, 5.0, 40.0]))
+    pages = store.pages()
+    assert dict(zip(pages.id.tolist(), pages.discovered.tolist(), strict=True)) == {
+        found[0]: 10.0,
+        found[1]: 20.0,
+        found[4]: 40.0,
+    }
+    assert store.due(found[[0, 1, 4]]).tolist() == [10.0, 20.0, 40.0]
+    assert store.next_due() == 10.0
+
+
 def test_nothing_to_discover(store):
     assert store.discover([], 1.0).tolist() == []
     assert store.discover(["ftp://a.example/"], 1.0).tolist() == [-1]

@@ -24,6 +24,7 @@ from recrawl.model import (
     BoolArray,
     Capture,
     ChangeKind,
+    FloatArray,
     IntArray,
     Outcome,
     Validators,
@@ -192,10 +193,10 @@ class PayloadJudge:
         if not judged:
             return 0
         read = [(one.visit, one.judgement) for one in judged if one.judgement.links_read and one.judgement.links]
-        targets = self._pages([url for _, judgement in read for url in judgement.links], judged[0].visit.time)
         counts = [len(judgement.links) for _, judgement in read]
         source = np.repeat(np.array([visit.page for visit, _ in read], dtype=np.int64), counts)
         times = np.repeat(np.array([visit.time for visit, _ in read]), counts)
+        targets = self._pages([url for _, judgement in read for url in judgement.links], times)
         self._store.record_links(source, targets, times)
         said = [(one.visit.page, one.visit.time, one.stated) for one in judged if one.stated is not None]
         self._store.add_claims(last_modified_claims(said))
@@ -208,11 +209,14 @@ class PayloadJudge:
         )
         return len(judged)
 
-    def _pages(self, urls: list[str], now: float) -> IntArray:
-        """Page ids of link targets; new ones are only remembered, not scheduled."""
-        unknown = [url for url in dict.fromkeys(urls) if url not in self._page_of]
+    def _pages(self, urls: list[str], times: FloatArray) -> IntArray:
+        """Page ids of link targets, seen at these times; new ones are only remembered, not scheduled."""
+        unknown: dict[str, float] = {}
+        for url, time in zip(urls, times.tolist(), strict=True):  # page by page: a later one may name it earlier
+            if url not in self._page_of and time < unknown.get(url, np.inf):
+                unknown[url] = time
         if unknown:
-            ids = self._store.discover(unknown, now, importance=0.0)
+            ids = self._store.discover(list(unknown), np.array(list(unknown.values())), importance=0.0)
             self._page_of.update(zip(unknown, ids.tolist(), strict=True))
         found = np.array([self._page_of[url] for url in urls], dtype=np.int64)
         if len(self._page_of) > _LINKS_REMEMBERED:

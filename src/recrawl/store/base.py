@@ -7,18 +7,16 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, NoiseCounts, Page, Pages, Validators, Visits
+from recrawl.store.base_archives import Archives
 from recrawl.store.base_look_ups import LookUps
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
 from recrawl.store.site_values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteProgress, SiteStep
 from recrawl.store.values import (
     Backlog,
     CaptureRecord,
-    Captures,
-    Claims,
     DuePages,
     Failing,
     Hosts,
-    ImportMark,
     Leased,
     Lessons,
     Links,
@@ -26,7 +24,7 @@ from recrawl.store.values import (
 )
 
 
-class Store(LookUps, Protocol):
+class Store(Archives, LookUps, Protocol):
     """Hosts, pages, visits, links, captures, schedule and policy state.
 
     Every call is one transaction: when it returns, its effect is there for every other process and survives the
@@ -41,12 +39,12 @@ class Store(LookUps, Protocol):
 
     # -- pages --------------------------------------------------------------------------------
 
-    def discover(self, urls: Sequence[str], now: float, *, importance: float = 1.0) -> IntArray:
+    def discover(self, urls: Sequence[str], now: float | FloatArray, *, importance: float = 1.0) -> IntArray:
         """The id of the page each URL names; -1 where it is not an http(s) URL.
 
         New pages are added with this importance and are due ``now``, or never if it is 0: such pages are only
-        remembered, as targets of links. Known pages are not changed in any way.
-        URLs with the same SURT are one page, written as first heard of.
+        remembered, as targets of links. Known pages are not changed in any way. ``now`` may have an entry a URL.
+        URLs with the same SURT are one page, written as first named and heard of at the earliest time.
         """
         ...
 
@@ -181,84 +179,6 @@ class Store(LookUps, Protocol):
 
     def noise(self, hosts: IntArray | None = None) -> NoiseCounts:
         """How often parts of pages were compared and differed, by host and part: of all hosts, or of these."""
-        ...
-
-    def captures(self, pages: IntArray) -> list[CaptureRecord]:
-        """Where the captures of these pages lie, by page and time."""
-        ...
-
-    def add_captures(
-        self, captures: Captures, mark: ImportMark | None = None, *, located: bool = False, anew: bool = False
-    ) -> tuple[int, int]:
-        """Note captures that somebody made, and how far their source was read; return how many were new and bettered.
-
-        Of several records of one capture (same page, same time) the best stands, whichever came first: an answer before
-        a failure, one with a digest before one without. With ``located`` the bytes lie where the captures say, and
-        known captures are found there from now on. The visit of a capture that is told otherwise now is withdrawn.
-        What a visit of our own recorded stays as it is.
-
-        Nothing is judged. The pages of captures that are new or bettered, or all of them if ``anew``, are noted in the
-        same transaction as waiting to be judged and to be read.
-        """
-        ...
-
-    def capture_columns(self, pages: IntArray) -> Captures:
-        """All captures of these pages, by page and time."""
-        ...
-
-    def captures_of_page(self, page: int, *, after: float, limit: int) -> Captures:
-        """The first ``limit`` captures of a page with time > after, by time: for pages with very many."""
-        ...
-
-    def capture_counts(self, pages: IntArray) -> IntArray:
-        """How many captures each of these pages has, in order."""
-        ...
-
-    def capture_offsets(self, file: str) -> IntArray:
-        """Where the captures in an archive file begin, ascending. Looks at every capture once."""
-        ...
-
-    def unjudged(self) -> IntArray:
-        """Pages that got captures and whose visits do not follow from their digests yet, ascending."""
-        ...
-
-    def set_judged(self, pages: IntArray) -> None:
-        """Note that the visits of these pages follow from the digests of their captures."""
-        ...
-
-    def unread(self, files: Sequence[str] | None = None) -> IntArray:
-        """Pages that got captures and whose visits do not follow from their bytes yet, ascending.
-
-        All of them, or those with a capture in one of these archive files.
-        """
-        ...
-
-    def unread_files(self) -> list[str]:
-        """Archive files that, as far as is told, hold captures of pages that are unread."""
-        ...
-
-    def set_read(self, pages: IntArray) -> None:
-        """Note that the visits of these pages follow from the bytes of their captures, as far as there are any."""
-        ...
-
-    def add_claims(self, claims: Claims, mark: ImportMark | None = None) -> int:
-        """Note what sites say about their own changes; return how many claims were new."""
-        ...
-
-    def claims(self, pages: IntArray) -> Claims:
-        """What was said about these pages, by page and time."""
-        ...
-
-    def set_import_mark(self, mark: ImportMark) -> None:
-        """Note how far a source was read, in place of what was noted before."""
-        ...
-
-    def import_mark(self, source: str) -> ImportMark | None:
-        """How far a source was read; ``None`` if never."""
-        ...
-
-    def import_sources(self) -> list[str]:
-        """Everything that was ever read, sorted: paths of files, addresses, and what was sent."""
         ...
 
     # -- links --------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -50,8 +50,19 @@ def known(session: Session, names: Sequence[bytes]) -> dict[bytes, int]:
     return dict(session.rows(session.statements.known_pages, list(names))) if names else {}
 
 
-def add(session: Session, new: dict[bytes, Address], now: float, importance: float) -> dict[bytes, int]:
-    """Add pages that were not there a moment ago, due now if they matter at all, and their hosts; return their ids.
+def first_heard(new: Iterable[bytes], names: Sequence[bytes | None], now: float | FloatArray) -> FloatArray:
+    """When each of the new pages was first heard of: now, or the earliest time of those of the URLs that name it."""
+    if isinstance(now, np.ndarray):
+        first = dict.fromkeys(new, np.inf)
+        for name, time in zip(names, now.tolist(), strict=True):
+            if name in first:
+                first[name] = min(first[name], time)
+        return np.fromiter(first.values(), np.float64, len(first))
+    return np.full(len(list(new)), now, np.float64)
+
+
+def add(session: Session, new: dict[bytes, Address], heard: FloatArray, importance: float) -> dict[bytes, int]:
+    """Add pages that were not there a moment ago, due when heard of if they matter at all, and hosts; return their ids.
 
     Ids follow the order in which pages were heard of, so pages due at once are visited in that order.
     """
@@ -64,7 +75,8 @@ def add(session: Session, new: dict[bytes, Address], now: float, importance: flo
         [page.url for page in pages],
         [page.key for page in pages],
         list(new),
-        *(np.full(len(pages), value, np.float64) for value in (importance, 1.0, now)),
+        *(np.full(len(pages), value, np.float64) for value in (importance, 1.0)),
+        heard,
         *no_validators(len(pages)),
     )
     # Ids only grow: what is new here lies behind what was there, perhaps among pages that others add at this moment.
@@ -72,7 +84,9 @@ def add(session: Session, new: dict[bytes, Address], now: float, importance: flo
     if added:
         session.run(session.statements.schedule_pages, np.inf, np.fromiter(added.values(), np.int64))
         if importance > 0:
-            session.run(session.statements.wake_hosts, float(now), np.unique(np.fromiter(hosts.values(), np.int64)))
+            session.run(
+                session.statements.wake_hosts, float(heard.min()), np.unique(np.fromiter(hosts.values(), np.int64))
+            )
     missing = [name for name in new if name not in added]  # somebody else added them before us
     return added | known(session, missing)
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, NoiseCounts, Page, Pages, Validators, Visits
 from recrawl.store import (
-    archives,
     browse,
     discovery,
     frontier,
@@ -26,16 +25,14 @@ from recrawl.store import (
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
 from recrawl.store.database import Database, Session
 from recrawl.store.site_values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteProgress, SiteStep
+from recrawl.store.sql_archives import SqlArchives
 from recrawl.store.sql_look_ups import SqlLookUps
 from recrawl.store.values import (
     Backlog,
     CaptureRecord,
-    Captures,
-    Claims,
     DuePages,
     Failing,
     Hosts,
-    ImportMark,
     Leased,
     Lessons,
     Links,
@@ -43,19 +40,20 @@ from recrawl.store.values import (
 )
 
 
-class SqlStore(SqlLookUps):
+class SqlStore(SqlArchives, SqlLookUps):
     """A store in a database. See :class:`recrawl.store.base.Store` for what each call promises."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def discover(self, urls: Sequence[str], now: float, *, importance: float = 1.0) -> IntArray:
+    def discover(self, urls: Sequence[str], now: float | FloatArray, *, importance: float = 1.0) -> IntArray:
         """The id of the page each URL names, added if it is new; -1 where it is not an http(s) URL."""
         pages, names = discovery.parse(urls)
         ids = self._database.read(lambda session: discovery.known(session, list(pages)))
         new = {name: found for name, found in pages.items() if name not in ids}
         if new:  # known pages cost no write, and do not wait for one
-            ids |= self._database.write(lambda session: discovery.add(session, new, now, importance))
+            heard = discovery.first_heard(new, names, now)
+            ids |= self._database.write(lambda session: discovery.add(session, new, heard, importance))
         return np.array([discovery.NO_PAGE if name is None else ids[name] for name in names], np.int64)
 
     def find(self, url: str) -> Page | None:
@@ -209,76 +207,6 @@ class SqlStore(SqlLookUps):
     def controls_changed(self) -> float:
         """When something was last told."""
         return self._database.read(told.controls_changed)
-
-    def captures(self, pages: IntArray) -> list[CaptureRecord]:
-        """Where the captures of these pages lie."""
-        return self._database.read(lambda session: recording.captures_of(session, pages))
-
-    def add_captures(
-        self, captures: Captures, mark: ImportMark | None = None, *, located: bool = False, anew: bool = False
-    ) -> tuple[int, int]:
-        """Note captures made elsewhere, and how far their source was read."""
-        return self._database.write(
-            lambda session: archives.add_captures(session, captures, mark, located=located, anew=anew)
-        )
-
-    def capture_columns(self, pages: IntArray) -> Captures:
-        """Captures of these pages, by page and time."""
-        return self._database.read(lambda session: archives.capture_columns(session, pages))
-
-    def captures_of_page(self, page: int, *, after: float, limit: int) -> Captures:
-        """The first captures of a page after a time."""
-        return self._database.read(lambda session: archives.captures_of_page(session, page, after, limit))
-
-    def capture_counts(self, pages: IntArray) -> IntArray:
-        """How many captures each page has."""
-        return self._database.read(lambda session: archives.capture_counts(session, pages))
-
-    def capture_offsets(self, file: str) -> IntArray:
-        """Where the captures in an archive file begin."""
-        return self._database.read(lambda session: recording.capture_offsets(session, file))
-
-    def unjudged(self) -> IntArray:
-        """Pages whose captures wait for judgement."""
-        return self._database.read(lambda session: archives.waiting(session, session.statements.unjudged))
-
-    def set_judged(self, pages: IntArray) -> None:
-        """The captures of these pages have been judged."""
-        self._database.write(lambda session: archives.wait_no_more(session, session.statements.drop_unjudged, pages))
-
-    def unread(self, files: Sequence[str] | None = None) -> IntArray:
-        """Pages whose archived bytes wait to be read."""
-        if files is not None:
-            return self._database.read(lambda session: archives.unread_in(session, files))
-        return self._database.read(lambda session: archives.waiting(session, session.statements.unread))
-
-    def unread_files(self) -> list[str]:
-        """Archive files with captures of unread pages."""
-        return [file for (file,) in self._database.read(lambda session: session.rows(session.statements.unread_files))]
-
-    def set_read(self, pages: IntArray) -> None:
-        """The archived bytes of these pages have been read."""
-        self._database.write(lambda session: archives.wait_no_more(session, session.statements.drop_unread, pages))
-
-    def add_claims(self, claims: Claims, mark: ImportMark | None = None) -> int:
-        """Note what sites say about their changes."""
-        return self._database.write(lambda session: archives.add_claims(session, claims, mark))
-
-    def claims(self, pages: IntArray) -> Claims:
-        """What was said about these pages."""
-        return self._database.read(lambda session: archives.claims_of(session, pages))
-
-    def set_import_mark(self, mark: ImportMark) -> None:
-        """Note how far a source was read."""
-        self._database.write(lambda session: archives.set_mark(session, mark))
-
-    def import_mark(self, source: str) -> ImportMark | None:
-        """How far a source was read."""
-        return self._database.read(lambda session: archives.mark_of(session, source))
-
-    def import_sources(self) -> list[str]:
-        """Everything that was ever read, sorted."""
-        return self._database.read(lambda session: sorted(one for (one,) in session.rows(session.statements.sources)))
 
     def record_links(self, source: IntArray, target: IntArray, time: FloatArray) -> None:
         """Note links seen at a time."""
