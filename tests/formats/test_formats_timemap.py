@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from recrawl.errors import InputError
 from recrawl.formats import captures, timemap_stream
 from recrawl.formats.captures import Report
-from recrawl.formats.timemap import MapPage, Memento, TimeMap, read_timemap, to_batches
+from recrawl.formats.timemap import read_timemap
 from recrawl.formats.timemap_stream import read_timemap_file
+from recrawl.formats.timemap_values import MapPage, Memento, TimeMap, to_batches
 from recrawl.formats.timemap_write import ArchiveUris, mementos_of, paged, to_cdxj, to_json, to_link
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "formats"

@@ -19,7 +19,8 @@ from recrawl.fetch.cdx_server import CdxServer, CdxState
 from recrawl.fetch.memento import MapState, MementoClient
 from recrawl.formats.captures import Report
 from recrawl.formats.cdx_answers import read_answer
-from recrawl.formats.timemap import TimeMap, read_timemap, to_batches
+from recrawl.formats.timemap import read_timemap
+from recrawl.formats.timemap_values import TimeMap, to_batches
 from recrawl.store.base import Store
 from recrawl.time import Clock
 

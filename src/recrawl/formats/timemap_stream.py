@@ -9,8 +9,9 @@ from typing import Any, BinaryIO
 from recrawl.errors import InputError
 from recrawl.formats.captures import Report, and_rest
 from recrawl.formats.lines import pieces_of
-from recrawl.formats.timemap import BATCH, Findings, Memento, is_cdxj, read_links, read_text, to_batches
+from recrawl.formats.timemap import is_cdxj, read_links, read_text
 from recrawl.formats.timemap import read_lines as take_lines
+from recrawl.formats.timemap_values import BATCH, Findings, Memento, to_batches
 
 MAX_JSON = 64 * 1024 * 1024
 """Bytes of a map in JSON, which cannot be read in parts; half a million captures fit."""

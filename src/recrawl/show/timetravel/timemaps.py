@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recrawl.formats.timemap import MapPage, Memento, TimeMap
+from recrawl.formats.timemap_values import MapPage, Memento, TimeMap
 from recrawl.formats.timemap_write import PAGE_SIZE, ArchiveUris, to_cdxj, to_json, to_link
 from recrawl.model import Page
 from recrawl.show.timetravel.captures import page_of
