@@ -2,8 +2,9 @@
 
 What is known after a day is a function of all looks up to it, whatever the batches were in which they were told:
 
- * looks wait until their day is over, and are then folded together, by page id and time: first into the clocks (one
-   bulk edit speeds up the siblings), then, in operational time, into the beliefs;
+ * looks wait until their day is over (a shorter period at first: ``schedule.periods``), and are then folded together,
+   by page id and time: first into the clocks (one bulk edit speeds up the siblings), then, in operational time, into
+   the beliefs;
  * on a growing schedule (a quarter more looks, or a tenth more pages) there is a *review*: clusters are found anew, and
    so are the calendar and the priors; all looks are folded into the new priors again;
  * looks of the day that is not over yet move the belief about their own page at once, in passing: when the day ends
@@ -27,6 +28,7 @@ from recrawl.schedule.believing import Beliefs
 from recrawl.schedule.clocks import Clocks
 from recrawl.schedule.columns import Columns
 from recrawl.schedule.ledger import Gaps, Ledger
+from recrawl.schedule.periods import Periods
 from recrawl.schedule.signals import Signals
 from recrawl.time import DAY
 
@@ -34,7 +36,6 @@ _MORE_LOOKS = 1.25
 _MORE_PAGES = 1.1
 _UNLIKELY = 1e-3
 """Probabilities are taken for no less, so that one surprise does not decide alone."""
-_LONG_AGO = -(1 << 60)
 
 
 class Learning:
@@ -59,8 +60,7 @@ class Learning:
         self.signals = Signals()
         self.latest = 0.0
         """Of the times of looks and of questions."""
-        self._until = _LONG_AGO
-        """Days before this one are over."""
+        self._periods = Periods()
         self._start_over()
 
     def _start_over(self) -> None:
@@ -68,10 +68,11 @@ class Learning:
         self.signals.forget()
         self._log["folded"][:] = False
         self._waiting: list[IntArray] = []
-        """Looks in the log of days that are not over; those before ``_taken`` were put there."""
+        """Looks in the log of periods that are not over; those before ``_taken`` were put there."""
         self._taken = 0
         self._late = False
-        self._folded_until = _LONG_AGO
+        self._folded_until = -np.inf
+        """Periods that ended by then were folded."""
         self._undo: list[tuple[IntArray, AnyArray]] = []
         self._moved = np.empty(0, np.bool_)
         """Rows that have something to undo."""
@@ -92,23 +93,21 @@ class Learning:
             changed=closed.changed,
             folded=nothing,
         )
-        day = np.floor(closed.end / DAY)
-        self._late |= bool((day < self._folded_until).any())
-        self._until = max(self._until, int(day.max()))
+        moved = self._periods.begin(start=closed.end - closed.seconds, end=closed.end)
+        self._late |= (moved and self._looks_folded > 0) or self._is_late(closed.end)
         self.latest = max(self.latest, float(closed.end.max()))
 
     def hear(self, row: IntArray, time: FloatArray) -> None:
         """Note signals of change. O(signals)."""
         self.signals.hear(row, time)
-        self._late |= bool((np.floor(time / DAY) < self._folded_until).any())
+        self._late |= self._is_late(time)
 
     def catch_up(self, now: float) -> None:
-        """Make beliefs and clocks those of ``now``: fold the days that are over, look ahead at the one that is not.
+        """Make beliefs and clocks those of ``now``: fold the periods that are over, look ahead at the one that is not.
 
-        O(looks since the last call), and once a day O(looks of that day).
+        O(looks since the last call), and once a period O(looks of that period).
         """
         self.latest = max(self.latest, now)
-        self._until = max(self._until, int(now // DAY))
         if self._late:
             self._start_over()
         self._grow()
@@ -116,28 +115,32 @@ class Learning:
         self._taken = len(self._log)
         if len(new):
             self._waiting.append(new)
-        if self._until > self._folded_until or (self._day(new) < self._until).any():
+        if self._periods.end(self._folded_until) <= self.latest or (self._ends(new) <= self.latest).any():
             new = self._fold_what_is_over(new)
-        self._folded_until = self._until
+        self._folded_until = self.latest
         self._look_ahead(new)
 
     # -- inside -------------------------------------------------------------------------------
 
-    def _day(self, positions: IntArray) -> IntArray:
-        """The day on which each of these looks was."""
-        return np.floor(self._log["end"][positions] / DAY).astype(np.int64)
+    def _ends(self, positions: IntArray) -> FloatArray:
+        """When the period of each of these looks is over."""
+        return self._periods.ends(self._log["end"][positions])
+
+    def _is_late(self, time: FloatArray) -> bool:
+        """Whether a period was folded already in which one of these times lies."""
+        return bool((self._periods.ends(time) <= self._folded_until).any())
 
     def _fold_what_is_over(self, new: IntArray) -> IntArray:
-        """Fold the days that are over; the looks to look ahead at, which are ``new`` if there is no such day."""
+        """Fold the periods that are over; the looks to look ahead at, which are ``new`` if there is no such period."""
         waiting = np.concatenate([new[:0], *self._waiting])
-        day = self._day(waiting)
-        over = day < self._until
+        ends = self._ends(waiting)
+        over = ends <= self.latest
         if not over.any():
             return new
         self._put_back()
         self._waiting = [waiting[~over]]
-        for one in np.unique(day[over]).tolist():
-            self._fold(waiting[day == one], one)
+        for one in np.unique(ends[over]).tolist():
+            self._fold(waiting[ends == one], one)
         return waiting[~over]
 
     def _grow(self) -> None:
@@ -150,10 +153,10 @@ class Learning:
         self.clocks.append(new.host, np.where(new.discovered >= start + DAY, new.discovered, np.nan))
         self.beliefs.append(new, (new.host, self.clocks.cluster[have:]))
 
-    def _fold(self, positions: IntArray, day: int) -> None:
-        """The looks of one day."""
+    def _fold(self, positions: IntArray, end: float) -> None:
+        """The looks of the period that ends at ``end``."""
         self._date()
-        until = (day + 1) * DAY
+        until = float(np.ceil(end / DAY) * DAY)
         positions = positions[self._canonical(positions)]
         looks = self._looks(positions)
         self._judge(looks)
@@ -163,7 +166,7 @@ class Learning:
         self._log["folded"][positions] = True
         self._looks_folded += len(looks)
         discovered = self._ledger.pages.discovered[self._by_discovery]
-        known = max(int(np.searchsorted(discovered, until)), 1)
+        known = max(int(np.searchsorted(discovered, end)), 1)
         if self._looks_folded >= _MORE_LOOKS * self._looks_reviewed or known >= _MORE_PAGES * self._pages_reviewed:
             self._looks_reviewed, self._pages_reviewed = self._looks_folded, known
             self._review(until, known)
@@ -207,7 +210,7 @@ class Learning:
         self.beliefs.learn(told, pages, (pages.host, self.clocks.cluster[by_id]), by_id)
 
     def _look_ahead(self, positions: IntArray) -> None:
-        """Let looks of the day that is not over move the belief about their own pages, one look at a time."""
+        """Let looks of the period that is not over move the belief about their own pages, one look at a time."""
         if not len(positions):
             return
         rows = np.unique(self._log["row"][positions])
