@@ -7,9 +7,11 @@ machine's time; the one that does is ``recrawl.crawl.clock``.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Collection
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol, TypeVar
 
 from recrawl.errors import ConfigError
@@ -169,6 +171,27 @@ def to_iso(when: float) -> str:
     '1970-01-01T00:00:00Z'
     """
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@lru_cache(64)  # what happens in one second is written down together
+def iso_second(second: int) -> str:
+    """A whole second in UTC as ISO 8601 writes it, without a zone.
+
+    >>> iso_second(1_700_000_000)
+    '2023-11-14T22:13:20'
+    """
+    return datetime.fromtimestamp(second, UTC).isoformat()[:19]
+
+
+def seconds_and_millionths(when: float) -> tuple[int, int]:
+    """A time as ``datetime`` rounds it: the second that has begun, and the nearest millionth of it.
+
+    >>> seconds_and_millionths(1.75), seconds_and_millionths(-0.25), seconds_and_millionths(0.9999999)
+    ((1, 750000), (-1, 750000), (1, 0))
+    """
+    part, second = math.modf(when)
+    millionths = round(part * 1e6)
+    return int(second) + millionths // 1_000_000, millionths % 1_000_000
 
 
 def to_timestamp14(when: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,9 @@ from recrawl.time import (
     VirtualClock,
     format_duration,
     from_http_date,
+    iso_second,
     parse_duration,
+    seconds_and_millionths,
     to_http_date,
     to_iso,
     to_timestamp14,
@@ -62,6 +65,13 @@ def test_http_dates_come_back(when):
 @pytest.mark.parametrize("text", ["", "yesterday", "Sun, 99 Nov 1994 08:49:37 GMT", "0"])
 def test_what_is_no_http_date_is_none(text):
     assert from_http_date(text) is None
+
+
+@given(st.floats(-1e10, 1e10) | st.builds(float.__add__, DATES.map(float), st.sampled_from([0.9999995, 1.5e-6, 5e-7])))
+def test_a_moment_is_written_as_datetime_rounds_it(when):
+    second, millionths = seconds_and_millionths(when)
+    written = datetime.fromtimestamp(when, UTC).isoformat(timespec="microseconds")
+    assert f"{iso_second(second)}.{millionths:06}+00:00" == written
 
 
 @given(DATES)

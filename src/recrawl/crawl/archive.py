@@ -12,7 +12,7 @@ import numpy as np
 
 from recrawl.crawl.target import Visited
 from recrawl.formats.warc import WarcWriter
-from recrawl.formats.warc_records import NOT_MODIFIED, CaptureRef, from_base32, response_ref
+from recrawl.formats.warc_records import NOT_MODIFIED, CaptureRef, from_base32, payload_sha1, response_ref
 from recrawl.model import Capture, Outcome, Validators, Verdict
 from recrawl.store.base import Store
 from recrawl.store.values import CaptureRecord
@@ -128,7 +128,7 @@ class WarcArchive:
         repeats = place.ref == original
         if not repeats and capture.status in _FULL and not capture.made:
             self._remember(page, place.ref)
-        digest = _bytes_of(place.ref.payload_digest)
+        digest = _bytes_of(place.ref.payload_digest) if repeats else payload_sha1(capture)
         mime = REVISIT if repeats else visited.judgement.mime
         size = len(capture.raw_body)
         return [

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, NamedTuple, Self
 
 from recrawl.errors import DiskFullError, InputError, RecrawlError
 from recrawl.formats.disk import FULL
@@ -34,8 +34,7 @@ ROLL_SIZE = 1_000_000_000
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class WarcLocation:
+class WarcLocation(NamedTuple):
     """Where the response or revisit record of a capture lies."""
 
     file: str
@@ -115,6 +114,7 @@ class WarcWriter:
             """Where the file that is written will be once it is closed."""
         except OSError as error:
             raise _cannot_be_made(self._folder, error) from error
+        self._name = self.path.name
         self._size = 0
         self._warcinfo_id = f"<{first.id}>"
         try:
@@ -209,7 +209,7 @@ class WarcWriter:
             raise ValueError(msg)
         ref, records = records_of(capture, revisit_of, about)
         offset, length = self._write(records)
-        return WarcLocation(self.path.name, offset, length, ref)
+        return WarcLocation(self._name, offset, length, ref)
 
     def write_document(self, name: str, when: float, block: bytes) -> None:
         """Append a JSON document about what the archive holds, under a URN (see :func:`warc_records.document`)."""

@@ -16,14 +16,13 @@ import hashlib
 import os
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 from recrawl.detect import unchunked
 from recrawl.errors import ConfigError, require
 from recrawl.model import Capture
+from recrawl.time import iso_second, seconds_and_millionths
 
 PROFILES = "http://netpreserve.org/warc/1.1/revisit/"
 COMPRESSION = 2
@@ -38,8 +37,7 @@ _NOT_FIXED = ~(15 << 76 | 3 << 62)
 _FIELDS, _JSON = "application/warc-fields", "application/json"
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureRef:
+class CaptureRef(NamedTuple):
     """A ``response`` record that a later capture may repeat."""
 
     record_id: str
@@ -51,8 +49,7 @@ class CaptureRef:
     """``sha1:`` and base32."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One record before it is written."""
 
     kind: str
@@ -60,34 +57,42 @@ class Record:
     content_type: str
     block: bytes
     headers: tuple[tuple[str, str], ...]
-    id: str = field(default_factory=lambda: _urn(os.urandom(16), _BY_CHANCE))
+    id: str
 
     def member(self, *more: tuple[str, str]) -> bytes:
         """The record, with some more headers, as a gzip member of its own."""
-        named = [
-            ("WARC-Type", self.kind),
-            ("WARC-Record-ID", f"<{self.id}>"),
-            ("WARC-Date", self.date),
-            *self.headers,
-            *more,
-            ("WARC-Block-Digest", sha1(self.block)),
-            ("Content-Type", self.content_type),
-            ("Content-Length", str(len(self.block))),
+        kind, date, content_type, block, headers, id_ = self
+        lines = [
+            f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <{id_}>\r\nWARC-Date: {date}",
+            *[f"{name}: {value}" for name, value in (*headers, *more)],
+            f"WARC-Block-Digest: {sha1(block)}\r\nContent-Type: {content_type}\r\nContent-Length: {len(block)}\r\n\r\n",
         ]
-        lines = [f"{name}: {value}" for name, value in named]
-        head = "\r\n".join(["WARC/1.1", *lines, "\r\n"])
-        if head.count("\r") != len(named) + 2 or head.count("\n") != len(named) + 2:
-            [broken, *_] = [line for line in lines if "\r" in line or "\n" in line]
+        head = "\r\n".join(lines)
+        ends = len(headers) + len(more) + _ENDS
+        if head.count("\r") != ends or head.count("\n") != ends:
+            [broken, *_] = [line for line in lines[1:-1] if "\r" in line or "\n" in line] or [content_type]
             msg = f"no WARC header can hold {broken!r}"
             raise ValueError(msg)
-        whole = b"".join([head.encode(), self.block, b"\r\n\r\n"])
-        packed: bytes = _gzip().compress(whole, COMPRESSION, mtime=0)
-        return packed
+        compress, without_head = _gzip()
+        packed: bytes = compress(b"".join((head.encode(), block, b"\r\n\r\n")), COMPRESSION, without_head)
+        return _GZIP_HEAD + packed
+
+
+_ENDS = 8
+"""Ends of lines in a record's head beside those of its own headers."""
+_GZIP_HEAD = bytes([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255])
+"""Of a gzip member (RFC 1952): deflate, no date, made anywhere."""
 
 
 @cache
-def _gzip() -> Any:  # noqa: ANN401 - a module of isal
-    return require("isal.igzip", "crawl")
+def _gzip() -> tuple[Any, int]:
+    """What compresses, and its word for gzip without a head."""
+    isal = require("isal.igzip_lib", "crawl")
+    return isal.compress, isal.COMP_GZIP_NO_HDR
+
+
+def _by_chance() -> str:
+    return _urn(os.urandom(16), _BY_CHANCE)
 
 
 def warcinfo(when: float, fields: Mapping[str, str]) -> Record:
@@ -98,7 +103,7 @@ def warcinfo(when: float, fields: Mapping[str, str]) -> Record:
                 f"The {name} {value!r} of the WARC files does not fit on one line.", "Use printable characters only."
             )
     block = "".join(f"{name}: {value}\r\n" for name, value in fields.items() if value).encode()
-    return Record("warcinfo", warc_date(when), _FIELDS, block, ())
+    return Record("warcinfo", warc_date(when), _FIELDS, block, (), _by_chance())
 
 
 def document(name: str, when: float, block: bytes) -> Record:
@@ -106,7 +111,7 @@ def document(name: str, when: float, block: bytes) -> Record:
 
     ``name`` is a URN, not the URL of a page: else indexes would list the document as a capture of that page.
     """
-    return Record("metadata", warc_date(when), _JSON, block, (("WARC-Target-URI", name),))
+    return Record("metadata", warc_date(when), _JSON, block, (("WARC-Target-URI", name),), _by_chance())
 
 
 def records_of(
@@ -129,10 +134,10 @@ def records_of(
     beside = (("WARC-Target-URI", capture.url), ("WARC-Concurrent-To", f"<{main.id}>"))
     records = [main]
     if capture.raw_request:
-        records.append(Record("request", date, _REQUEST, capture.raw_request, beside))
+        records.append(Record("request", date, _REQUEST, capture.raw_request, beside, _by_chance()))
     if not_modified or about:
         said = _said(capture) if not_modified else b""
-        records.append(Record("metadata", date, _FIELDS, said + _about(capture, about), beside))
+        records.append(Record("metadata", date, _FIELDS, said + _about(capture, about), beside, _by_chance()))
     return ref, records
 
 
@@ -178,12 +183,13 @@ def _resource(capture: Capture, date: str, ref: CaptureRef) -> Record:
 def _identical(capture: Capture, date: str, original: CaptureRef) -> Record:
     """W6: the head is kept, the body is dropped."""
     headers = (*_target(capture), *_refers(original, "identical-payload-digest"), ("WARC-Truncated", "length"))
-    return Record("revisit", date, _RESPONSE, capture.raw_head, headers)
+    return Record("revisit", date, _RESPONSE, capture.raw_head, headers, _by_chance())
 
 
 def _not_modified(capture: Capture, date: str, original: CaptureRef) -> Record:
     """W7: an empty block."""
-    return Record("revisit", date, _RESPONSE, b"", (*_target(capture), *_refers(original, "server-not-modified")))
+    headers = (*_target(capture), *_refers(original, "server-not-modified"))
+    return Record("revisit", date, _RESPONSE, b"", headers, _by_chance())
 
 
 def _target(capture: Capture) -> tuple[tuple[str, str], ...]:
@@ -225,7 +231,8 @@ def warc_date(when: float) -> str:
     >>> warc_date(1_700_000_000.25)
     '2023-11-14T22:13:20.250000Z'
     """
-    return datetime.fromtimestamp(when, UTC).isoformat(timespec="microseconds")[:26] + "Z"
+    second, millionths = seconds_and_millionths(when)
+    return f"{iso_second(second)}.{millionths:06}Z"
 
 
 def sha1(data: bytes) -> str:
@@ -239,10 +246,18 @@ def sha1(data: bytes) -> str:
 
 def payload_digest(capture: Capture) -> str:
     """The digest of what was sent, without its transfer-encoding (conventions W5)."""
+    return "sha1:" + base32(payload_sha1(capture))
+
+
+def payload_sha1(capture: Capture) -> bytes:
+    """The same as twenty bytes."""
     payload = unchunked(capture)
-    return "sha1:" + base32(capture.body_digest()) if payload is capture.raw_body else sha1(payload)
+    if payload is capture.raw_body:
+        return capture.body_digest()
+    return hashlib.sha1(payload, usedforsecurity=False).digest()
 
 
+@lru_cache(2_048)  # of a body several ask for it: the archive, then the logs
 def base32(digest: bytes) -> str:
     """Twenty bytes in base32 (RFC 4648), quicker than the standard library by looking up two letters at a time.
 

@@ -16,7 +16,6 @@ from recrawl.store.validators import to_columns
 from recrawl.store.values import CaptureRecord, Lessons, Links
 
 _LINKS = np.dtype([("source", np.int64), ("target", np.int64), ("first_seen", np.float64), ("last_seen", np.float64)])
-_CAPTURE_COLUMNS = ("page", "time", "status", "mime", "digest", "size", "warc_file", "warc_offset", "warc_length")
 
 
 def check_known(session: Session, pages: IntArray) -> None:
@@ -53,8 +52,7 @@ def record(  # noqa: PLR0913 - the parts of one transaction
     if validators is not None:
         _set_validators(session, visits.page[latest], [validators[row] for row in latest.tolist()])
     if captures:
-        columns = [[getattr(capture, name) for capture in captures] for name in _CAPTURE_COLUMNS]
-        session.apply(session.statements.add_captures, *columns)
+        session.apply(session.statements.add_captures, *map(list, zip(*captures, strict=True)))
     if site is not None:
         site_captures.advance(session, site)
     if due is not None or worker is not None or host_ready is not None:
