@@ -42,7 +42,8 @@ class ExpectedChanges:
         rate = np.where(np.isnan(rate), 0.0, rate)
         row = looks.row_of_look()
         pace, step = rate[row], np.zeros(len(row))
-        opens, gap = looks.opens(), np.diff(looks.time, prepend=np.nan)
+        opens, gap = looks.opens(), np.full(len(row), np.nan)
+        np.subtract(looks.time[1:], looks.time[:-1], out=gap[1:])
         if evidence and len(row):
             found = ~opens & (looks.says == Verdict.CHANGED)
             exact = found & looks.exact()
@@ -81,5 +82,7 @@ class ExpectedChanges:
 def _running(values: FloatArray, looks: Looks) -> FloatArray:
     """Running sums of the values of each page. O(m)."""
     total = np.cumsum(values)
+    if len(looks) == 1:
+        return total
     before = np.concatenate([[0.0], total])[looks.offsets[:-1]]
     return np.asarray(total - np.repeat(before, np.diff(looks.offsets)))

@@ -71,7 +71,9 @@ class Looks:
 
     def opens(self) -> BoolArray:
         """Whether a look is the first of its page."""
-        return starts_of_runs(self.row_of_look())
+        opens = np.zeros(len(self.time) + 1, np.bool_)
+        opens[self.offsets[:-1]] = True
+        return opens[:-1]
 
     def exact(self) -> BoolArray:
         """Whether a look is an entry of a log: the change happened at that very time."""

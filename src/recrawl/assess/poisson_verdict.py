@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 
 from recrawl.assess.poisson import FEWEST_CHANGES, QUANTILES, SHORT, Diagnosis
+from recrawl.model.words import counted
 from recrawl.time import format_duration
 
 SIGNIFICANT = 0.025
@@ -68,7 +69,8 @@ def sentences(diagnosis: Diagnosis) -> list[str]:
         )
     if diagnosis.saturated:
         said.append(
-            f"{_pages(diagnosis.saturated)} had changed at every look and could not be tested: look more often to know."
+            f"{counted(diagnosis.saturated, 'page')} had changed at every look and could not be tested: "
+            "look more often to know."
         )
     return said
 
@@ -83,17 +85,13 @@ def _numbers(diagnosis: Diagnosis) -> str:
 
 
 def _missing(diagnosis: Diagnosis) -> str:
-    why = [f"{_pages(diagnosis.too_few)} changed fewer than {FEWEST_CHANGES} times"]
+    why = [f"{counted(diagnosis.too_few, 'page')} changed fewer than {FEWEST_CHANGES} times"]
     if diagnosis.saturated:
-        why.append(f"{_pages(diagnosis.saturated)} had changed at every look")
+        why.append(f"{counted(diagnosis.saturated, 'page')} had changed at every look")
     return (
         f"Only {diagnosis.intervals} intervals between changes can be compared, {FEWEST_INTERVALS} are needed: "
         f"{', '.join(why)}. More visits are needed, or a longer time."
     )
-
-
-def _pages(count: int) -> str:
-    return f"{count:,} page{'' if count == 1 else 's'}"
 
 
 _MEANING = {

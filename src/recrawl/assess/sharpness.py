@@ -80,7 +80,8 @@ def sharpness(looks: Looks, rate: FloatArray, page: IntArray, time: FloatArray, 
     known[known] = looks.page[row[known]] == page[known]
     count = ExpectedChanges.of(looks, rate)
     rows = row[known]
-    expected[known] = np.abs(count.count(rows, moment[known]) - count.count(rows, time[known]))
+    then, now = count.count(np.concatenate([rows, rows]), np.concatenate([time[known], moment[known]])).reshape(2, -1)
+    expected[known] = np.abs(now - then)
     found = Sharpness(moment, time, first, last, expected)
     unknown = np.ones(len(time), np.bool_)
     unknown[known] = np.isnan(rate[rows])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from recrawl.assess.one_copy import FEW_LOOKS
 from recrawl.crawl.importing import Cleaning, Importer
 from recrawl.crawl.sources import ArchivedBytes, imported_into
 from recrawl.detect.body import decoded, media_type, text_of, unchunked
@@ -21,7 +22,7 @@ from recrawl.estimate import gamma
 from recrawl.estimate.empirical_bayes import fit_prior
 from recrawl.formats.captures import Report
 from recrawl.formats.warc_repair import OPEN
-from recrawl.model import Capture, FloatArray, GammaBelief, Histories, Visits
+from recrawl.model import Capture, FloatArray, GammaBelief, Histories, Verdict, Visits
 from recrawl.show.dashboard.kept import Hands, Kept
 from recrawl.show.timetravel.archive import Archive, Taken
 from recrawl.show.timetravel.ingesting import batches_of
@@ -99,15 +100,22 @@ class RatesOfPages:
 
     def __call__(self, visits: Visits) -> FloatArray:
         """Changes per second of each page among the looks, by ascending id; NaN for one that was never answered."""
-        pages = np.unique(visits.page[visits.answered() | (visits.verdict != 0)])
+        looked_at = visits.answered() | (visits.verdict != Verdict.UNKNOWN)
+        if len(visits) <= FEW_LOOKS and looked_at.any() and bool((visits.page == visits.page[0]).all()):
+            prior = self._learned()
+            return np.array([gamma.mean_of_one(visits, float(prior.a[0]), float(prior.b[0]))])
+        pages = np.unique(visits.page[looked_at])
         histories = Histories.from_visits(visits)
         if not len(histories):
             return np.full(len(pages), np.nan)
         histories = histories.align(pages)
+        return gamma.fit(histories, self._learned().take(np.zeros(len(histories), np.int64))).mean()
+
+    def _learned(self) -> GammaBelief:
         found = self._prior.get()
         if found.value is None:
             raise StoreError(found.error or "It takes long to learn how often pages change.", "Ask again in a while.")
-        return gamma.fit(histories, found.value.take(np.zeros(len(histories), np.int64))).mean()
+        return found.value
 
     def _learn(self) -> GammaBelief:
         """What is likely of any page. Takes a moment; who asks later gets what is known while it is learned anew."""

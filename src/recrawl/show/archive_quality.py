@@ -10,7 +10,8 @@ from recrawl.assess.archive_quality import ArchiveQuality, Tally, tally, weighte
 from recrawl.assess.joint_validity import JointValidity
 from recrawl.assess.shown import Shown
 from recrawl.model import FloatArray, IntArray
-from recrawl.show.words import counted, listed, period, valid_period
+from recrawl.model.words import counted
+from recrawl.show.words import listed, period, valid_period
 from recrawl.time import format_duration, to_iso
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from recrawl.assess.statement import LIKELY, Statement
 from recrawl.assess.statement_json import Names, statement_json
-from recrawl.show.words import counted, period, some_named, valid_period
+from recrawl.model.words import counted
+from recrawl.show.words import period, some_named, valid_period
 from recrawl.time import format_duration
 
 

@@ -1,4 +1,4 @@
-"""Small parts of sentences: how many, which, and from when to when."""
+"""Small parts of sentences: which, and from when to when."""
 
 from __future__ import annotations
 
@@ -7,15 +7,6 @@ from datetime import UTC, datetime
 
 from recrawl.model import IntArray
 from recrawl.time import to_iso
-
-
-def counted(number: int, what: str) -> str:
-    """So many of something, in the singular where it is one.
-
-    >>> counted(1, "page"), counted(1200, "page")
-    ('1 page', '1,200 pages')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def listed(pages: IntArray, names: Callable[[IntArray], Sequence[str]], most: int) -> str:

@@ -29,6 +29,12 @@ SCAN_PER_SEEK = 20
 
 _VISIT = np.dtype(list(VISIT_COLUMNS.items()))
 _ID = np.dtype([("id", np.int64)])
+_UNTOLD = {
+    name: np.full(1, UNMEASURED if name == "magnitude" else 0, dtype)
+    for name, dtype in VISIT_COLUMNS.items()
+    if name not in LOOK_NAMES
+}
+"""What stands in columns that histories do not need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +71,10 @@ def load_histories(session: Session, selection: Selection, kind: ChangeKind | No
 
 def load_looks(session: Session, selection: Selection) -> Visits:
     """The selected visits, by page and time, each once; columns that histories do not need may say nothing."""
-    if _worth_seeking(session, selection):
-        return standing(_seek(session, selection))
-    looks = standing_looks(session, selection)
-    unused = {name: np.broadcast_to(_nothing(name), len(looks["page"])) for name in VISIT_COLUMNS}
-    return Visits(**(unused | looks))
-
-
-def _nothing(column: str) -> AnyArray:
-    return np.full(1, UNMEASURED if column == "magnitude" else 0, VISIT_COLUMNS[column])
+    read = _sought_looks if _worth_seeking(session, selection) else standing_looks
+    looks = read(session, selection)
+    count = len(looks["page"])
+    return Visits(**looks, **{name: np.broadcast_to(one, count) for name, one in _UNTOLD.items()})
 
 
 def standing_looks(session: Session, selection: Selection) -> dict[str, AnyArray]:
@@ -81,6 +82,22 @@ def standing_looks(session: Session, selection: Selection) -> dict[str, AnyArray
     parts = list(_looks(session, selection))
     looks = {name: np.concatenate([part[name] for part in parts]) for name in LOOK_NAMES}
     del parts
+    return _standing(looks)
+
+
+def _sought_looks(session: Session, selection: Selection) -> dict[str, AnyArray]:
+    """The same of few pages, through the key."""
+    segments = session.table(_ID, session.statements.segments_between, selection.since, selection.until)["id"]
+    if selection.pages is None or not len(selection.pages) or not len(segments):
+        return {name: np.empty(0, VISIT_COLUMNS[name]) for name in LOOK_NAMES}
+    rows = session.table(LOOK, session.statements.looks_of_pages, segments, selection.pages)
+    looks = {name: np.ascontiguousarray(rows[name]) for name in LOOK_NAMES}
+    inside = (looks["time"] >= selection.since) & (looks["time"] <= selection.until)
+    return _standing(looks if bool(inside.all()) else {name: column[inside] for name, column in looks.items()})
+
+
+def _standing(looks: dict[str, AnyArray]) -> dict[str, AnyArray]:
+    """Looks that come in runs by page, in the order of recording: by page and time, each once, as last recorded."""
     # Each run is sorted by page, and runs follow each other in the order of recording. So a stable sort by page
     # is a merge, and leaves the times of a page ascending unless somebody recorded old visits late.
     order = np.argsort(looks["page"], kind="stable")

@@ -240,6 +240,9 @@ class Statements:
             "ORDER BY segment, page, time"
         )
         self.visits_of_segment = f"SELECT {_VISIT} FROM visit WHERE segment = $1 ORDER BY page, time"
+        self.looks_of_pages = (
+            f"SELECT {_LOOK} FROM visit WHERE segment {among(1)} AND page {among(2)} ORDER BY segment, page, time"
+        )
         self.visits_of_pages = (
             f"SELECT {_VISIT} FROM visit WHERE segment {among(1)} AND page {among(2)} ORDER BY segment, page, time"
         )

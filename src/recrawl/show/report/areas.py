@@ -11,9 +11,9 @@ from recrawl.assess.archive_quality import ArchiveQuality
 from recrawl.assess.crawl_changes import Became, SeenLinks, crawl_changes
 from recrawl.assess.crawl_steps import CrawlSteps, crawl_steps
 from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.model.words import counted
 from recrawl.show.html import when
 from recrawl.show.report.section import Figure, Section
-from recrawl.show.words import counted
 from recrawl.store.base import Store
 from recrawl.time import format_duration
 

@@ -14,9 +14,9 @@ from recrawl.assess.rates_spread import LogNormalFit
 from recrawl.assess.rhythm import DAY_NAMES, HOURS, Profile, Rhythm, rhythm_words
 from recrawl.assess.scores import Calibration
 from recrawl.model import FloatArray, IntArray
+from recrawl.model.words import counted
 from recrawl.show.report.chart import axis, chart, histogram, series
 from recrawl.show.report.section import Column, ColumnKind, Figure, Section, Table
-from recrawl.show.words import counted
 from recrawl.time import DAY, format_duration
 
 FEWEST_BARS = 8

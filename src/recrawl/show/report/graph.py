@@ -8,9 +8,9 @@ import numpy as np
 
 from recrawl.assess.collapse import ChangeClass, CollapsedTree, collapse
 from recrawl.assess.tree_layout import TreeLayout, tree_layout
+from recrawl.model.words import counted
 from recrawl.show.report.section import Column, ColumnKind, Figure, Section, Table
 from recrawl.show.report.site_pages import SitePages
-from recrawl.show.words import counted
 
 KIND = "site-graph"
 SCRIPTS = {

@@ -11,9 +11,9 @@ import numpy as np
 from recrawl.assess.archive_quality import ArchiveQuality
 from recrawl.assess.timeline import Told, bins, counts_over_time, told
 from recrawl.model import ByteArray, FloatArray, IntArray, Outcome
+from recrawl.model.words import counted
 from recrawl.show.report.chart import axis, chart, series
 from recrawl.show.report.section import Column, ColumnKind, Figure, Section, Table, Tile
-from recrawl.show.words import counted
 from recrawl.time import DAY, HOUR, WEEK, format_duration, to_iso
 
 _FEW = 2

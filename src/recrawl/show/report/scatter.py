@@ -10,10 +10,10 @@ import numpy as np
 from recrawl.assess.collapse import ChangeClass
 from recrawl.assess.page_strips import strips
 from recrawl.model import IntArray
+from recrawl.model.words import counted
 from recrawl.show.report import graph
 from recrawl.show.report.section import Figure, Section
 from recrawl.show.report.site_pages import SitePages
-from recrawl.show.words import counted
 
 KIND = "page-scatter"
 SCRIPTS = {KIND: ["vendor/echarts.min.js", "graph_data.js", "scatter.js", "scatter3d.js"]}

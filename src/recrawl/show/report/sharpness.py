@@ -15,9 +15,9 @@ from recrawl.assess.joint_validity import JointValidity
 from recrawl.assess.quality_over_time import SharpnessOverTime, Staying
 from recrawl.assess.shown import Shown
 from recrawl.model import BoolArray
+from recrawl.model.words import counted
 from recrawl.show.report.chart import axis, chart, series
 from recrawl.show.report.section import Column, ColumnKind, Figure, Section, Table, Tile
-from recrawl.show.words import counted
 from recrawl.time import DAY, format_duration, to_iso
 
 MOST_ROWS = 2_000

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from recrawl.assess.subsites import SubSites
+from recrawl.model.words import counted
 from recrawl.show.report.section import Column, ColumnKind, Section, Table
-from recrawl.show.words import counted
 
 _LEAST_GAIN = 1.0
 """Coherent pages below which a part is not worth a capture of its own."""

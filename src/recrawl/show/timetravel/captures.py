@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -15,6 +16,8 @@ from recrawl.time import to_timestamp14
 from recrawl.urls import address
 
 _AT_ONCE = 32
+_FEW = 50
+"""Captures of a page up to which all of them are read at once."""
 MOST_SEARCHED = 20_000
 """Captures that are looked at for the one that a record repeats."""
 
@@ -67,32 +70,31 @@ def page_of(store: Store, url: str) -> Page:
 
 def nearest(store: Store, url: str, at: float) -> Found:
     """The capture nearest to a moment, of two the earlier; infinity asks for the last one. O(log n)."""
-    page = page_of(store, url)
-    return _placed(store, page, _nearest(store, page, at))
+    series = Series(store, page_of(store, url))
+    return _placed(series, _nearest(series, at))
 
 
 def nearest_alone(store: Store, url: str, at: float) -> Kept:
     """The same capture, for who does not ask where it stands among the others."""
-    page = page_of(store, url)
-    return _nearest(store, page, at)
+    return _nearest(Series(store, page_of(store, url)), at)
 
 
-def _nearest(store: Store, page: Page, at: float) -> Kept:
-    before = next(_walk(store, page, at, backwards=True), None)
-    after = next(_walk(store, page, math.nextafter(at, math.inf), backwards=False), None) if math.isfinite(at) else None
+def _nearest(series: Series, at: float) -> Kept:
+    before = next(series.walk(at, backwards=True), None)
+    after = next(series.walk(math.nextafter(at, math.inf)), None) if math.isfinite(at) else None
     sides = [side for side in (before, after) if side is not None]
     if not sides:
-        raise RefusalError(f"{page.url} was never archived here.", 404)
+        raise RefusalError(f"{series.page.url} was never archived here.", 404)
     found = min(sides, key=lambda side: (abs(at - side.time) if math.isfinite(at) else 0, side.time))
     # An address names a second: of several captures in it, the first.
-    return next(_walk(store, page, math.floor(found.time), backwards=False))
+    return next(series.walk(math.floor(found.time)))
 
 
 def named(store: Store, url: str, second: float) -> Found | None:
     """The capture that began in a second: the one that 14 digits name; ``None`` if there is none."""
-    page = page_of(store, url)
-    kept = next(_walk(store, page, second, backwards=False), None)
-    return _placed(store, page, kept) if kept is not None and kept.time < second + 1.0 else None
+    series = Series(store, page_of(store, url))
+    kept = next(series.walk(second), None)
+    return _placed(series, kept) if kept is not None and kept.time < second + 1.0 else None
 
 
 def original(store: Store, kept: Kept) -> Kept | None:
@@ -112,27 +114,51 @@ def original_among(store: Store, kept: Kept, most: int) -> tuple[Kept | None, in
     return None, looked_at
 
 
-def _placed(store: Store, page: Page, kept: Kept) -> Found:
-    first, last = (next(_walk(store, page, end, backwards=end > 0)) for end in (-math.inf, math.inf))
+def _placed(series: Series, kept: Kept) -> Found:
+    first, last = (next(series.walk(end, backwards=end > 0)) for end in (-math.inf, math.inf))
     second = math.floor(kept.time)  # neighbours are in other seconds: in this one they would have the same address
-    before = next(_walk(store, page, math.nextafter(second, -math.inf), backwards=True), None)
-    after = next(_walk(store, page, second + 1.0, backwards=False), None)
+    before = next(series.walk(math.nextafter(second, -math.inf), backwards=True), None)
+    after = next(series.walk(second + 1.0), None)
     return Found(kept, first.time, last.time, before.time if before else None, after.time if after else None)
 
 
+class Series:
+    """The captures of one page by time; failed fetches are none.
+
+    Few of them, as of most pages, are read at once: to ask again for every neighbour costs more than to read them.
+    """
+
+    def __init__(self, store: Store, page: Page) -> None:
+        self.page = page
+        self._store = store
+        some = store.captures_between(page.id, -math.inf, math.inf, _FEW + 1)
+        self._all = some if len(some) <= _FEW else None
+        self._times: list[float] = some.time.tolist()
+
+    def walk(self, start: float, *, backwards: bool = False) -> Iterator[Kept]:
+        """The captures from a time on, in one direction. The first costs one look-up at most."""
+        if self._all is None:
+            return _walk(self._store, self.page, start, backwards=backwards)
+        if backwards:
+            return _some(self._all, range(bisect_right(self._times, start) - 1, -1, -1), self.page.url)
+        return _some(self._all, range(bisect_left(self._times, start), len(self._times)), self.page.url)
+
+
 def _walk(store: Store, page: Page, start: float, *, backwards: bool) -> Iterator[Kept]:
-    """The captures of a page from a time on, in one direction; failed fetches are none. The first costs one look-up."""
+    """The captures of a page from a time on, in one direction, asked for in pieces that grow."""
     size = 1
     while True:
         since, until = (-math.inf, start) if backwards else (start, math.inf)
         some = store.captures_between(page.id, since, until, size, backwards=backwards)
-        for row in range(len(some)):
-            if some.status[row] >= 0:
-                yield _kept(some, row, page.url)
+        yield from _some(some, range(len(some)), page.url)
         if len(some) < size:
             return
         start = math.nextafter(float(some.time[-1]), -math.inf if backwards else math.inf)
         size = min(size * _AT_ONCE, _AT_ONCE**2)
+
+
+def _some(captures: Captures, rows: range, url: str) -> Iterator[Kept]:
+    return (_kept(captures, row, url) for row in rows if captures.status[row] >= 0)
 
 
 def _kept(captures: Captures, row: int, url: str) -> Kept:

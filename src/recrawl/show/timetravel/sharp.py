@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from recrawl.assess.looks import Looks
+from recrawl.assess.one_copy import FEW_LOOKS, looks_of_one, sharpness_of_one
 from recrawl.assess.sharpness import Sharpness, Spread, sharpness, spread
 from recrawl.show.timetravel.archive import Archive
 from recrawl.show.timetravel.captures import Kept, nearest_alone
@@ -44,6 +45,10 @@ def sharpness_of(archive: Archive, store: Store, kept: Sequence[Kept], at: float
     """What is known of these copies for a moment. O(visits of their pages)."""
     page, time = np.array([one.page for one in kept], np.int64), np.array([one.time for one in kept])
     visits = store.looks(np.unique(page))
+    if len(kept) == 1 and len(visits) <= FEW_LOOKS:
+        rates = archive.rates(visits)
+        rate = float(rates[0]) if len(rates) else math.nan
+        return sharpness_of_one(looks_of_one(visits), rate, kept[0].time, at)
     looks = Looks.from_visits(visits)
     return sharpness(looks, archive.rates(visits), page, time, at)
 
