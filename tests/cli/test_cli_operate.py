@@ -265,7 +265,7 @@ def test_a_run_that_starts_while_the_crawl_is_paused_asks_nothing(run, serve):
     run("pause", "-w", "ws")
     result = run("run", "-w", "ws", *HURRY, "--once", "--for", "60s")
     assert result.returncode == 0
-    assert "The crawl is paused, 1 pages are due" in result.stdout
+    assert "The crawl is paused, 1 page due" in result.stdout
     assert site.asked == []
     assert "whole is still paused" in run("resume", site.host, "-w", "ws").stdout
 

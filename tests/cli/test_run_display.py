@@ -5,6 +5,7 @@ import math
 import pytest
 
 from recrawl.cli.run_display import Tally, display, every, getting_ready, sentence, together
+from recrawl.cli.waiting import bar, line
 from recrawl.crawl.pulse import Pulse
 from recrawl.time import HOUR
 
@@ -95,14 +96,21 @@ def test_the_pace_is_that_of_the_last_minute():
     assert len(tally._recent) <= 62
 
 
-def test_on_a_terminal_the_wait_for_machine_code_is_announced(capsys, monkeypatch):
+def test_on_a_terminal_a_person_sees_what_is_waited_for(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # to rich that is a terminal
     with getting_ready() as ready:
         ready()
-    assert "Getting ready" in capsys.readouterr().err
+    with bar("nights", 2) as advance:
+        advance()
+    with line("Estimating rates"):
+        pass
+    told = capsys.readouterr()
+    assert all(words in told.err for words in ("Getting ready", "nights", "1/2", "Estimating rates"))
+    assert not told.out
 
 
 def test_where_there_is_no_terminal_the_wait_is_silent(capsys):
-    with getting_ready() as ready:
+    with getting_ready() as ready, bar("nights", 2) as advance:
         ready()
-    assert not capsys.readouterr().err
+        advance()
+    assert capsys.readouterr() == ("", "")

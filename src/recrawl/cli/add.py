@@ -14,6 +14,7 @@ from recrawl.cli.sources import check_files, check_names, described, put, unknow
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import ConfigError, InputError
 from recrawl.formats.seeds import read_seeds
+from recrawl.model.words import counted
 
 EXAMPLES = """
 recrawl add https://example.org/ https://example.org/news/
@@ -89,11 +90,11 @@ def add(  # noqa: PLR0913 - one argument an option
             from recrawl.crawl.clock import RealClock
 
             added = put(store, wanted, importance, RealClock().now())
-    what = f"{added} {'feed' if feed else 'page'}{'' if added == 1 else 's'}"
-    typer.echo(f"{'Would add' if dry_run else 'Added'} {what}; {len(wanted) - added} known already.")
+    what = counted(added, "feed" if feed else "page")
+    typer.echo(f"{'Would add' if dry_run else 'Added'} {what}; {len(wanted) - added:,} known already.")
     scopes = sum(seeds.scopes for seeds in lists)
     if scopes:
-        typer.echo(f"Skipped {scopes} +SURT line{'s' if scopes > 1 else ''}: scopes are not read from seed files.")
+        typer.echo(f"Skipped {counted(scopes, '+SURT line')}: scopes are not read from seed files.")
 
 
 def text_of(file: Path) -> str:

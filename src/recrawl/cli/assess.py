@@ -22,6 +22,7 @@ from recrawl.cli.options import (
     WorkspaceOption,
     seconds_of,
 )
+from recrawl.cli.waiting import bars, line
 from recrawl.cli.workspace import open_workspace
 from recrawl.estimate.estimators import ESTIMATORS
 
@@ -133,21 +134,11 @@ def assess(  # noqa: PLR0913 - one argument an option
 
 
 def _assess_files(paths: list[Path], merge_within: float, asked: Asked, wanted: Wanted, *, digests_only: bool) -> None:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
     from recrawl.cli.assess_sources import read_archive
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
     listed = None if wanted.output is None else wanted.output / "errors.jsonl"
     with (
-        Progress(*columns, console=Console(stderr=True), transient=True) as bar,
+        bars() as bar,
         read_archive(paths, merge_within, bar, digests_only=digests_only, list_errors=listed) as archive,
     ):
         bar.stop()
@@ -160,7 +151,8 @@ def _assess(store: Store, asked: Asked, wanted: Wanted, archive: Archive | None)
 
     if archive is not None:
         tell_problems(archive)
-    found = answer(store, asked)
+    with line("Looking at every capture"):
+        found = answer(store, asked)
     written = write_answer(store, found, archive, wanted)
     print_answer(found, archive, wanted)
     if not wanted.as_json:

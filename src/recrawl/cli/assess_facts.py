@@ -14,9 +14,9 @@ from recrawl.cli.assess_sources import Archive
 from recrawl.cli.assess_tables import crawls, first_rows, pages, sections, subsites
 from recrawl.cli.import_errors import row_of
 from recrawl.cli.tables import rows_of
+from recrawl.model.words import counted
 from recrawl.show.archive_quality import archive_words, shown_words
 from recrawl.show.quality import statement_words
-from recrawl.show.words import counted
 
 SCHEMA = "recrawl-archive-quality/1"
 

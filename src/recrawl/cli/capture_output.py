@@ -13,8 +13,9 @@ from recrawl.crawl.capture_course import Course, course_of
 from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.crawl.capture_quality import CaptureReport, report_json, report_of
 from recrawl.errors import InputError, StoreError
+from recrawl.model.words import counted
 from recrawl.show.quality import stored_words
-from recrawl.show.words import counted, some_named
+from recrawl.show.words import some_named
 
 if TYPE_CHECKING:
     from recrawl.store.base import Store

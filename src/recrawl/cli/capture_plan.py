@@ -19,7 +19,7 @@ from recrawl.cli.wiring import politeness_of
 from recrawl.crawl.capture_opening import known_pages
 from recrawl.crawl.scope import SiteScope
 from recrawl.errors import InputError
-from recrawl.show.words import counted
+from recrawl.model.words import counted
 from recrawl.time import format_duration
 
 if TYPE_CHECKING:

@@ -32,16 +32,14 @@ _SHARES = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 def run(data: Path, output: Path, *, seed: int, repeats: int, days: int) -> None:
     """Try all learners and methods on each data set; write two tables, a report and a picture into ``output``."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     from recrawl.cli.datasets import find_datasets
+    from recrawl.cli.waiting import bars
     from recrawl.show.experiments import draw_panels, write_csv
     from recrawl.simulate.class_trial import SCALES
 
     output.mkdir(parents=True, exist_ok=True)
     results: list[Results] = []
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with bars() as bar:
         folders = find_datasets(data)
         task = bar.add_task("classes", total=len(folders) * len(SCALES))
         for folder in folders:

@@ -14,8 +14,8 @@ from recrawl.assess.scores import Interval
 from recrawl.cli.contest_runs import Run, known_policies, run_all
 from recrawl.errors import InputError
 from recrawl.model import ChangeKind
+from recrawl.model.words import counted
 from recrawl.schedule.policies import ORACLES
-from recrawl.show.words import counted
 from recrawl.simulate.contest import Rules
 from recrawl.simulate.contest_entries import NAMES, OURS, OURS_FOR_CHANGES, YARDSTICK, entry, labelled
 from recrawl.simulate.contest_field import Field

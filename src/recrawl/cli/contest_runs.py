@@ -11,7 +11,8 @@ from typing import TypeAlias
 import numpy as np
 
 from recrawl.cli.options import seconds_of
-from recrawl.cli.tasks import bar, processors, results
+from recrawl.cli.tasks import processors, results
+from recrawl.cli.waiting import bar
 from recrawl.errors import InputError
 from recrawl.schedule.policy import Policy
 from recrawl.simulate.contest import Rules, compete

@@ -33,9 +33,9 @@ RECORDED = "recorded crawls"
 def run(output: Path, logs: Sequence[Path], *, seed: int, crawls: int) -> None:
     """Judge all estimates; write crawl-time.csv, crawl-time.md and crawl-time.png into ``output``."""
     import numpy as np
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from recrawl.cli.crawl_time_logs import judge_logs
+    from recrawl.cli.waiting import bars
     from recrawl.show.experiments import draw_panels, write_csv
     from recrawl.simulate.crawl_time_trial import judge_kind
     from recrawl.simulate.crawls import KINDS
@@ -44,8 +44,7 @@ def run(output: Path, logs: Sequence[Path], *, seed: int, crawls: int) -> None:
     recorded = judge_logs(logs, RECORDED, rng) if logs else []
     output.mkdir(parents=True, exist_ok=True)
     judged: list[Judged] = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns) as bar:
+    with bars() as bar:
         for kind in KINDS:
             task = bar.add_task(kind.name, total=crawls)
             judged += judge_kind(kind, crawls, rng, progress=lambda task=task: bar.advance(task))  # type: ignore[misc]

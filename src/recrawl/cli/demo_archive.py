@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import typer
 
 from recrawl.cli.options import command_name
+from recrawl.cli.waiting import bar
 from recrawl.errors import ConfigError
+from recrawl.model.words import counted
 from recrawl.time import DAY, HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from recrawl.fetch import Fetcher
@@ -105,7 +105,7 @@ def made(asked: OldArchive, folder: Path, now: float) -> VirtualWeb:
     captures = asyncio.run(_crawl(asked, web, folder))
     marker.write_text(written, encoding="utf-8")
     site, crawls = f"http://{HOST}:{asked.port}/", len(asked.nights)
-    typer.echo(f"In {folder}: {captures:,} captures of {site} in {crawls} WARC files, one for each crawl.")
+    typer.echo(f"In {folder}: {counted(captures, 'capture')} of {site} in {crawls} WARC files, one for each crawl.")
     return web
 
 
@@ -139,7 +139,10 @@ async def _crawl(asked: OldArchive, web: VirtualWeb, folder: Path) -> int:
     clock = VirtualClock(web.start)
     info = WarcInfo(prefix="TOWN", software=AGENT.partition(" ")[0], is_part_of=HOST, robots="ignore", host="old")
     captures = 0
-    with LivingWeb(web, clock, seed=asked.seed, port=asked.port) as living, _bar(asked) as advance:
+    with (
+        LivingWeb(web, clock, seed=asked.seed, port=asked.port) as living,
+        bar("nights crawled", len(asked.nights)) as advance,
+    ):
         pins = dict.fromkeys(living.hosts(), living.ip)
         async with HttpFetcher(clock, AGENT, resolve=pins) as fetcher:
             for night in asked.nights:
@@ -166,15 +169,3 @@ async def _pass(living: LivingWeb, fetcher: Fetcher, writer: WarcWriter, clock: 
             waiting += new
         clock.advance_to(clock.now() + PACE)
     return len(waiting)
-
-
-@contextmanager
-def _bar(asked: OldArchive) -> Iterator[Callable[[], None]]:
-    """How far the years are, for people; what is given is called after each night."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("nights crawled", total=len(asked.nights))
-        yield lambda: bar.advance(task)

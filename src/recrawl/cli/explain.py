@@ -12,6 +12,7 @@ import typer
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.workspace import open_workspace
+from recrawl.model.words import counted
 
 if TYPE_CHECKING:
     from recrawl.crawl.sources import ArchivedBytes
@@ -181,13 +182,13 @@ def _print_page(story: Story) -> None:
     found = int((visits.verdict == Verdict.CHANGED).sum())
     typer.echo(f"{story.url}")
     typer.echo(
-        f"{len(visits)} visits since {shown_time(float(visits.time[0]))}, {found} of them found a change; "
+        f"{counted(len(visits), 'visit')} since {shown_time(float(visits.time[0]))}, {found} of them found a change; "
         f"next visit {shown_time(story.due)}."
     )
     if not is_believed(story.checks, story.lies):
         typer.echo(
-            f"Its host is always asked for the whole page: of {story.checks} changes it would have hidden {story.lies} "
-            "by saying that nothing had changed."
+            f"Its host is always asked for the whole page: of {counted(story.checks, 'change')} it would have hidden "
+            f"{story.lies} by saying that nothing had changed."
         )
     rows = np.arange(max(0, len(visits) - _SHOWN_VISITS), len(visits))
     if story.row not in rows:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recrawl.errors import InputError
+from recrawl.model.words import counted
 
 if TYPE_CHECKING:
     from recrawl.cli.export_due import Period
@@ -66,7 +67,7 @@ def write_visit_table(job: Job) -> list[str]:
     job.tell("visits", 2, steps)
     write_visits(job.file, visits, PageUrls(pages, urls))
     job.tell("visits", steps, steps)
-    return [f"Wrote {len(visits)} visits to {job.file}."]
+    return [f"Wrote {counted(len(visits), 'visit')} to {job.file}."]
 
 
 def write_history_table(job: Job) -> list[str]:
@@ -79,7 +80,7 @@ def write_history_table(job: Job) -> list[str]:
     job.tell("histories", 1, steps)
     write_histories(job.file, histories)
     job.tell("histories", steps, steps)
-    return [f"Wrote the histories of {len(histories)} pages to {job.file}."]
+    return [f"Wrote the histories of {counted(len(histories), 'page')} to {job.file}."]
 
 
 # -- indexes --------------------------------------------------------------------------------------
@@ -114,7 +115,7 @@ def write_columnar_index(job: Job) -> list[str]:
 
     files, batches = _named_captures(job)
     count = write_common_crawl(batches, job.file, job.name)
-    return [f"Wrote {count} captures to {job.file}.", *_about_files(job, files)]
+    return [f"Wrote {counted(count, 'capture')} to {job.file}.", *_about_files(job, files)]
 
 
 def _named_captures(job: Job) -> tuple[ArchiveFiles, Iterable[Any]]:
@@ -132,7 +133,11 @@ def _about_files(job: Job, files: ArchiveFiles) -> list[str]:
     from recrawl.formats.disk import complete_file
 
     absent = {Whereabouts.MISSING, Whereabouts.UNREADABLE, Whereabouts.OPEN, Whereabouts.UNNAMED}
-    said = [f"{count} captures lie {where}." for where, count in files.elsewhere().items() if where in absent]
+    said = [
+        f"{counted(count, 'capture')} {'lies' if count == 1 else 'lie'} {where}."
+        for where, count in files.elsewhere().items()
+        if where in absent
+    ]
     here = sorted((file.name, str(file.path)) for file in files if file.where not in absent)
     if job.path_index is not None:
         with complete_file(job.path_index) as stream:
@@ -166,7 +171,8 @@ def write_package(job: Job) -> list[str]:
     )
     for error in errors:
         typer.echo(error, err=True)
-    head = f"Packed {packed.warcs} WARC files, {packed.records} captures and {packed.pages} pages into {job.file}."
+    files, captures = counted(packed.warcs, "WARC file"), counted(packed.records, "capture")
+    head = f"Packed {files}, {captures} and {counted(packed.pages, 'page')} into {job.file}."
     return [head, *(f"{said}." for said in sentences(packed))]
 
 
@@ -217,7 +223,7 @@ def write_graph(job: Job) -> list[str]:
     links = link_batches(job.store, lambda done, whole: job.tell("pages whose links are written", done, whole))
     with complete_file(job.file) as stream:
         write_graphml(stream, pages, links)
-    return [f"Wrote {len(job.store.pages())} pages and their links to {job.file}."]
+    return [f"Wrote {counted(len(job.store.pages()), 'page')} and their links to {job.file}."]
 
 
 def write_seeds(job: Job, dialect: str) -> list[str]:

@@ -78,10 +78,9 @@ The threshold θ̂ is the one with the highest micro F1, in the macro tables too
 def run(data: Path, output: Path, *, seed: int, repeats: int, median: float) -> None:
     """Evaluate both levels; write hacs.csv, hacs.md and hacs.png into ``output``. ``median`` is in days."""
     import numpy as np
-    from rich.console import Console
-    from rich.progress import Progress
 
     from recrawl.cli.hacs_data import updates
+    from recrawl.cli.waiting import bars
     from recrawl.show.experiments import draw_panels, write_csv
     from recrawl.simulate.hacs_trial import WINDOWS, evaluate
     from recrawl.simulate.sampling import Irregular
@@ -90,7 +89,7 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, median: float) -> 
     levels = updates(data)
     output.mkdir(parents=True, exist_ok=True)
     found: dict[str, list[Evaluation]] = {}
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with bars() as bar:
         task = bar.add_task("history sizes", total=len(levels) * repeats * len(WINDOWS))
         for level, truth in levels.items():
             rng = np.random.default_rng(seed)

@@ -25,15 +25,13 @@ def run(data: Path, output: Path, times: Sequence[float], plan: Plan, keep: Path
 
     ``plan`` says how, ``times`` when. What is measured of each time is kept in the folder ``keep`` and not repeated.
     """
-    from rich.console import Console
-    from rich.progress import Progress
-
     from recrawl.cli.lbla_report import columns, history_panels, precision_panels, report
+    from recrawl.cli.waiting import bars
     from recrawl.errors import InputError
     from recrawl.show.experiments import draw_panels, write_csv
 
     output.mkdir(parents=True, exist_ok=True)
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with bars() as bar:
         task = bar.add_task("learning", total=len(times) * plan.draws * 2 * 2 * (1 if plan.alone else STEPS))
         read = _reader(data)
         runs = [

@@ -8,8 +8,10 @@ import typer
 
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, AtOption, HostOption, JsonOption, LimitOption, SetOption, WorkspaceOption
+from recrawl.cli.waiting import line
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import InputError
+from recrawl.model.words import counted
 
 if TYPE_CHECKING:
     from recrawl.cli.plan_next import Columns, Unmet, WhatIf
@@ -105,7 +107,8 @@ def plan(  # noqa: PLR0913 - one argument an option
             tell_crawl_time(store, settings, crawl_time, threads, now, host=host, json_output=json_output)
             return
         expected, links = expected_changes(place, store, now), expected_links(place, store, now)
-        outlook = look_ahead(store, settings, now, expected, links)
+        with line("Fitting the price to the budget"):
+            outlook = look_ahead(store, settings, now, expected, links)
         if slots is not None:
             from recrawl.cli.plan_slots import tell_slots
 
@@ -129,7 +132,8 @@ def _tell_next(store: Store, outlook: Outlook, host: str | None, limit: int, *, 
     from recrawl.cli.plan_answer import coming, facts
     from recrawl.cli.tables import print_json, shown_time
 
-    found = coming(store, outlook, host, limit)
+    with line("Asking what other budgets would buy"):
+        found = coming(store, outlook, host, limit)
     if json_output:
         print_json(facts(found))
         return
@@ -180,11 +184,12 @@ def _print_budget(outlook: Outlook, buys: WhatIf, unmet: list[Unmet]) -> None:
     rows = what_if_rows(buys, outlook.budget, outlook.settings.schedule.objective, links=outlook.of_links)
     print_table(headings, rows, right=headings[1:])
     if buys.now.hopeless:
+        hopeless = f"{counted(buys.now.hopeless, 'page')} {'is' if buys.now.hopeless == 1 else 'are'}"
         typer.echo(
-            f"{buys.now.hopeless:,} pages are not worth a visit at this price; they get one every "
+            f"{hopeless} not worth a visit at this price; each gets one every "
             f"{format_duration(outlook.settings.schedule.max_interval)}."
         )
     for one in unmet[:UNNAMED]:
         typer.echo(f"Cannot be met: {one.what}: {one.reason}.")
     if len(unmet) > UNNAMED:
-        typer.echo(f"Cannot be met: {len(unmet) - UNNAMED} more hosts; --json names all.")
+        typer.echo(f"Cannot be met: {counted(len(unmet) - UNNAMED, 'more host')}; --json names all.")

@@ -11,6 +11,7 @@ import typer
 from recrawl.cli.plan_next import host_capacity, shown_price, what_if
 from recrawl.cli.plan_outlook import Outlook
 from recrawl.errors import InputError
+from recrawl.model.words import counted
 from recrawl.plan.keeping import Kept, Limits, Machines, Measure, keep_many, machines_for
 from recrawl.time import DAY, format_duration
 
@@ -115,7 +116,7 @@ def _figure(number: float, form: str = ",.1f") -> str:
 
 def _busy(threads: int, visits: float) -> str:
     """How many visits the threads can make comes about so."""
-    return f"{threads:,} thread{'s' * (threads > 1)}, {format_duration(threads / visits)} a download"
+    return f"{counted(threads, 'thread')}, {format_duration(threads / visits)} a download"
 
 
 def _kept_rows(kept: Kept, *, links: bool) -> list[tuple[str, str]]:

@@ -11,7 +11,9 @@ import numpy as np
 
 from recrawl.cli.plan_outlook import HostTable, hosts_of
 from recrawl.cli.settings import Settings
+from recrawl.cli.waiting import line
 from recrawl.errors import InputError
+from recrawl.model.words import counted
 from recrawl.plan.crawl_time import Domains, estimate
 from recrawl.plan.durations import DownloadTimes
 from recrawl.plan.forecast import Crawl, Forecast, forecast
@@ -43,7 +45,8 @@ def tell_crawl_time(  # noqa: PLR0913 - the question
         raise InputError("There is no URL to crawl.", "Give a file with http or https URLs, one a line.", source=urls)
     hosts = hosts_of(store, settings, now)
     crawl, times, names = crawl_of(wanted, hosts, threads)
-    found = forecast(crawl, times, np.random.default_rng(SEED))
+    with line("Running the crawl through in advance"):
+        found = forecast(crawl, times, np.random.default_rng(SEED))
     delay = crawl.manners.pause(times.mean(), crawl.crawl_delay)
     domains = Domains(names, crawl.pages, times.mean(), delay)
     printed, corrected = (estimate(domains, threads, keep_delay=keep).seconds for keep in (False, True))
@@ -54,14 +57,12 @@ def tell_crawl_time(  # noqa: PLR0913 - the question
         paper = {"heuristic_printed": printed, "heuristic_corrected": corrected}
         print_json({"urls": int(found.pages), "hosts": len(names), "threads": threads, **facts, **bounds, **paper})
         return
+    unasked = int(_new(wanted, hosts))
     rows = [
-        (
-            "URLs",
-            f"{found.pages:,.0f} on {len(names):,} hosts, {int(_new(wanted, hosts)):,} of them never asked before",
-        ),
+        ("URLs", f"{found.pages:,.0f} on {counted(len(names), 'host')}, {unasked:,} of them never asked before"),
         ("takes", f"{format_duration(found.seconds)}; {format_duration(found.low)} to {format_duration(found.high)}"),
         ("longest host", f"{slowest}: {format_duration(found.longest)}, however many threads there are"),
-        ("work", f"{format_duration(found.work)} with {threads} thread{'s' * (threads > 1)}"),
+        ("work", f"{format_duration(found.work)} with {counted(threads, 'thread')}"),
         ("useful threads", _useful(found)),
         ("heuristic of paper 001", f"{format_duration(printed)} as printed, {format_duration(corrected)} corrected"),
     ]

@@ -7,7 +7,7 @@ from math import isnan, nan
 from typing import TYPE_CHECKING
 
 from recrawl.cli.policies_verdicts import beside_the_reference, dashed, in_short, own_measures
-from recrawl.show.words import counted
+from recrawl.model.words import counted
 
 if TYPE_CHECKING:
     from recrawl.assess.scores import Interval
@@ -250,7 +250,7 @@ leaves. Lower is better."""
 
 
 def _policies(number: int) -> str:
-    return "1 policy" if number == 1 else f"{number} policies"
+    return counted(number, "policy", "policies")
 
 
 def _or_least(value: float) -> float:

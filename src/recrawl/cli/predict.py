@@ -22,6 +22,7 @@ from recrawl.cli.options import (
 )
 from recrawl.cli.verbs import TeachingCommand, new_app
 from recrawl.cli.workspace import open_workspace
+from recrawl.model.words import counted
 
 if TYPE_CHECKING:
     from recrawl.cli.workspace import Workspace
@@ -103,7 +104,6 @@ def train(  # noqa: PLR0913, PLR0917 - one argument an option
     from recrawl.cli.predict_training import trained
     from recrawl.cli.tables import print_json
     from recrawl.errors import require
-    from recrawl.show.words import counted
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     require("sklearn", "predict")  # told before the lessons are read, which takes long
@@ -115,7 +115,7 @@ def train(  # noqa: PLR0913, PLR0917 - one argument an option
         return
     note = kept.note
     sites = counted(note.sites, "site")
-    typer.echo(f"Learned from {note.pages_in_words} of {sites} and {note.looks:,} looks at them.")
+    typer.echo(f"Learned from {note.pages_in_words} of {sites} and {counted(note.looks, 'look')} at them.")
     if note.pages < note.out_of:
         typer.echo("--pages 0 learns from all; that takes longer, and hardly foretells better.")
     print_scores(note.scores)
@@ -151,7 +151,7 @@ def score(  # noqa: PLR0913, PLR0917 - one argument an option
     shown = len(columns["url"])
     if output is not None:
         write_columns(output, columns)
-        typer.echo(f"Wrote {shown} rows to {output}.")
+        typer.echo(f"Wrote {counted(shown, 'row')} to {output}.")
     elif json_output:
         print_json(rows_of(columns))
     else:
@@ -183,7 +183,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one argument an option
     from recrawl.cli.predict_output import print_scores
     from recrawl.cli.predict_training import drifts_of, some_of
     from recrawl.cli.tables import print_json
-    from recrawl.cli.tasks import bar
+    from recrawl.cli.waiting import bar
     from recrawl.predict.prior_splits import judge_all
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
@@ -273,7 +273,7 @@ def features(  # noqa: PLR0913, PLR0917 - one argument an option
         found = feature_table(place, store, asked)
     write_features(output, found, asked)
     typer.echo(found.sentence())
-    typer.echo(f"Wrote {len(found.table):,} rows to {output}.")
+    typer.echo(f"Wrote {counted(len(found.table), 'row')} to {output}.")
 
 
 def _name(place: Workspace, name: str | None) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from recrawl.errors import InputError, require
 from recrawl.formats.disk import complete_file
+from recrawl.model.words import counted
 from recrawl.predict.feature_table import FeatureTable, Group
 from recrawl.predict.features import Evidence, FeatureOptions, look_around, page_features
 from recrawl.predict.text_space import learn_semantics
@@ -53,8 +54,9 @@ class Features:
         count = {group: sum(one.group is group for one in self.table.columns) for group in Group}
         parts = ", ".join(f"{number} {group}" for group, number in count.items() if number)
         return (
-            f"{len(self.table.columns)} features ({parts}) of {len(self.table):,} pages by {self.looks:,} looks before "
-            f"{to_iso(self.table.as_of)}; {self.recall:.1%} of the related pages found."
+            f"{len(self.table.columns)} features ({parts}) of {counted(len(self.table), 'page')} "
+            f"by {counted(self.looks, 'look')} before {to_iso(self.table.as_of)}; "
+            f"{self.recall:.1%} of the related pages found."
         )
 
 
@@ -119,7 +121,7 @@ def _evidence(place: Workspace, store: Store, as_of: float) -> Evidence:
 
     When a page that is not to be visited was found does not count: an import notes one time for many of them.
     """
-    from recrawl.cli.tasks import bar
+    from recrawl.cli.waiting import bar
     from recrawl.crawl.looks_before import looks_before
     from recrawl.crawl.page_contents import page_evidence
     from recrawl.crawl.sources import ArchivedBytes, imported_into

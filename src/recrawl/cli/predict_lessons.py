@@ -59,14 +59,11 @@ def material(place: Workspace, store: Store, data: Path | None, until: float | N
 
 def sights(place: Workspace, store: Store, page: IntArray, first: FloatArray, urls: Sequence[str]) -> FeatureTable:
     """What was known of pages at first sight, as far as the archive of the workspace tells; under a bar."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+    from recrawl.cli.waiting import bars
     from recrawl.crawl.first_looks import first_looks
     from recrawl.crawl.sources import ArchivedBytes, imported_into
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with bars() as bar:
         task = bar.add_task("first copies of pages", total=len(page))
         archived = ArchivedBytes(place.warc, imported_into(store))
         looks = first_looks(store, archived.read, page, first, lambda done: bar.advance(task, done))
@@ -101,7 +98,7 @@ def new_links(store: Store, histories: Histories, until: float | None) -> dict[s
 def _recorded(folder: Path) -> tuple[Lessons, list[str]]:
     """Pages of a data set as if somebody had looked at each every month of its first year."""
     from recrawl.cli.link_data import link_data
-    from recrawl.cli.tasks import bar
+    from recrawl.cli.waiting import bar
 
     with bar("reading the data set", 1) as advance:
         record = link_data(folder, texts=(folder / "texts.parquet").is_file())

@@ -33,7 +33,7 @@ def trained(name: str, taught: Material, seed: int, *, most: int = MOST, judged:
     Of more pages than ``most`` so many are chosen at random; 0 for all.
     """
     from recrawl.cli.predict_models import KeptModel, known_priors, note_of
-    from recrawl.cli.tasks import bar
+    from recrawl.cli.waiting import bar
 
     lessons = some_of(taught, most, seed)
     counts = lessons.counts()

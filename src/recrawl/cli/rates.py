@@ -24,9 +24,11 @@ from recrawl.cli.options import (
     seconds_of,
 )
 from recrawl.cli.rates_question import By, Kind, Question, Sort, estimator_named, moment
+from recrawl.cli.waiting import line
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import InputError
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
+from recrawl.model.words import counted
 from recrawl.time import format_duration
 
 if TYPE_CHECKING:
@@ -129,13 +131,14 @@ def _table(store: Store, question: Question, output: Path | None, plot: Path | N
     from recrawl.cli.rates_table import answer, draw
     from recrawl.cli.tables import print_json, rows_of, shown_time
 
-    columns, total = answer(store, question)
+    with line("Estimating rates"):
+        columns, total = answer(store, question)
     shown = len(columns["looks"])
     if plot is not None:
         draw(columns, question.by, plot)
     if output is not None:
         write_columns(output, columns)
-        typer.echo(f"Wrote {shown} rows to {output}.")
+        typer.echo(f"Wrote {counted(shown, 'row')} to {output}.")
     elif json_output:
         print_json(rows_of(columns))
     else:
@@ -153,10 +156,11 @@ def _print(columns: Columns, question: Question) -> None:
     from recrawl.cli.tables import print_table, shown_time
 
     name = "url" if question.by is By.PAGE else question.by.value
-    counted = zip(*(columns[name] for name in ("changes", "looks", "observed", "exact")), strict=True)
+    told = zip(*(columns[name] for name in ("changes", "looks", "observed", "exact")), strict=True)
     evidence = [
-        f"{changes:,} changes {'logged' if exact else f'in {looks:,} looks'}, {format_duration(observed)}"
-        for changes, looks, observed, exact in counted
+        f"{counted(changes, 'change')} {'logged' if exact else 'in ' + counted(looks, 'look')}, "
+        f"{format_duration(observed)}"
+        for changes, looks, observed, exact in told
     ]
     shown = {
         name: columns[name],
@@ -177,7 +181,8 @@ def _diagnose(store: Store, question: Question, output: Path | None, plot: Path 
     from recrawl.cli.rates_output import write_columns
     from recrawl.cli.tables import print_json, print_table
 
-    found = investigate(store, question)
+    with line("Testing whether changes come by chance"):
+        found = investigate(store, question)
     if plot is not None:
         draw(found, plot)
     if output is not None:
@@ -200,7 +205,8 @@ def _compare(store: Store, question: Question, output: Path | None, *, json_outp
     from recrawl.cli.rates_output import write_columns
     from recrawl.cli.tables import print_json, print_table
 
-    found = compare_estimators(store, question)
+    with line("Letting every estimator foretell the past"):
+        found = compare_estimators(store, question)
     if output is not None:
         write_columns(output, columns(found))
     if json_output:

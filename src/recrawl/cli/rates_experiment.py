@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def run(data: Path, output: Path, *, seed: int, repeats: int, most_pages: int) -> None:
     """Try all estimators on each data set; write scores.csv, rates.md and rates.png into ``output``."""
     import numpy as np
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from recrawl.cli.datasets import collections, find_datasets
+    from recrawl.cli.waiting import bars
     from recrawl.show.experiments import draw_panels, write_csv
     from recrawl.simulate.rate_populations import populations
     from recrawl.simulate.rate_trials import CUTS, LENGTHS, score
@@ -32,8 +32,7 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, most_pages: int) -
     methods = _methods()
     rng = np.random.default_rng(seed)
     scores: dict[str, dict[str, list[Score]]] = {}
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns) as bar:
+    with bars() as bar:
         for folder in folders:
             found = populations(collections(folder), most_pages)
             steps = len(found) * len(_schedules()) * repeats * len(CUTS) * len(LENGTHS) * len(methods)

@@ -10,6 +10,7 @@ import typer
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, SetOption, WorkspaceOption, seconds_of
 from recrawl.cli.workspace import Workspace, open_workspace
+from recrawl.model.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -169,10 +170,11 @@ def _served_metrics(address: str, serving: ExitStack) -> Metrics | None:
 def _tell_what_waits(last: Pulse) -> None:
     """What is due and was not visited, and why."""
     if last.paused:
-        typer.echo(f"The crawl is paused, {last.due:,} pages are due: recrawl resume lets it go on.")
+        typer.echo(f"The crawl is paused, {counted(last.due, 'page')} due: recrawl resume lets it go on.")
     elif last.due and last.left is not None and last.left < 1:
         typer.echo(
-            f"The budget is spent, {last.due:,} pages are due: they wait. recrawl plan says what more would buy."
+            f"The budget is spent, {counted(last.due, 'page')} due: what waits is visited later. "
+            "recrawl plan says what more would buy."
         )
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 import typer
 
 from recrawl.cli.tables import shown_time
+from recrawl.cli.waiting import line
 from recrawl.crawl.pulse import Pulse
 from recrawl.crawl.target import Visited
 from recrawl.model import ANSWERED, Verdict
+from recrawl.model.words import counted
 from recrawl.time import MINUTE, format_duration
 
 _REFRESH = 0.5
@@ -55,24 +57,12 @@ class Tally:
         >>> Tally(1200, 31, 2).words()
         '1,200 visits: 31 found a change, 2 failed.'
         """
-        return f"{self.visits:,} visits: {self.changed:,} found a change, {self.failed:,} failed."
+        return f"{counted(self.visits, 'visit')}: {self.changed:,} found a change, {self.failed:,} failed."
 
 
-@contextmanager
-def getting_ready() -> Iterator[Callable[[], None]]:
-    """Say on a terminal that there is something to wait for, until the block ends or what it is given is called.
-
-    At the first start machine code is made, which takes seconds.
-    """
-    from rich.console import Console
-    from rich.status import Status
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda: None
-        return
-    with Status("Getting ready (the first start takes longest)", console=console) as line:
-        yield line.stop
+def getting_ready() -> AbstractContextManager[Callable[[], None]]:
+    """Say that there is something to wait for: at the first start machine code is made, which takes seconds."""
+    return line("Getting ready (the first start takes longest)")
 
 
 @contextmanager
@@ -94,8 +84,8 @@ def display(tally: Tally, until: float, pulse: Callable[[], Pulse]) -> Iterator[
         tally.rate(pulse().now)  # from which the first line counts
         yield every(_SELDOM, tell, at_once=False)
         return
-    with Status("Looking for what is due", console=console) as line:
-        yield every(_REFRESH, lambda: line.update(sentence(tally, pulse(), until)))
+    with Status("Looking for what is due", console=console) as shown:
+        yield every(_REFRESH, lambda: shown.update(sentence(tally, pulse(), until)))
 
 
 def every(seconds: float, show: Callable[[], object], *, at_once: bool = True) -> Callable[[float], None]:
@@ -126,7 +116,7 @@ def together(*told: Callable[[float], None]) -> Callable[[float], None]:
 def sentence(tally: Tally, pulse: Pulse, until: float) -> str:
     """How it goes, in one line."""
     rate = tally.rate(pulse.now)
-    done = f"{tally.visits:,} visits, {tally.changed:,} changed, {tally.failed:,} failed, {rate:.1f}/s"
+    done = f"{counted(tally.visits, 'visit')}, {tally.changed:,} changed, {tally.failed:,} failed, {rate:.1f}/s"
     left = f"; {format_duration(until - pulse.now)} left" if math.isfinite(until) else ""
     return f"{done}; {_waiting(pulse, rate)}{left}"
 

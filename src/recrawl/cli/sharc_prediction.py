@@ -30,10 +30,8 @@ class Asked:
 
 def run(data: Path, output: Path, asked: Asked) -> None:
     """Foretell bins on each site of each data set; write a table, a report and a picture into ``output``."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     from recrawl.cli.datasets import find_datasets
+    from recrawl.cli.waiting import bars
     from recrawl.show.dot_chart import draw_dots
     from recrawl.show.experiments import write_csv
 
@@ -43,7 +41,7 @@ def run(data: Path, output: Path, asked: Asked) -> None:
     output.mkdir(parents=True, exist_ok=True)
     sitemaps = [_of_sitemap(file, asked) for file in asked.sitemaps]
     parts = []
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with bars() as bar:
         for folder in bar.track(folders, description="sites"):
             parts += _parts(folder, asked)
     parts += [Part("sitemaps", "as published", tuple(sitemaps), binned=False)] * bool(sitemaps)

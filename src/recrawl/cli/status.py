@@ -7,6 +7,7 @@ import dataclasses
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.workspace import open_workspace
+from recrawl.model.words import counted
 
 EXAMPLES = """
 recrawl status -w my-archive
@@ -51,13 +52,13 @@ def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, a
     rows = [
         ("workspace", str(place.folder)),
         ("store", place.shown_store),
-        ("pages", f"{counts.pages} on {counts.hosts} hosts, {seen} of them seen"),
-        ("visits", f"{counts.visits}: {counts.changed} found a change, {counts.failed} failed"),
-        ("links", str(counts.links)),
-        ("captures", str(counts.captures)),
+        ("pages", f"{counts.pages:,} on {counted(counts.hosts, 'host')}, {seen:,} of them seen"),
+        ("visits", f"{counts.visits:,}: {counts.changed:,} found a change, {counts.failed:,} failed"),
+        ("links", f"{counts.links:,}"),
+        ("captures", f"{counts.captures:,}"),
         ("last look", shown_time(last)),
         ("fresh now", f"{fresh:.0%} of the pages seen (estimated)" if seen else "–"),
-        ("due now", f"{counts.due} pages, {counts.leased} in the hands of workers"),
+        ("due now", f"{counted(counts.due, 'page')}, {counts.leased:,} in the hands of workers"),
         ("next due", shown_time(next_due)),
         *([] if model is None else [("model", f"trained {shown_time(model.until)}. {model.said}")]),
         *work_rows(work, now),

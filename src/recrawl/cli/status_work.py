@@ -10,6 +10,7 @@ from recrawl.cli.status_words import failure_words
 from recrawl.crawl.controls import is_paused, limits
 from recrawl.crawl.rollcall import AtWork, is_alive, roll
 from recrawl.model import Outcome
+from recrawl.model.words import counted
 from recrawl.schedule.allowance import memory, replayed
 from recrawl.time import DAY, HOUR, format_duration
 
@@ -87,7 +88,7 @@ def work_rows(work: Work, now: float) -> list[tuple[str, str]]:
     return [
         ("late", late),
         ("at work", _workers(work.workers, now)),
-        ("last hour", f"{work.visits_last_hour:,} visits"),
+        ("last hour", counted(work.visits_last_hour, "visit")),
         ("budget", f"{work.budget_per_day:,.0f} visits a day, {int(work.budget_left):,} may be made now"),
         ("policy", f"{work.policy}{price}"),
         ("paused", _paused(work)),
@@ -101,7 +102,7 @@ def _workers(workers: list[AtWork], now: float) -> str:
     if not workers:
         return "nobody"
     named = [
-        f"{one.worker} for {format_duration(now - one.since)}: {one.visits:,} visits, {one.underway} under way"
+        f"{one.worker} for {format_duration(now - one.since)}: {counted(one.visits, 'visit')}, {one.underway} under way"
         for one in workers[:_NAMED]
     ]
     more = len(workers) - len(named)

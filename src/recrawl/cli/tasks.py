@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import TypeVar
+
+from recrawl.cli.waiting import bar
 
 Result = TypeVar("Result")
 
@@ -43,28 +44,3 @@ def results(tasks: Sequence[Callable[[], Result]], jobs: int) -> Iterator[Result
             yield from (future.result() for future in waiting)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-@contextmanager
-def bar(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar on standard error, so that standard output stays the answer; what it yields moves it on by one."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(what, total=total)
-        yield lambda: shown.advance(task)

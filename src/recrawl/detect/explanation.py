@@ -16,6 +16,7 @@ from recrawl.detect.standards import Standards
 from recrawl.detect.verdict import Judgement, judge, known_after
 from recrawl.detect.version import body_of
 from recrawl.model import Capture, ChangeKind
+from recrawl.model.words import counted
 
 _ANY = Standards()
 
@@ -80,9 +81,9 @@ def reasons(told: Explanation) -> list[tuple[str, str]]:
     types = dict.fromkeys(one.mime or "none said" for one in (before, after))
     steps = [("bytes", sizes), ("type", " → ".join(types))]
     if after.noise:
-        steps.append(("noise", f"{_counted(len(after.noise), 'piece')} left out"))
+        steps.append(("noise", f"{counted(len(after.noise), 'piece')} left out"))
     if after.left_out:
-        steps.append(("not compared", _counted(len(after.left_out), "part")))
+        steps.append(("not compared", counted(len(after.left_out), "part")))
     if told.similarity is not None:
         differs = bool(judgement.kinds & (ChangeKind.TEXT | ChangeKind.DATA))
         share = f"{told.similarity:.1%} of the ten-word passages are in both"
@@ -92,12 +93,8 @@ def reasons(told: Explanation) -> list[tuple[str, str]]:
     if told.links_added or told.links_removed:
         steps.append(("links", f"{len(told.links_added)} came, {len(told.links_removed)} went"))
     if judgement.shunned:
-        steps.append(("not followed", f"{_counted(len(judgement.shunned), 'link')}, as the page asks"))
+        steps.append(("not followed", f"{counted(len(judgement.shunned), 'link')}, as the page asks"))
     return steps
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _measured(magnitude: float, threshold: float) -> str:

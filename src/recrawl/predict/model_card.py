@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 
 from recrawl.errors import InputError
+from recrawl.model.words import counted
 from recrawl.time import format_duration, to_iso
 
 FORMAT = 2
@@ -71,8 +72,8 @@ class ModelNote:
     def pages_in_words(self) -> str:
         """How many pages were learned from, and of how many they were chosen."""
         if self.pages == self.out_of:
-            return f"{self.pages:,} pages"
-        return f"{self.pages:,} pages, chosen at random among {self.out_of:,},"
+            return counted(self.pages, "page")
+        return f"{counted(self.pages, 'page')}, chosen at random among {self.out_of:,},"
 
     def to_json(self) -> str:
         """The content of ``model.json``."""
@@ -103,6 +104,7 @@ class ModelNote:
 def model_card(note: ModelNote) -> str:
     """A page of Markdown."""
     versions = ", ".join(f"{name} {version}" for name, version in note.versions.items())
+    material = f"{note.pages_in_words} of {counted(note.sites, 'site')}, {counted(note.looks, 'look')}"
     lines = [
         f"# Model {note.name}",
         "",
@@ -112,7 +114,7 @@ def model_card(note: ModelNote) -> str:
         "",
         "| | |",
         "|---|---|",
-        f"| trained from | {note.source}: {note.pages_in_words} of {note.sites:,} sites, {note.looks:,} looks |",
+        f"| trained from | {note.source}: {material} |",
         f"| first copies read | {note.looked_into:,} |",
         f"| looks from | {to_iso(note.since)} |",
         f"| looks to | {to_iso(note.until)} ({format_duration(note.until - note.since)}) |",

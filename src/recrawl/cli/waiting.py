@@ -1,0 +1,58 @@
+"""What a person sees while waiting: bars, or one line, on standard error, so that standard output stays the answer.
+
+All of it is gone when the work is done, and where standard error is no terminal nothing is written at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+def bars() -> Progress:
+    """Bars for work of several parts; one whose end is not known runs to and fro."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+@contextmanager
+def bar(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """One bar; what it yields moves it on by one."""
+    with bars() as shown:
+        task = shown.add_task(what, total=total)
+        yield lambda: shown.advance(task)
+
+
+@contextmanager
+def line(what: str) -> Iterator[Callable[[], None]]:
+    """One line about work whose length nobody knows, until the block ends or what it yields is called."""
+    from rich.console import Console
+    from rich.status import Status
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda: None
+        return
+    with Status(what, console=console) as shown:
+        yield shown.stop

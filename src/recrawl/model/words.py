@@ -1,0 +1,12 @@
+"""Numbers of things as people say them: the one place that knows singular and plural."""
+
+from __future__ import annotations
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """So many of something, in the singular where it is one; ``many`` is the plural where an s does not make it.
+
+    >>> counted(1, "page"), counted(1200, "page"), counted(2, "policy", "policies")
+    ('1 page', '1,200 pages', '2 policies')
+    """
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
