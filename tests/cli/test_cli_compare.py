@@ -142,13 +142,14 @@ def test_a_workspace_without_a_past_cannot_be_compared(run, workspace):
 # -- the past as a field -------------------------------------------------------------------------
 
 
-def of_histories(histories, exact=None, seed=1):
+def of_histories(histories, exact=None, stays=None, seed=1):
     n = len(histories)
     return field_from_histories(
         "past",
         histories,
         np.random.default_rng(seed),
         exact=np.zeros(n, np.bool_) if exact is None else exact,
+        stays=np.zeros(n, np.bool_) if stays is None else stays,
         host=np.zeros(n, np.int64),
         cluster=np.arange(n),
         importance=np.ones(n),
@@ -185,9 +186,20 @@ def test_pages_seen_once_tell_nothing():
     visits = Visits.of([1, 2, 2], [0.0, 0.0, 5.0], verdict=[0, 0, 1])
     histories = Histories.from_visits(visits)
     assert len(of_histories(histories)) == 1
-    assert visits_per_page(histories) == 0.2
+    assert visits_per_page(histories, np.array([False, False])) == 0.2
     with pytest.raises(ValueError, match="seen twice"):
         of_histories(Histories.from_visits(visits.take(np.array([0, 1]))))
+
+
+def test_pages_left_alone_are_there_to_the_end_and_ask_for_visits():
+    visits = Visits.of([1, 2, 2, 3, 3], [0.0, 0.0, 5.0, 0.0, 10.0], verdict=[0, 0, 1, 0, 2])
+    histories = Histories.from_visits(visits)
+    stays = np.array([True, True, False])
+    field = of_histories(histories, stays=stays)
+    assert field.truth.died.tolist() == [10.0, 10.0, 10.0]
+    assert visits_per_page(histories, stays) == 2 / 30
+    with pytest.raises(ValueError, match="seen twice"):
+        of_histories(Histories.from_visits(visits.take(np.array([0, 1]))), stays=np.array([True, True]))
 
 
 # -- the grand table -----------------------------------------------------------------------------

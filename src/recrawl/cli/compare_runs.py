@@ -13,7 +13,7 @@ from recrawl.assess.ratios import ratio_with_interval
 from recrawl.assess.scores import Interval
 from recrawl.cli.contest_runs import Run, known_policies, run_all
 from recrawl.errors import InputError
-from recrawl.model import ChangeKind
+from recrawl.model import BoolArray, ChangeKind, Histories, Outcome
 from recrawl.model.words import counted
 from recrawl.schedule.policies import ORACLES
 from recrawl.simulate.contest import Rules
@@ -75,10 +75,11 @@ def compare_policies(store: Store, settings: Settings, trial: Trial) -> Comparis
     names = known_policies([in_use, *(trial.policies or USUAL)])
     links = in_use == OURS_FOR_LINKS
     lesson = lesson_of(store, Span(kind=ChangeKind.NEW_LINKS if links else None))
-    fields = _fields(store, lesson, trial)
+    stays = left_alone(store, lesson.histories)
+    fields = _fields(store, lesson, stays, trial)
     rules = _rules(fields[0], settings.politeness, trial.tick)
     there = _pages_at_once(fields[0])
-    daily = _budget(lesson, settings.schedule) if trial.budget is None else trial.budget / there
+    daily = _budget(lesson, stays, settings.schedule) if trial.budget is None else trial.budget / there
     budgets = [daily * factor for factor in (FACTORS if trial.several_budgets else (1.0,))]
     make = partial(entry, shortest=settings.schedule.min_interval, longest=settings.schedule.max_interval)
     runs = [Run(_PAST, name, budget) for name in names for budget in budgets]
@@ -94,7 +95,19 @@ def policy_in_use(settings: ScheduleSettings) -> str:
     return settings.policy if settings.policy in NAMES else f"{settings.policy}-{settings.objective}"
 
 
-def _fields(store: Store, lesson: Lesson, trial: Trial) -> list[Field]:
+def left_alone(store: Store, histories: Histories) -> BoolArray:
+    """Pages that are wanted and still there though nobody looked again: our own last visit did not find them gone.
+
+    That we did not return was a choice, and so it would be for others. What an archive holds of a page may have other
+    reasons. Only visits of our own have a cost.
+    """
+    visits = store.visits(pages=histories.page)
+    last = visits.take(np.flatnonzero(np.diff(visits.page, append=-1)))
+    ours = last.page[(last.cost > 0) & (last.outcome != Outcome.GONE)]
+    return np.isin(histories.page, ours) & (store.pages(histories.page).importance > 0)
+
+
+def _fields(store: Store, lesson: Lesson, stays: BoolArray, trial: Trial) -> list[Field]:
     """The past of the store, once for each draw of when pages changed."""
     pages, levels = store.pages(lesson.histories.page), lesson.evidence.levels
     wanted = pages.importance > 0
@@ -107,6 +120,7 @@ def _fields(store: Store, lesson: Lesson, trial: Trial) -> list[Field]:
                 histories,
                 rng,
                 exact=lesson.exact[wanted],
+                stays=stays[wanted],
                 host=levels[0][wanted],
                 cluster=levels[-1][wanted],
                 importance=pages.importance[wanted],
@@ -130,10 +144,10 @@ def _rules(field: Field, politeness: PolitenessSettings, tick: float | None) -> 
     return Rules(0.0, tick=length, found_after=0.0, per_host=max(most or 1, 1) if crowded else None)
 
 
-def _budget(lesson: Lesson, settings: ScheduleSettings) -> float:
+def _budget(lesson: Lesson, stays: BoolArray, settings: ScheduleSettings) -> float:
     """Visits a page a day that were really made; those of the settings where only logs of changes are known."""
     looked = lesson.histories.take(~lesson.exact)
-    made = visits_per_page(looked) * DAY
+    made = visits_per_page(looked, stays[~lesson.exact]) * DAY
     return made if made > 0 else settings.budget / max(len(lesson.histories), 1)
 
 
