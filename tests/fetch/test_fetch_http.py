@@ -69,6 +69,13 @@ def test_the_request_says_who_asks_and_what_is_accepted(serving):
     assert not [line for line in lines if line.lower().startswith((b"cookie", b"if-", b"te:"))]
 
 
+def test_requests_of_any_length_are_kept_as_sent(serving):
+    paths = [f"/{'a' * length}" for length in (1, 50_000, 2, 2_500, 3)]
+    captures, server = fetch_all(serving, {}, *paths)
+    assert [capture.raw_request for capture in captures] == server.requests
+    assert server.paths() == paths
+
+
 def test_interim_answers_are_not_the_answer(serving):
     hints = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"
     final = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"

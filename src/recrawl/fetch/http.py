@@ -20,6 +20,7 @@ from recrawl.fetch.open_files import idle_connections
 from recrawl.fetch.reach import Reach
 from recrawl.fetch.request import Request, checked_user_agent
 from recrawl.fetch.transfer import Limits, Transfer
+from recrawl.fetch.transfers import Transfers
 from recrawl.model import Capture
 from recrawl.model.failures import NO_CONNECTION, NO_ROUTE
 from recrawl.time import Clock
@@ -58,8 +59,7 @@ class HttpFetcher:
         self._reach = reach
         self._http2 = http2
         self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
-        self._multi = self._pycurl.AsyncCurlMulti()
-        self._multi.setopt(self._pycurl.M_MAXCONNECTS, idle_connections(self._limits.connections))
+        self._transfers = Transfers(self._pycurl, idle_connections(self._limits.connections))
         self._idle: list[Transfer] = []
 
     async def __aenter__(self) -> Self:
@@ -74,7 +74,7 @@ class HttpFetcher:
         """Close all connections. Fetches still running are cancelled."""
         if self._names_are_ours:
             await self._names.close()
-        await self._multi.aclose()
+        self._transfers.close()
         while self._idle:
             self._idle.pop().curl.close()
 
@@ -85,11 +85,10 @@ class HttpFetcher:
         if not found.address:
             return Capture(request.url, began, 0, error=found.error, failure=found.failure)
         transfer = self._idle.pop() if self._idle else self._new_transfer()
-        code, words = 0, ""
-        # A transfer that is cancelled here is still known to libcurl, so it does not return to the idle ones.
+        # One that is cancelled here does not return to the idle ones: it may be in the middle of anything.
         try:
             transfer.prepare(request, found.address)
-            await self._multi.perform(transfer.curl)
+            code, words = await self._transfers.perform(transfer.curl)
         except self._pycurl.error as failure:
             code, words = failure.args
         finally:

@@ -30,6 +30,8 @@ _ENCODING = b"Accept-Encoding: gzip"
 _USUAL = (f"Accept: {ACCEPT}".encode(), _ENCODING)
 _BUFFER = 64 * 1024
 """Bytes that are read at once: most pages."""
+_AT_ONCE = 2_048
+"""Bytes of a head that any system takes at once."""
 _STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)? +([1-9]\d{2})(?!\d)", re.IGNORECASE)
 _HEADER_VALUE = re.compile(r"[\x20-\x7e\x80-\xff]+")
 _INTERIM = range(100, 200)
@@ -68,9 +70,19 @@ class Transfer:
 
     def __init__(self, pycurl: Any, limits: Limits, reach: Reach | None) -> None:  # noqa: ANN401 - the module
         self._pycurl = pycurl
+        self._header_out: int = pycurl.INFOTYPE_HEADER_OUT
         self._body_limit, self._head_limit = limits.body, limits.head
         self._reach = reach
         self.curl = curl = pycurl.Curl()
+        self._headers: list[bytes] = []
+        self._address, self._posted = "", b""
+        """What the handle is set to."""
+        self._in_pieces = False
+        """Whether a head may be sent, and told of, in pieces."""
+        self._lines: list[bytes] = []
+        """Heads as they come, those of interim answers and trailers included."""
+        self._said: dict[int, bytes] = {}
+        """The last that libcurl said of each kind."""
         self._clear()
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
         curl.setopt(pycurl.HTTP_TRANSFER_DECODING, 0)
@@ -85,17 +97,16 @@ class Transfer:
         curl.setopt(pycurl.LOW_SPEED_TIME, max(1, -int(-limits.idle // 1)))
         if reach is not None:
             curl.setopt(pycurl.OPENSOCKETFUNCTION, self._on_connect)
-        curl.setopt(pycurl.HEADERFUNCTION, self._on_head)
+        curl.setopt(pycurl.HEADERFUNCTION, self._lines.append)
         curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
-        # The only way libcurl tells what it really sent.
+        # The only way libcurl tells what it really sent. It says nine things a page: none of them runs our own code.
         curl.setopt(pycurl.VERBOSE, 1)
-        curl.setopt(pycurl.DEBUGFUNCTION, self._on_event)
+        curl.setopt(pycurl.DEBUGFUNCTION, self._said.__setitem__)
 
     def _clear(self) -> None:
-        self._sent = b""
-        self._posted = b""
+        self._lines.clear()
+        self._said.clear()
         self._head: list[bytes] = []
-        self._head_size = self._interim = 0
         self._head_done = self._absurd = False
         self._status = 0
         """Of the answer, once its head is complete; 0 if it has none."""
@@ -107,25 +118,35 @@ class Transfer:
         """Sockets made for libcurl, which works on copies of them."""
 
     def prepare(self, request: Request, address: str) -> None:
-        """Make ready for a new exchange with whoever is at this address."""
+        """Make ready for a new exchange with whoever is at this address: the handle is told what differs."""
         self._clear()
+        curl, pycurl = self.curl, self._pycurl
+        url, posts = request.url.encode(), bool(request.body)
         headers = [*_USUAL] if not request.accept else [f"Accept: {request.accept}".encode(), _ENCODING]
-        self._posted = request.body
-        if request.body:
+        if posts:
             headers += [b"Content-Type: application/x-www-form-urlencoded", b"Expect:"]  # no asking before the body
-            self.curl.setopt(self._pycurl.POST, 1)
-            self.curl.setopt(self._pycurl.POSTFIELDS, request.body)
-        else:
-            self.curl.setopt(self._pycurl.HTTPGET, 1)
         validators = (("If-None-Match", request.etag), ("If-Modified-Since", request.last_modified))
         for name, value in (*validators, *request.headers):
             # A stored validator is the server's text: one that could break out of its line is not sent back.
-            if _HEADER_VALUE.fullmatch(value):
+            if value and _HEADER_VALUE.fullmatch(value):
                 headers.append(f"{name}: {value}".encode("latin-1"))
+        if posts or self._posted:
+            curl.setopt(pycurl.POST if posts else pycurl.HTTPGET, 1)
+        if posts:
+            curl.setopt(pycurl.POSTFIELDS, request.body)
+        self._posted = request.body
         # Whatever libcurl reads out of the URL, it connects to this address, and keeps connections apart by it.
-        self.curl.setopt(self._pycurl.CONNECT_TO, [f"::[{address}]:" if ":" in address else f"::{address}:"])
-        self.curl.setopt(self._pycurl.URL, request.url.encode())
-        self.curl.setopt(self._pycurl.HTTPHEADER, headers)
+        if address != self._address:
+            curl.setopt(pycurl.CONNECT_TO, [f"::[{address}]:" if ":" in address else f"::{address}:"])
+            self._address = address
+        if headers != self._headers:
+            curl.setopt(pycurl.HTTPHEADER, headers)
+            self._headers = headers
+        in_pieces = posts or len(url) + sum(map(len, headers)) > _AT_ONCE
+        if in_pieces != self._in_pieces:
+            curl.setopt(pycurl.DEBUGFUNCTION, self._on_event if in_pieces else self._said.__setitem__)
+            self._in_pieces = in_pieces
+        curl.setopt(pycurl.URL, url)
 
     def _on_connect(self, _purpose: int, place: Any) -> Any:  # noqa: ANN401 - libcurl's address; a socket or a refusal
         address = str(place.addr[0])
@@ -137,28 +158,34 @@ class Transfer:
         return opened
 
     def _on_event(self, kind: int, data: bytes) -> None:
-        if kind == self._pycurl.INFOTYPE_HEADER_OUT:
+        if kind == self._header_out:
             # On a connection that died while idle libcurl sends the request again: the last one counts.
-            self._sent = data if self._sent.endswith(b"\r\n\r\n") else self._sent + data
+            before = self._said.get(kind, b"")
+            self._said[kind] = data if before.endswith(b"\r\n\r\n") else before + data
 
-    def _on_head(self, line: bytes) -> int | None:
-        if self._head_done:
-            return None  # trailers: they are part of the body's framing already
-        self._head.append(line)
-        self._head_size += len(line)
-        if not line.rstrip(b"\r\n"):
-            self._status = _status_of(self._head[0])
-            self._head_done = self._status not in _INTERIM
-            if not self._head_done:
-                self._head.clear()
-                self._interim += 1
-        self._absurd = self._head_size > self._head_limit or self._interim > _MOST_INTERIM
+    def _read_head(self) -> None:
+        """Find the head of the answer in what came: behind interim answers, and before trailers.
+
+        Those are part of the body's framing already.
+        """
+        began = size = interim = 0
+        for place, line in enumerate(self._lines):
+            size += len(line)
+            if not line.strip(b"\r\n"):
+                self._status = _status_of(self._lines[began])
+                if self._status not in _INTERIM:
+                    self._head, self._head_done = self._lines[began : place + 1], True
+                    break
+                began, interim = place + 1, interim + 1
+        self._absurd = size > self._head_limit or interim > _MOST_INTERIM
         if self._absurd:
             self._head_done = False
-            return 0  # not what we were given: libcurl ends the transfer
-        return None
 
     def _on_body(self, data: bytes) -> int:
+        if not self._body:
+            self._read_head()
+            if self._absurd:
+                return 0  # not what we were given: libcurl ends the transfer
         room = self._body_limit - self._size
         kept = data if len(data) <= room else data[:room]
         self._body.append(kept)
@@ -173,8 +200,10 @@ class Transfer:
 
     def capture(self, url: str, began: float, code: int, words: str) -> Capture:
         """What the exchange brought; ``code`` and ``words`` are libcurl's, 0 if it was content."""
+        if not self._body:
+            self._read_head()
         answered = self._head_done and self._status > 0
-        head, sent = b"".join(self._head) if answered else b"", self._sent
+        head, sent = b"".join(self._head) if answered else b"", self._said.get(self._header_out, b"")
         asked, end, rest = sent.partition(b"\r\n")
         over_http2 = asked.endswith(_HTTP2)
         if over_http2:
@@ -199,7 +228,7 @@ class Transfer:
         """Why there is no answer, as a number."""
         refused = int(self.curl.getinfo(self._pycurl.OS_ERRNO)) in _REFUSED
         heard = refused or float(self.curl.getinfo(self._pycurl.CONNECT_TIME)) > 0
-        return failure_of(code, self._pycurl, sent=bool(self._sent), heard=heard)
+        return failure_of(code, self._pycurl, sent=self._header_out in self._said, heard=heard)
 
     def _why_none(self, code: int, words: str) -> str:
         """Why there is no answer."""
