@@ -268,12 +268,12 @@ def test_crawl_time_of_all_pages_is_bounded_by_the_slow_host(plan):
 def test_crawl_time_of_a_list(run, known, plan, tmp_path):
     seeds = tmp_path / "urls.txt"
     seeds.write_text("http://hot.org/a\nhttp://hot.org/b\nhttp://new.org/\n", encoding="utf-8")
-    found = plan("--crawl-time", seeds, "--threads", "1")
-    assert (found["urls"], found["hosts"], found["threads"]) == (3, 2, 1)
+    found = plan("--crawl-time", seeds, "--concurrency", "1")
+    assert (found["urls"], found["hosts"], found["concurrency"]) == (3, 2, 1)
     said = run("plan", "-w", known, *AT_END, "--crawl-time", seeds).stdout
     assert "3 on 2 hosts, 1 of them never asked before" in said
-    said = run("plan", "-w", known, *AT_END, "--crawl-time", "all", "--host", "hot.org", "--threads", "1").stdout
-    assert "with 1 thread " in said
+    said = run("plan", "-w", known, *AT_END, "--crawl-time", "all", "--host", "hot.org", "--concurrency", "1").stdout
+    assert "with 1 request at once" in said
     assert "about 1: with more the longest host decides" in said
     assert "No URL of this list is on the host 'cold.org'" in refused(
         run, known, "--crawl-time", seeds, "--host", "cold.org"
@@ -302,23 +302,26 @@ def test_capacity_in_words(run, known):
     said = run("plan", "-w", known, *AT_END, "--capacity", "--freshness", "0.9", "--set", "schedule.budget=12").stdout
     assert "90.0% of the pages current takes" in said
     assert "28 pages need 1 machine like this one." in said
-    assert re.search(r"machine could make +[\d.]{1,3} million visits a day: 64 threads, [\d.]+ s a download", said)
+    assert re.search(
+        r"machine could make +[\d.]{1,3} million visits a day: 64 requests at once, [\d.]+ s a download", said
+    )
     few = run("plan", "-w", known, *AT_END, "--capacity", "--pages", "1000000").stdout
     assert "One visit to each page in 180 d alone takes 5,555.6 visits a day: more than there are." in few
     never = run("plan", "-w", known, *AT_END, "--capacity", "--freshness", "1.0").stdout
     assert "cannot be reached: schedule.min_interval" in never
 
 
-def test_machines_are_counted_by_their_threads_and_not_by_the_budget(run, known, plan):
+def test_machines_are_counted_by_what_they_download_and_not_by_the_budget(run, known, plan):
     asked = ("--capacity", "--freshness", "0.9", "--pages", "1000000")
     poor, rich = (plan(*asked, "--set", f"schedule.budget={budget}")["goal"] for budget in (12, 120))
     assert poor["machines"] == rich["machines"]
     assert poor["reached"]["needed"] == pytest.approx(10 * rich["reached"]["needed"])
-    alone, four = (plan(*asked, "--threads", threads)["goal"]["machines"]["needed"] for threads in ("1", "4"))
+    alone, four = (plan(*asked, "--concurrency", at_once)["goal"]["machines"]["needed"] for at_once in ("1", "4"))
     assert alone == pytest.approx(4 * four)
-    said = run("plan", "-w", known, *AT_END, *asked, "--threads", "1").stdout
+    said = run("plan", "-w", known, *AT_END, *asked, "--concurrency", "1").stdout
     assert f"1,000,000 pages need {math.ceil(alone)} machines like this one." in said
-    busy = run("plan", "-w", known, *AT_END, "--capacity", "--threads", "1", "--set", "schedule.budget=1000000").stdout
+    slow = ("--set", "crawl.concurrency=1", "--set", "schedule.budget=1000000")
+    busy = run("plan", "-w", known, *AT_END, "--capacity", *slow).stdout
     assert "fewer than the budget, so these are what is spent" in busy
 
 
@@ -343,7 +346,7 @@ def test_questions_that_make_no_sense(run, known, workspace):
     assert "There is no host 'hat.org'" in refused(run, known, "--host", "hat.org")
     assert "There is no host 'hat.org'" in refused(run, known, "--slots", "2", "--host", "hat.org")
     assert "hosts share one budget" in refused(run, known, "--capacity", "--host", "hot.org")
-    assert "--threads changes nothing" in refused(run, known, "--threads", "64")
+    assert "--concurrency does not change" in refused(run, known, "--concurrency", "64")
     for question in (("--slots", "3"), ("--capacity",), ("--crawl-time", "all")):
         assert "--limit is about the list of pages" in refused(run, known, *question, "--limit", "20")
     assert "keeps nothing" in refused(run, known, "--capacity", "--set", "schedule.budget=0")

@@ -117,7 +117,7 @@ def test_a_home_page_that_redirects_elsewhere_takes_the_scope_along(scene, site,
         (ScopeRules(kind=ScopeKind.HOST), ["/x/", "/x/a", "/", "/x/y/b"]),
         (ScopeRules(exclude=("y/",)), ["/x/", "/x/a"]),
         (ScopeRules(kind=ScopeKind.CUSTOM, include=("/a$",)), ["/x/", "/x/a"]),
-        (ScopeRules(depth=1), ["/x/", "/x/a"]),
+        (ScopeRules(hops=1), ["/x/", "/x/a"]),
         (ScopeRules(kind=ScopeKind.PAGE, extra_hops=1), ["/x/", "/x/a", "/"]),
         (ScopeRules(kind=ScopeKind.PAGE, extra_hops=2), ["/x/", "/x/a", "/", "/x/y/b"]),
     ],
@@ -131,7 +131,7 @@ def test_nothing_out_of_scope_is_asked_for(scene, site, linked, rules, expected)
 
 def test_traps_are_not_followed(scene, site, linked):
     site.answers["/"] = linked("/a", "/a/b/a/b/a/b/", "/x?PHPSESSID=0", "/1/2/3/4/", "/c")
-    capture(scene, site.home, "bfs", scope=ScopeRules(max_folders=3))
+    capture(scene, site.home, "bfs", scope=ScopeRules(max_depth=3))
     assert site.paths() == ["/", "/a", "/c"]
 
 

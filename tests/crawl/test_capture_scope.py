@@ -46,7 +46,7 @@ def test_patterns_take_in_and_leave_out():
 
 
 def test_extra_hops_lead_out_and_back_and_never_to_what_is_excluded():
-    scope = SiteScope(ScopeRules(extra_hops=1, depth=3, exclude=("secret",)), (address(SEED),))
+    scope = SiteScope(ScopeRules(extra_hops=1, hops=3, exclude=("secret",)), (address(SEED),))
     inside, outside = address(URLS["below"]), address(URLS["elsewhere"])
     assert scope.place(outside, Place(0)) == Place(1, outside=1)
     assert scope.place(outside, Place(1, outside=1)) is None
@@ -83,7 +83,7 @@ def test_an_order_is_read_back_as_it_was_given():
         strategy="sharc-offline",
         revisit=True,
         delay=2.5,
-        scope=ScopeRules(kind=ScopeKind.HOST, include=("a", "b"), depth=3),
+        scope=ScopeRules(kind=ScopeKind.HOST, include=("a", "b"), hops=3),
     )
     assert CaptureOrder.from_json(order.as_json()) == order
     with pytest.raises(StoreError, match="colour"):

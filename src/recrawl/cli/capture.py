@@ -82,7 +82,7 @@ def capture(  # noqa: PLR0913 - one argument an option
     exclude: Annotated[
         list[str] | None, typer.Option(metavar="REGEX", help="Leave out URLs like this. May be repeated.")
     ] = None,
-    depth: Annotated[int | None, typer.Option(min=0, help="Follow at most so many links from the first page.")] = None,
+    hops: Annotated[int | None, typer.Option(min=0, help="Follow at most so many links from the first page.")] = None,
     extra_hops: Annotated[int, typer.Option(min=0, help="Follow so many links out of the scope.")] = 0,
     from_sitemap: Annotated[
         bool, typer.Option("--from-sitemap", help="Begin with all pages that the site's sitemaps name.")
@@ -133,9 +133,9 @@ def capture(  # noqa: PLR0913 - one argument an option
         kind=scope,
         include=tuple(include or ()),
         exclude=tuple(exclude or ()),
-        depth=depth,
+        hops=hops,
         extra_hops=extra_hops,
-        max_folders=place.configuration.settings.crawl.max_depth,
+        max_depth=place.configuration.settings.crawl.max_depth,
     )
     with place.open_store() as store:
         open_ones = [known for known in store.site_captures() if not known.is_finished]

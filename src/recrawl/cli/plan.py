@@ -25,13 +25,11 @@ recrawl plan --host example.org --limit 100     of one host
 recrawl plan --at 2026-11-09                    as it looked then
 recrawl plan --set schedule.budget=5000         with another budget
 recrawl plan --slots 24                         hour by hour, so that every hour's crawl fits
-recrawl plan --crawl-time urls.txt --threads 20  how long these URLs take
+recrawl plan --crawl-time urls.txt --concurrency 20  how long these URLs take
 recrawl plan --crawl-time all                   how long one visit to every page takes
 recrawl plan --capacity --freshness 0.95        what it takes to keep 95 % of the pages current
 recrawl plan --capacity --pages 1000000         what this budget does for a million such pages
 """
-DEFAULT_THREADS = 64
-"""Requests at once, as the crawler has them."""
 STORED = "recrawl explain tells those that the crawler stored at its last fit"
 
 
@@ -50,9 +48,10 @@ def plan(  # noqa: PLR0913 - one argument an option
             metavar="URLS", help="Say how long a crawl takes: of a file of URLs (- for standard input), or all."
         ),
     ] = None,
-    threads: Annotated[
-        int, typer.Option(min=1, help="Requests at once, with --slots, --crawl-time or --capacity.")
-    ] = DEFAULT_THREADS,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(min=1, help="Requests at once in --slots, --crawl-time and --capacity, if not crawl.concurrency."),
+    ] = None,
     capacity: Annotated[bool, typer.Option("--capacity", help="Say what a machine can keep.")] = False,
     freshness: Annotated[
         float | None, typer.Option(min=0.0, max=1.0, help="With --capacity: share of pages to keep current.")
@@ -89,8 +88,10 @@ def plan(  # noqa: PLR0913 - one argument an option
         raise InputError("--slots, --crawl-time and --capacity are three questions.", "Ask one after the other.")
     if questions and _was_given(context, "limit"):
         raise InputError("--limit is about the list of pages that come next.", "Leave it out here.")
-    if not questions and _was_given(context, "threads"):
-        raise InputError("--threads changes nothing in what comes next.", "Add --slots, --crawl-time or --capacity.")
+    if not questions and concurrency is not None:
+        raise InputError(
+            "--concurrency changes nothing of what comes next.", "Add --slots, --crawl-time or --capacity."
+        )
     if capacity and host is not None:
         raise InputError("--capacity is about all pages: hosts share one budget.", "Leave out --host.")
     if not capacity and (freshness, recall, pages) != (None, None, None):
@@ -101,10 +102,11 @@ def plan(  # noqa: PLR0913 - one argument an option
     now = moment(at, RealClock().now())
     with place.open_store() as store:
         settings = place.limited(limits(store.controls())).configuration.settings
+        at_once = concurrency or settings.crawl.concurrency
         if crawl_time is not None:
             from recrawl.cli.plan_crawl_time import tell_crawl_time
 
-            tell_crawl_time(store, settings, crawl_time, threads, now, host=host, json_output=json_output)
+            tell_crawl_time(store, settings, crawl_time, at_once, now, host=host, json_output=json_output)
             return
         expected, links = expected_changes(place, store, now), expected_links(place, store, now)
         with line("Fitting the price to the budget"):
@@ -112,12 +114,12 @@ def plan(  # noqa: PLR0913 - one argument an option
         if slots is not None:
             from recrawl.cli.plan_slots import tell_slots
 
-            tell_slots(store, outlook, slots, threads, host=host, json_output=json_output)
+            tell_slots(store, outlook, slots, at_once, host=host, json_output=json_output)
         elif capacity:
             from recrawl.cli.plan_capacity import Goal, tell_capacity
 
             goal = Goal("recall", recall) if recall is not None else Goal("freshness", freshness)
-            tell_capacity(outlook, goal, pages, threads, json_output=json_output)
+            tell_capacity(outlook, goal, pages, at_once, json_output=json_output)
         else:
             _tell_next(store, outlook, host, limit, json_output=json_output)
 

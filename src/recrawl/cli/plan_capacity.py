@@ -33,10 +33,10 @@ class Goal:
     share: float | None
 
 
-def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, threads: int, *, json_output: bool) -> None:
+def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, at_once: int, *, json_output: bool) -> None:
     """Print what this budget does for pages of this kind, what a goal takes, and how many machines could do that.
 
-    A budget is what is wanted, a machine is what its threads can download: one says nothing of the other.
+    A budget is what is wanted, a machine is what it can download: one says nothing of the other.
     """
     from recrawl.cli.tables import print_json, print_table
 
@@ -47,15 +47,15 @@ def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, threads: int,
         some = np.linspace(0, len(demand) - 1, SAMPLE).astype(np.int64)
         demand, limits = demand.take(some), Limits(limits.host[some], limits.most * SAMPLE / len(demand))
     asked = len(outlook.pages) if pages is None else pages
-    busiest = busiest_visits(outlook, threads)
+    busiest = busiest_visits(outlook, at_once)
     machine = min(outlook.budget, busiest)
     kept = keep_many(demand, machine, asked, limits)
     share = goal.share if goal.share is not None else _round_up(kept.measure(goal.measure))
     reach = machines_for(demand, share, goal.measure, machine, asked)
     able = machines_for(demand, share, goal.measure, busiest, asked)
-    hosts = host_capacity(outlook, what_if(outlook).rate, threads)
+    hosts = host_capacity(outlook, what_if(outlook).rate, at_once)
     if json_output:
-        facts = {"pages": asked, "budget_per_day": outlook.budget * DAY, "threads_visits_per_day": busiest * DAY}
+        facts = {"pages": asked, "budget_per_day": outlook.budget * DAY, "machine_visits_per_day": busiest * DAY}
         bounds = {"hosts_visits_per_day": hosts.largest_budget * DAY, "round_seconds": hosts.round_seconds}
         wanted = {
             "measure": goal.measure, "share": share,
@@ -69,7 +69,7 @@ def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, threads: int,
         ("pages", f"{asked:,}" + (f", as the {len(outlook.pages):,} here" if pages is not None else "")),
         ("budget", f"{outlook.budget * DAY:,.1f} visits a day"),
         ("hosts here could take", f"{about(hosts.largest_budget * DAY)} visits a day"),
-        ("machine could make", f"{about(busiest * DAY)} visits a day: {_busy(threads, busiest)}" + short),
+        ("machine could make", f"{about(busiest * DAY)} visits a day: {_busy(at_once, busiest)}" + short),
         *_kept_rows(kept, links=outlook.of_links),
         ("price of a visit", shown_price(kept.price, outlook.settings.schedule.objective)),
     ]
@@ -92,10 +92,10 @@ def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, threads: int,
             )
 
 
-def busiest_visits(outlook: Outlook, threads: int) -> float:
-    """Visits per second that so many threads can make, by the download times of the pages there are (Little's law)."""
+def busiest_visits(outlook: Outlook, at_once: int) -> float:
+    """Visits per second of so many requests at once, by the download times of the pages there are (Little's law)."""
     seconds = outlook.hosts.times.mean()[outlook.host]
-    return threads / float(seconds.mean())
+    return at_once / float(seconds.mean())
 
 
 def about(number: float) -> str:
@@ -114,9 +114,9 @@ def _figure(number: float, form: str = ",.1f") -> str:
     return format(number, form) if number < MANY else about(number)
 
 
-def _busy(threads: int, visits: float) -> str:
-    """How many visits the threads can make comes about so."""
-    return f"{counted(threads, 'thread')}, {format_duration(threads / visits)} a download"
+def _busy(at_once: int, visits: float) -> str:
+    """How many visits can be made comes about so."""
+    return f"{counted(at_once, 'request')} at once, {format_duration(at_once / visits)} a download"
 
 
 def _kept_rows(kept: Kept, *, links: bool) -> list[tuple[str, str]]:
@@ -148,11 +148,11 @@ def _cost(what: str, asked: int, reach: Machines | None) -> str:
 
 
 def _machines(asked: int, able: Machines) -> str:
-    """How many machines can make these visits, by their threads."""
+    """How many machines can make these visits, by what they can download."""
     machines = max(math.ceil(able.needed - 1e-9), 1)
     few = "1 machine" if machines == 1 else f"{about(machines)} machines"
     return (
-        f"By its threads alone one machine could keep {about(able.pages)} such pages so, on more such hosts: "
+        f"By its downloads alone one machine could keep {about(able.pages)} such pages so, on more such hosts: "
         f"{asked:,} pages need {few} like this one."
     )
 

@@ -31,7 +31,7 @@ def tell_crawl_time(  # noqa: PLR0913 - the question
     store: Store,
     settings: Settings,
     urls: str,
-    threads: int,
+    at_once: int,
     now: float,
     *,
     host: str | None,
@@ -44,39 +44,39 @@ def tell_crawl_time(  # noqa: PLR0913 - the question
     if not wanted:
         raise InputError("There is no URL to crawl.", "Give a file with http or https URLs, one a line.", source=urls)
     hosts = hosts_of(store, settings, now)
-    crawl, times, names = crawl_of(wanted, hosts, threads)
+    crawl, times, names = crawl_of(wanted, hosts, at_once)
     with line("Running the crawl through in advance"):
         found = forecast(crawl, times, np.random.default_rng(SEED))
     delay = crawl.manners.pause(times.mean(), crawl.crawl_delay)
     domains = Domains(names, crawl.pages, times.mean(), delay)
-    printed, corrected = (estimate(domains, threads, keep_delay=keep).seconds for keep in (False, True))
+    printed, corrected = (estimate(domains, at_once, keep_delay=keep).seconds for keep in (False, True))
     slowest = names[found.slowest]
     if json_output:
         facts = {"seconds": found.seconds, "low": found.low, "high": found.high, "longest_host": slowest}
         bounds = {"longest_host_seconds": found.longest, "work_seconds": found.work}
         paper = {"heuristic_printed": printed, "heuristic_corrected": corrected}
-        print_json({"urls": int(found.pages), "hosts": len(names), "threads": threads, **facts, **bounds, **paper})
+        print_json({"urls": int(found.pages), "hosts": len(names), "concurrency": at_once, **facts, **bounds, **paper})
         return
     unasked = int(_new(wanted, hosts))
     rows = [
         ("URLs", f"{found.pages:,.0f} on {counted(len(names), 'host')}, {unasked:,} of them never asked before"),
         ("takes", f"{format_duration(found.seconds)}; {format_duration(found.low)} to {format_duration(found.high)}"),
-        ("longest host", f"{slowest}: {format_duration(found.longest)}, however many threads there are"),
-        ("work", f"{format_duration(found.work)} with {counted(threads, 'thread')}"),
-        ("useful threads", _useful(found)),
+        ("longest host", f"{slowest}: {format_duration(found.longest)}, however many requests at once"),
+        ("work", f"{format_duration(found.work)} with {counted(at_once, 'request')} at once"),
+        ("useful at once", _useful(found)),
         ("heuristic of paper 001", f"{format_duration(printed)} as printed, {format_duration(corrected)} corrected"),
     ]
     print_table(("", ""), rows)
 
 
-def crawl_of(wanted: Mapping[str, int], hosts: HostTable, threads: int) -> tuple[Crawl, DownloadTimes, list[str]]:
+def crawl_of(wanted: Mapping[str, int], hosts: HostTable, at_once: int) -> tuple[Crawl, DownloadTimes, list[str]]:
     """URLs counted by host as a crawl, with what is known of each host; of new hosts, what is known of all."""
     row_of = {name: row for row, name in enumerate(hosts.name)}
     names = list(wanted)
     new = len(row_of)
     rows = np.array([row_of.get(name, new) for name in names], dtype=np.int64)
     delay = np.append(hosts.crawl_delay, math.nan)[rows]
-    crawl = Crawl(np.array(list(wanted.values()), dtype=np.int64), delay, threads, hosts.manners, rows == new)
+    crawl = Crawl(np.array(list(wanted.values()), dtype=np.int64), delay, at_once, hosts.manners, rows == new)
     return crawl, hosts.all_times.take(rows), names
 
 

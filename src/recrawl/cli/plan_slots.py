@@ -24,7 +24,7 @@ DRAWS = 60
 
 
 def tell_slots(  # noqa: PLR0913 - the question
-    store: Store, outlook: Outlook, count: int, threads: int, *, host: str | None, json_output: bool
+    store: Store, outlook: Outlook, count: int, at_once: int, *, host: str | None, json_output: bool
 ) -> None:
     """Print one row an hour."""
     from recrawl.cli.knowledge import host_id
@@ -32,7 +32,7 @@ def tell_slots(  # noqa: PLR0913 - the question
 
     rows = np.flatnonzero(chosen(outlook, host_id(store, host)))
     start = outlook.now
-    slots, times = fitting(outlook, rows, count, threads)
+    slots, times = fitting(outlook, rows, count, at_once)
     columns: dict[str, list[Any]] = {
         "start": [start + HOUR * number for number in range(count)],
         "pages": slots.pages.tolist(),
@@ -54,7 +54,7 @@ def tell_slots(  # noqa: PLR0913 - the question
         typer.echo(f"{unplaced:,} more pages fall due and fit into none of these hours.")
 
 
-def fitting(outlook: Outlook, rows: IntArray, count: int, threads: int) -> tuple[Slots, list[Forecast]]:
+def fitting(outlook: Outlook, rows: IntArray, count: int, at_once: int) -> tuple[Slots, list[Forecast]]:
     """Fill the slots less and less, until every one is expected to end in time; the emptiest if none does."""
     hosts = outlook.hosts
     mean = hosts.times.mean()
@@ -63,19 +63,19 @@ def fitting(outlook: Outlook, rows: IntArray, count: int, threads: int) -> tuple
     interval = outlook.interval[rows]
     for fill in FILLS:
         slots = fill_slots(
-            outlook.due[rows], host, turns, start=outlook.now, length=HOUR, count=count, threads=threads, fill=fill,
+            outlook.due[rows], host, turns, start=outlook.now, length=HOUR, count=count, threads=at_once, fill=fill,
             interval=interval,
         )  # fmt: skip
         parts = np.split(host[slots.page], np.cumsum(slots.pages)[:-1])
-        times = [_time(outlook, part, threads) for part in parts]
+        times = [_time(outlook, part, at_once) for part in parts]
         if all(time.high <= HOUR for time in times):
             break
     return slots, times
 
 
-def _time(outlook: Outlook, host: IntArray, threads: int) -> Forecast:
+def _time(outlook: Outlook, host: IntArray, at_once: int) -> Forecast:
     hosts = outlook.hosts
     asked = np.bincount(host, minlength=len(hosts.id))
     used = np.flatnonzero(asked)
-    crawl = Crawl(asked[used], hosts.crawl_delay[used], threads, hosts.manners)
+    crawl = Crawl(asked[used], hosts.crawl_delay[used], at_once, hosts.manners)
     return forecast(crawl, hosts.times.take(used), np.random.default_rng(SEED), draws=DRAWS)

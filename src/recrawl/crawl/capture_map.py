@@ -59,7 +59,7 @@ class SiteMap:
             if page < 0 or page in self._known or (self.most is not None and len(self.page) >= self.most):
                 continue
             found = address(url)
-            if found is None or trap(found.url, max_depth=self.scope.rules.max_folders):
+            if found is None or trap(found.url, max_depth=self.scope.rules.max_depth):
                 continue
             place = self.scope.place(found, self._place[via])
             if place is not None:

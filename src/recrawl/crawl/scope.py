@@ -74,11 +74,11 @@ class ScopeRules:
     """Taken in whatever the kind says."""
     exclude: tuple[str, ...] = ()
     """Left out whatever else is said, but for the page where a capture begins."""
-    depth: int | None = None
+    hops: int | None = None
     """Links from the first page to the last; ``None`` for any number."""
     extra_hops: int = 0
     """Links that are followed out of the scope."""
-    max_folders: int = 20
+    max_depth: int = 20
     """Folders a URL may be deep; links to deeper ones, and to other traps (``traps.trap``), are not followed."""
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class ScopeRules:
 class Place(NamedTuple):
     """Where a page stands in a capture."""
 
-    depth: int = 0
+    hops: int = 0
     """Links from a page where the capture began."""
     outside: int = 0
     """Links since the scope was left; 0 inside."""
@@ -133,14 +133,14 @@ class SiteScope:
 
     def place(self, address: Address, found_on: Place) -> Place | None:
         """Where a page that is linked from a page at ``found_on`` stands; ``None`` if it is not to be visited."""
-        depth = found_on.depth + 1
-        if self.rules.depth is not None and depth > self.rules.depth:
+        hops = found_on.hops + 1
+        if self.rules.hops is not None and hops > self.rules.hops:
             return None
         if self.covers(address):
-            return Place(depth)
+            return Place(hops)
         outside = found_on.outside + 1
         excluded = any(pattern.search(address.url) for pattern in self._exclude)
-        return None if excluded or outside > self.rules.extra_hops else Place(depth, outside)
+        return None if excluded or outside > self.rules.extra_hops else Place(hops, outside)
 
     def with_seed(self, seed: Address) -> SiteScope:
         """The same rules around one more page: where the first one redirects to."""
