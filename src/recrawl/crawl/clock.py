@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import TypeVar
 
 from recrawl.time import MINUTE
@@ -17,11 +18,10 @@ SLOW = 0.9
 """How fast time passes here while the machine's clock is behind: an hour is made good in ten."""
 
 
-def _steady() -> float:
-    """Seconds that passed since some moment, those asleep included where the system counts them."""
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()  # noqa: TID251 - this is the clock
+_steady: Callable[[], float] = (
+    partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic  # noqa: TID251 - this is the clock
+)
+"""Seconds that passed since some moment, those asleep included where the system counts them."""
 
 
 class RealClock:

@@ -76,7 +76,7 @@ class Frontier:
 
     def done(self, page: int, host: int, now: float, duration: float) -> None:
         """The fetch of ``page`` has ended after ``duration`` seconds; its host begins its pause. O(log n)."""
-        self.done_many(np.array([page]), np.array([host]), now, np.array([duration]))
+        self._queues.done(page, host, now, duration)
 
     def done_many(self, page: IntArray, host: IntArray, now: float, duration: FloatArray) -> None:
         """Several fetches have ended; as ``done`` for each."""

@@ -58,6 +58,10 @@ class ColumnQueues:
         found, until = kernels.hand_out(now, self._state, page, row)
         return Fetches(page[:found], self._politeness.hosts(row[:found]), until)
 
+    def done(self, page: int, host: int, now: float, duration: float) -> None:
+        """This fetch has ended after so many seconds; its host begins its pause. O(log n)."""
+        self.done_many(np.array([page]), np.array([host]), now, np.array([duration]))
+
     def done_many(self, page: IntArray, host: IntArray, now: float, duration: FloatArray) -> None:
         """These fetches have ended after so many seconds each; their hosts begin their pauses. O(log n) each."""
         rows = self._politeness.rows(host)

@@ -65,8 +65,8 @@ class HeapQueues:
         page: list[int] = []
         host: list[int] = []
         until = now
+        self._wake(now)
         while len(page) < most:
-            self._wake(now)
             if not self._ready:
                 until = self._waiting[0][0] if self._waiting else math.inf
                 break
@@ -74,14 +74,15 @@ class HeapQueues:
             due, first, asked = entry
             if self._place.get(asked) != entry:
                 continue
-            if self._head(asked) != (due, first) or self._servable(asked) > now:
+            if self._head(asked) != (due, first) or self._politeness.free_at(asked) > now:
                 self._settle(asked)
+                self._wake(now)
                 continue
             heapq.heappop(self._queue[asked])
             del self._offer[first]
             self._politeness.begin(asked, now)
             self.in_flight[asked] = first
-            self._settle(asked)
+            del self._place[asked]
             page.append(first)
             host.append(asked)
         return Fetches(np.array(page, np.int64), np.array(host, np.int64), until)
@@ -89,11 +90,15 @@ class HeapQueues:
     def done_many(self, page: IntArray, host: IntArray, now: float, duration: FloatArray) -> None:
         """These fetches have ended after so many seconds each; their hosts begin their pauses. O(log n) each."""
         for one, asked, seconds in zip(page.tolist(), host.tolist(), duration.tolist(), strict=True):
-            if self.in_flight.get(asked) != one:
-                raise ValueError(f"page {one} of host {asked} is not being fetched")
-            del self.in_flight[asked]
-            self._politeness.done(asked, now, seconds)
-            self._settle(asked)
+            self.done(one, asked, now, seconds)
+
+    def done(self, page: int, host: int, now: float, duration: float) -> None:
+        """This fetch has ended after so many seconds; its host begins its pause. O(log n)."""
+        if self.in_flight.get(host) != page:
+            raise ValueError(f"page {page} of host {host} is not being fetched")
+        del self.in_flight[host]
+        self._politeness.done(host, now, duration)
+        self._settle(host)
 
     def undone(self, page: int, host: int, until: float) -> None:
         """This fetch did not take place; its host makes no pause, but is left alone until then. O(log n)."""
@@ -114,13 +119,15 @@ class HeapQueues:
 
     def _head(self, host: int) -> tuple[float, int] | None:
         """The first standing offer of the host; stale ones before it are dropped."""
-        queue = self._queue.get(host, [])
+        queue = self._queue.get(host)
+        if queue is None:
+            return None
         while queue:
             due, page = queue[0]
             if self._offer.get(page) == (due, host):
                 return queue[0]
             heapq.heappop(queue)
-        self._queue.pop(host, None)
+        del self._queue[host]
         return None
 
     def _servable(self, host: int) -> float:

@@ -33,6 +33,10 @@ class Queues(Protocol):
         """What may be fetched at ``now``."""
         ...
 
+    def done(self, page: int, host: int, now: float, duration: float) -> None:
+        """A fetch has ended."""
+        ...
+
     def done_many(self, page: IntArray, host: IntArray, now: float, duration: FloatArray) -> None:
         """Fetches have ended."""
         ...

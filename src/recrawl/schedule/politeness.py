@@ -90,26 +90,28 @@ class Politeness:
         """When the host may next be asked, seconds since the epoch; -inf for any time, inf while a request runs."""
         row = self._row.get(host)
         if row is None:
-            return float("-inf")
-        return float("inf") if self._busy[row] else float(self._free_at[row])
+            return -math.inf
+        return math.inf if self._busy.item(row) else self._free_at.item(row)
 
     def begin(self, host: int, now: float) -> None:
         """A request to the host starts. It must be free: anything else is a bug of the caller."""
-        if self.free_at(host) > now:
+        row = self._row_of(host)
+        if self._busy.item(row) or self._free_at.item(row) > now:
             msg = f"host {host} may not be asked at {now}: free at {self.free_at(host)}"
             raise ValueError(msg)
-        row = self._row_of(host)
         self._busy[row] = True
 
     def done(self, host: int, now: float, duration: float) -> None:
         """The request has ended, with an answer or without, after ``duration`` seconds; the pause begins."""
         row = self._row_of(host)
-        if not self._busy[row]:
+        if not self._busy.item(row):
             msg = f"no request to host {host} is running"
             raise ValueError(msg)
         self._busy[row] = False
-        delay = float(self._crawl_delay[row])
-        self.block_until(host, now + self.rules.pause(duration, None if math.isnan(delay) else delay))
+        delay = self._crawl_delay.item(row)
+        free_at = now + self.rules.pause(duration, None if math.isnan(delay) else delay)
+        if free_at > self._free_at.item(row):
+            self._free_at[row] = free_at
 
     def failed(self, host: int, now: float) -> None:
         """A request to the host, which is done, got no answer; the host is left alone for longer."""
