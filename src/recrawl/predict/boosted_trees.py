@@ -74,12 +74,11 @@ class BoostedTrees:
         if values.shape[1] != len(self.known):
             msg = f"the trees read {len(self.known)} features, not {values.shape[1]}"
             raise ValueError(msg)
-        rows = np.ascontiguousarray(values, np.float32)
-        found = np.full(len(rows), self.start)
+        found = np.full(len(values), self.start)
         if can_compile():
-            _add_leaves(found, rows, *self._nodes())
+            _add_leaves(found, np.ascontiguousarray(values.T, np.float32), *self._questions())
         else:
-            self._add_numpy(rows, found)
+            self._add_numpy(values.astype(np.float32, copy=False), found)
         return found
 
     def arrays(self) -> dict[str, AnyArray]:
@@ -111,9 +110,11 @@ class BoostedTrees:
             raise ValueError(msg)
         return trees
 
-    def _nodes(self) -> tuple[AnyArray, ...]:
-        given = (getattr(self, field.name) for field in fields(self) if field.name != "start")
-        return tuple(given)
+    def _questions(self) -> tuple[AnyArray, ...]:
+        """What the kernel reads. Of node ``n`` the right child is at ``2 n`` and the left one at ``2 n + 1``."""
+        child = np.stack([self.right, self.left], axis=1).ravel()
+        asked = (self.unknown_left, self.names, self.value, self.goes_left, self.known)
+        return (self.root, self.column, self.threshold, child, *asked)
 
     def _add_numpy(self, values: FeatureArray, found: FloatArray) -> None:
         """Tree by tree, all rows a step down at once."""
@@ -142,35 +143,48 @@ def _of_kind(column: AnyArray, kind: type[np.generic]) -> AnyArray:
 @compiled
 def _add_leaves(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
     found: FloatArray,
-    values: FeatureArray,
+    columns: FeatureArray,
     root: AnyArray,
     column: AnyArray,
     threshold: AnyArray,
-    left: AnyArray,
-    right: AnyArray,
+    child: AnyArray,
     unknown_left: AnyArray,
     names: AnyArray,
     value: AnyArray,
     goes_left: AnyArray,
     known: AnyArray,
 ) -> None:
-    # Some rows at a time go through one tree after the other: so both the tree and the rows stay at hand.
-    for first in range(0, len(values), 256):
+    # Some rows at a time go through one tree after the other, all a step down at once: so both the tree and the rows
+    # stay at hand, and no step waits for the one before to tell left from right. Rows that reached a leaf drop out.
+    node, rows = np.empty(256, np.int32), np.empty(256, np.int32)
+    for first in range(0, len(found), 256):
+        many = min(256, len(found) - first)
         for tree in range(len(root)):
-            for row in range(first, min(first + 256, len(values))):
-                node = root[tree]
-                while left[node] != node:
-                    asked = values[row, column[node]]
-                    goes = unknown_left[node]
-                    if names[node] < 0:
-                        if not np.isnan(asked):
-                            goes = asked <= threshold[node]
-                    elif 0.0 <= asked < 256.0:  # noqa: PLR2004 - NAMES; a kernel reads no globals that may change
-                        code = int(asked)
-                        if known[column[node], code]:
-                            goes = goes_left[names[node], code]
-                    node = left[node] if goes else right[node]
-                found[row] += value[node]
+            node[:many] = root[tree]
+            for row in range(many):
+                rows[row] = row
+            going = many if child[2 * root[tree]] != root[tree] else 0
+            while going:
+                kept = 0
+                for index in range(going):
+                    this = np.uint32(rows[index])
+                    at = np.uint32(node[this])
+                    asked = columns[np.uint32(column[at]), np.uint32(first) + this]
+                    is_unknown = np.uint32(asked != asked)  # noqa: PLR0124 - only NaN differs from itself
+                    goes = np.uint32(asked <= threshold[at]) | (is_unknown & np.uint32(unknown_left[at]))
+                    if names[at] >= 0:
+                        goes = np.uint32(unknown_left[at])
+                        if 0.0 <= asked < 256.0:  # noqa: PLR2004 - NAMES; a kernel reads no globals that may change
+                            code = int(asked)
+                            if known[column[at], code]:
+                                goes = np.uint32(goes_left[names[at], code])
+                    new = np.uint32(child[np.uint32(2) * at + goes])
+                    node[this] = new
+                    rows[kept] = this
+                    kept += int(child[np.uint32(2) * new] != new)
+                going = kept
+            for row in range(many):
+                found[first + row] += value[node[row]]
 
 
 def grow(  # noqa: PLR0913 - what to learn from, and how
