@@ -16,7 +16,6 @@ from recrawl.time import HOUR
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from types import TracebackType
 
     from recrawl.cli.knowledge import Expected, LinkBeliefs
     from recrawl.cli.predict_models import KeptModel
@@ -89,9 +88,7 @@ class ModelWatch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._worker.shutdown(wait=True, cancel_futures=True)
 
     def check(self) -> None:
