@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import special, stats
+from scipy import special
 
 from recrawl.estimate import confidence, mle
 from recrawl.model import Histories
@@ -58,11 +58,11 @@ def test_the_ends_are_where_the_likelihood_has_fallen_so_far(rows, level):
 @settings(deadline=None)
 def test_intervals_are_never_nan_and_scale_with_time(rows, factor):
     histories, scaled = ragged(rows), ragged([[(g * factor, flag) for g, flag in row] for row in rows])
-    for interval in (confidence.likelihood_ratio(histories), confidence.wald(histories, mle.rates(histories))):
-        assert not np.isnan(interval.low).any()
-        assert not np.isnan(interval.high).any()
-        assert (interval.low <= interval.high).all()
-        assert (interval.low >= 0).all()
+    interval = confidence.likelihood_ratio(histories)
+    assert not np.isnan(interval.low).any()
+    assert not np.isnan(interval.high).any()
+    assert (interval.low <= interval.high).all()
+    assert (interval.low >= 0).all()
     base, other = confidence.likelihood_ratio(histories), confidence.likelihood_ratio(scaled)
     np.testing.assert_allclose(other.low * factor, base.low, rtol=1e-6)
     np.testing.assert_allclose(other.high * factor, base.high, rtol=1e-6)
@@ -70,32 +70,16 @@ def test_intervals_are_never_nan_and_scale_with_time(rows, factor):
 
 def test_the_rule_of_three_and_its_mirror():
     histories = ragged([[(50.0, False), (50.0, False)], [(10.0, True)], []])
-    for low, high in (
-        confidence.likelihood_ratio(histories, 0.95),
-        confidence.wald(histories, mle.rates(histories), 0.95),
-    ):
-        np.testing.assert_allclose(high, [-np.log(0.05) / 100, np.inf, np.inf])
-        np.testing.assert_allclose(low, [0.0, -np.log(0.95) / 10, 0.0])
+    low, high = confidence.likelihood_ratio(histories, 0.95)
+    np.testing.assert_allclose(high, [-np.log(0.05) / 100, np.inf, np.inf])
+    np.testing.assert_allclose(low, [0.0, -np.log(0.95) / 10, 0.0])
 
 
 def test_a_wider_level_gives_a_wider_interval():
     histories = ragged([[(1.0, True), (2.0, False), (7.0, True), (3.0, False)]])
     rate = mle.rates(histories)
-    for make in (
-        lambda level: confidence.wald(histories, rate, level),
-        lambda level: confidence.likelihood_ratio(histories, level),
-    ):
-        narrow, wide = make(0.5), make(0.95)
-        assert wide.low[0] < narrow.low[0] < rate[0] < narrow.high[0] < wide.high[0]
-
-
-def test_wald_by_hand():
-    histories = ragged([[(1.0, True), (1.0, False)]])
-    x = np.log(2)
-    half = stats.norm.ppf(0.95) / np.sqrt(2 * x * x / np.expm1(x))
-    low, high = confidence.wald(histories, mle.rates(histories), 0.9)
-    assert low[0] == pytest.approx(x * np.exp(-half))
-    assert high[0] == pytest.approx(x * np.exp(half))
+    narrow, wide = (confidence.likelihood_ratio(histories, level) for level in (0.5, 0.95))
+    assert wide.low[0] < narrow.low[0] < rate[0] < narrow.high[0] < wide.high[0]
 
 
 def test_the_most_informative_gap():
@@ -115,12 +99,9 @@ def test_nine_of_ten_intervals_hold_the_truth(looks):
     nothing = np.full(pages, np.nan)
     offsets = np.arange(pages + 1) * looks
     histories = Histories(np.arange(pages), offsets, gaps.ravel(), changed.ravel(), nothing, nothing, nothing)
-    for low, high in (
-        confidence.likelihood_ratio(histories, 0.9),
-        confidence.wald(histories, mle.rates(histories), 0.9),
-    ):
-        held = np.mean((low <= rate) & (rate <= high))
-        assert 0.88 < held < 0.97
+    low, high = confidence.likelihood_ratio(histories, 0.9)
+    held = np.mean((low <= rate) & (rate <= high))
+    assert 0.88 < held < 0.97
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -1.0, float("nan")])

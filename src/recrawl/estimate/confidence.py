@@ -1,7 +1,6 @@
 r"""How sure a point estimate is: intervals for λ, for every history and whichever formula made the estimate.
 
 **Information.** A look after τ says x²/(eˣ − 1), x = λτ, about ln λ; at most 0.648, at x = 1.594 (algorithms §5).
-**Wald**: λ·e^{±z/√I}, I summed over all gaps at the estimate. Quick; rough where few gaps say much.
 **Likelihood ratio**: all λ with 2(ℓ(λ̂) − ℓ(λ)) ≤ z², ℓ(λ) = Σ_changed ln(1 − e^{−λτ}) − λU. Calibrated from three
 gaps on. ℓ is concave in λ and in ln λ, so a tangent meets the wanted level outside the interval, and Newton closes in
 from there.
@@ -24,7 +23,7 @@ from recrawl.estimate.point_newton import Moving, bernoulli, climb
 from recrawl.model import FloatArray, Histories
 
 _FARTHEST_START = 3.0
-"""In ln λ. Where the likelihood is nearly flat the Wald interval would start Newton beyond all numbers."""
+"""In ln λ. Where the likelihood is nearly flat, z/√I would start Newton beyond all numbers."""
 
 
 class Interval(NamedTuple):
@@ -44,16 +43,6 @@ def information(histories: Histories, rate: FloatArray) -> FloatArray:
     """
     x = np.repeat(rate, histories.counts()) * histories.gaps
     return _sum(histories, x * bernoulli(np.maximum(x, 1e-300)))
-
-
-def wald(histories: Histories, rate: FloatArray, level: float = 0.9) -> Interval:
-    """Intervals around the estimates ``rate``, symmetric in ln λ; the one-sided bounds where those apply. O(gaps)."""
-    histories, z = sound(histories), _z(level)
-    low, high, inner = _bounds(histories, level)
-    inner &= rate > 0.0  # False for NaN too
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        half = z / np.sqrt(information(histories, np.where(inner, rate, 0.0)))
-        return Interval(np.where(inner, rate * np.exp(-half), low), np.where(inner, rate * np.exp(half), high))
 
 
 def likelihood_ratio(histories: Histories, level: float = 0.9) -> Interval:

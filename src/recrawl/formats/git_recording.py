@@ -14,7 +14,6 @@ from recrawl.formats.changes import Change, ChangeLog
 from recrawl.formats.disk import FULL
 from recrawl.model import AnyArray, IntArray
 from recrawl.model.arrays import starts_of_runs
-from recrawl.time import HOUR
 
 BULK_PAGES = 5
 """A bulk commit touches at least so many pages,"""
@@ -57,10 +56,6 @@ class Recording:
         """Whether each commit is a bulk edit."""
         touched = self.touched()
         return (touched >= BULK_PAGES) & (touched > BULK_SHARE * np.maximum(self.live, 1))
-
-    def clock_fixes(self, over: float = HOUR) -> int:
-        """How many commits have another time than their clock said, by more than ``over`` seconds."""
-        return int((np.abs(self.commit_time - self.said_time) > over).sum())
 
     def changes(self) -> ChangeLog:
         """The exact changes of every page."""
