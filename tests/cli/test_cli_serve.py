@@ -60,6 +60,16 @@ def test_it_answers_and_ends_when_interrupted(run, serving):
     assert "has ended" in said
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_as_quietly_when_it_has_only_said_where_it_is(run, serving, number):
+    assert run("init", "w").returncode == 0
+    process, _ = serving()
+    process.send_signal(number)
+    said, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, "")
+    assert "has ended" in said
+
+
 def test_beyond_this_machine_it_asks_for_a_token(run, serving):
     assert run("init", "w").returncode == 0
     process, address = serving("--host", "0.0.0.0")

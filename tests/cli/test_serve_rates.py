@@ -1,6 +1,7 @@
 """How often pages change, as time travel is told it, and what the server does when it begins."""
 
 import asyncio
+import gc
 import signal
 import threading
 
@@ -10,6 +11,7 @@ from recrawl.cli.serve_archive import RatesOfPages
 from recrawl.cli.serve_run import bound, serve_all
 from recrawl.cli.serve_warm import Looks, look_first
 from recrawl.cli.workspace import make_workspace
+from recrawl.crawl.garbage import SELDOM
 from recrawl.model import Verdict, Visits
 from recrawl.time import DAY, HOUR, VirtualClock
 
@@ -59,12 +61,13 @@ def test_a_server_looks_at_its_own_pages_and_waits_for_none_without_end():
 
 
 def test_whoever_starts_a_server_is_told_when_it_takes_requests_and_not_after_its_own_looks():
-    told, seen = asyncio.Event(), []
+    told, seen, thresholds, usual = asyncio.Event(), [], [], gc.get_threshold()
 
     async def app(scope, receive, send):
         """Answers only when somebody was told of it; then it is interrupted."""
         await told.wait()
         seen.append(scope["path"])
+        thresholds.append(gc.get_threshold()[0])
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"x"})
         signal.raise_signal(signal.SIGINT)
@@ -72,3 +75,5 @@ def test_whoever_starts_a_server_is_told_when_it_takes_requests_and_not_after_it
     with bound("127.0.0.1", 0) as listening:
         serve_all([(app, listening)], told.set, [Looks(app, ["/first"])])
     assert seen == ["/first"]
+    assert thresholds == [SELDOM]  # to look through all that is loaded would keep everybody waiting
+    assert gc.get_threshold() == usual

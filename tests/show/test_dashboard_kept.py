@@ -153,7 +153,7 @@ def test_stores_are_handed_out_one_by_one_and_used_again():
     with stores.one() as first, stores.one() as second:
         assert first is not second
     with stores.one() as again:
-        assert again in opened
+        assert again is first
     assert len(opened) == 2
     with pytest.raises(ZeroDivisionError), stores.one():
         raise ZeroDivisionError

@@ -11,6 +11,7 @@ from recrawl.cli.options import HERE, SetOption, WorkspaceOption
 from recrawl.cli.workspace import open_workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from socket import socket
 
     from recrawl.cli.workspace import Workspace
@@ -60,7 +61,7 @@ def serve(  # noqa: PLR0913 - one argument an option
 
     for module in ("jinja2", "starlette", "uvicorn"):
         require(module, "show")
-    from recrawl.cli.serve_run import address_of, bound
+    from recrawl.cli.serve_run import address_of, bound, heard_before
     from recrawl.show.dashboard.security import Guard
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
@@ -70,22 +71,24 @@ def serve(  # noqa: PLR0913 - one argument an option
         address = address_of(listening, host)
         shown = f"{address}/?token={guard.token}" if guard.token else f"{address}/"
         # Whoever opens it now waits until the rest is there: to load all that it is made of takes a while.
-        typer.echo(f"The dashboard of {place.folder.resolve().name} is at {shown}")
-        sockets = Sockets(listening, behind, port and port + 2 if replay else None)
-        _serve(place, guard, host, sockets, opened=shown if open_browser else "")
+        with heard_before() as over:
+            typer.echo(f"The dashboard of {place.folder.resolve().name} is at {shown}")
+            sockets = Sockets(host, listening, behind, port and port + 2 if replay else None)
+            _serve(place, guard, sockets, opened=shown if open_browser else "", over=over)
     typer.echo("The dashboard has ended.")
 
 
 class Sockets(NamedTuple):
     """Where is listened."""
 
+    host: str
     dashboard: socket
     archive: socket
     replay: int | None
     """The port that pywb is to take, 0 for any that is free; ``None`` without pywb."""
 
 
-def _serve(place: Workspace, guard: Guard, host: str, sockets: Sockets, *, opened: str) -> None:
+def _serve(place: Workspace, guard: Guard, sockets: Sockets, *, opened: str, over: Callable[[], bool]) -> None:
     """Serve the dashboard, and archived pages at the port behind it, until somebody interrupts."""
     from recrawl.cli.serve_run import serve_all
     from recrawl.cli.serve_travel import time_travel
@@ -94,7 +97,7 @@ def _serve(place: Workspace, guard: Guard, host: str, sockets: Sockets, *, opene
     from recrawl.crawl.clock import RealClock
     from recrawl.show.dashboard.app import make_app
 
-    with time_travel(place, guard, host, sockets.archive, replay=sockets.replay) as travel:
+    with time_travel(place, guard, sockets.host, sockets.archive, replay=sockets.replay) as travel:
         dashboard = wired(place, guard, RealClock().now, {"replay": travel.replay or travel.archive})
 
         def ready() -> None:
@@ -106,10 +109,13 @@ def _serve(place: Workspace, guard: Guard, host: str, sockets: Sockets, *, opene
                 typer.launch(opened)
 
         app = make_app(dashboard.site)
-        dashboard.begin(patience=0.0)
         try:
+            dashboard.begin(patience=0.0)
             serve_all(
-                [(app, sockets.dashboard), *travel.apps], ready, [Looks(app, FIRST_LOOKS, guard.token), travel.first]
+                [(app, sockets.dashboard), *travel.apps],
+                ready,
+                [Looks(app, FIRST_LOOKS, guard.token), travel.first],
+                over=over,
             )
         finally:
             dashboard.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from recrawl.cli.serve_warm import Looks, look_first
+from recrawl.crawl.garbage import seldom_collected
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,20 +69,30 @@ def address_at(host: str, port: int) -> str:
 
 
 def serve_all(
-    apps: Sequence[tuple[ASGIApp, socket.socket]], ready: Callable[[], None], first: Sequence[Looks] = ()
+    apps: Sequence[tuple[ASGIApp, socket.socket]],
+    ready: Callable[[], None],
+    first: Sequence[Looks] = (),
+    *,
+    over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Serve each application on its socket until a signal comes.
+    """Serve each application on its socket until a signal comes; not at all if it is ``over`` before it began.
 
     ``ready`` is called when all take requests. Then we look at what is to be looked at ``first``, before others do.
     """
-    asyncio.run(_serve_all(apps, ready, first))
+    with seldom_collected():
+        asyncio.run(_serve_all(apps, ready, first, over))
 
 
 async def _serve_all(
-    apps: Sequence[tuple[ASGIApp, socket.socket]], ready: Callable[[], None], first: Sequence[Looks]
+    apps: Sequence[tuple[ASGIApp, socket.socket]],
+    ready: Callable[[], None],
+    first: Sequence[Looks],
+    over: Callable[[], bool],
 ) -> None:
     servers = [_server(app) for app, _ in apps]
     with _ended_by_signals(servers):
+        if over():
+            return
         tasks = [
             asyncio.create_task(server.serve(sockets=[listening]))
             for server, (_, listening) in zip(servers, apps, strict=True)
@@ -89,9 +101,38 @@ async def _serve_all(
         while not all(server.started or task.done() for server, task in zip(servers, tasks, strict=True)):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         ready()
-        looking = asyncio.create_task(look_first(first))
+        looking = asyncio.create_task(_settle(first))
         await asyncio.gather(*tasks)
         looking.cancel()
+
+
+@contextmanager
+def heard_before() -> Iterator[Callable[[], bool]]:
+    """Within the block Ctrl-C and SIGTERM are noted; what is given tells whether one came.
+
+    For the time from when an address is printed to when its server takes signals itself: to end in the middle of
+    loading would leave half of it behind. Whoever cannot wait interrupts again.
+    """
+    heard: list[int] = []
+
+    def note(number: int, frame: object) -> None:  # noqa: ARG001 - as handlers of signals are called
+        heard.append(number)
+        if len(heard) > 1:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(heard)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+async def _settle(first: Sequence[Looks]) -> None:
+    """Look at what is to be looked at first. What was loaded for it stays, so garbage is not looked for there again."""
+    await look_first(first)
+    gc.collect()
+    gc.freeze()
 
 
 def _server(app: ASGIApp) -> uvicorn.Server:

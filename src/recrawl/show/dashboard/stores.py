@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from queue import Empty, SimpleQueue
+from queue import Empty, LifoQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
 
 class Stores:
-    """Opens stores as they are needed and hands them out again. One store answers one question at a time."""
+    """Opens stores as they are needed and hands them out again. One store answers one question at a time.
+
+    The one that was used last goes first: it has in memory what all questions need.
+    """
 
     def __init__(self, open_one: Callable[[], Store], most: int = 8) -> None:
         self._open = open_one
-        self._free: SimpleQueue[Store] = SimpleQueue()
+        self._free: LifoQueue[Store] = LifoQueue()
         self._room = threading.Semaphore(most)
 
     @contextmanager
