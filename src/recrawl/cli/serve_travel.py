@@ -13,7 +13,7 @@ import numpy as np
 from recrawl.cli.serve_archive import archive_of
 from recrawl.cli.serve_replay import PywbReplay
 from recrawl.cli.serve_run import address_of, bound
-from recrawl.cli.serve_warm import Looks
+from recrawl.cli.serve_warm import Looks, read_ahead_meanwhile
 from recrawl.crawl.clock import RealClock
 from recrawl.show.dashboard.security import Guard
 from recrawl.show.dashboard.stores import Stores
@@ -61,6 +61,7 @@ def time_travel(
 
     with ExitStack() as stack:
         stores = stack.enter_context(closing(Stores(open_one)))
+        stack.enter_context(read_ahead_meanwhile(place.store))
         archive = archive_of(place, stores.one, clock)
         address = address_of(listening, host)
         apps: list[tuple[ASGIApp, socket.socket]] = []

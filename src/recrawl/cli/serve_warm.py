@@ -1,19 +1,37 @@
 """First looks are slow: libraries are loaded, templates read, files of the store not yet in memory.
 
-So the server looks at its own pages once as soon as it takes requests. What takes long is given up.
+So the server looks at its own pages once as soon as it takes requests. What takes long is given up. And it reads the
+file of the store once: a TimeGate looks into it in a dozen places, and each would wait for the disk.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
+
+from recrawl.store.read_ahead import read_ahead
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message
 
 PATIENCE = 10.0
 """Seconds after which looks are given up: by then others look."""
+
+
+@contextmanager
+def read_ahead_meanwhile(location: str) -> Iterator[None]:
+    """Bring the file of a store into memory, as far as there is some, behind the scenes of what is done here."""
+    over = threading.Event()
+    reading = threading.Thread(target=read_ahead, args=(location, over.is_set), daemon=True, name="recrawl-ahead")
+    reading.start()
+    try:
+        yield
+    finally:
+        over.set()
+        reading.join()
 
 
 class Looks(NamedTuple):
