@@ -72,14 +72,26 @@ def scanned(text: str) -> tuple[str, int]:
     )
     out = np.empty_like(codes)
     size = collapse(codes, out)
-    found = scan(out[:size], _LETTERS, _LENGTHS, _KINDS, _FIRST, _SECOND, 0)
+    found = scan(out[:size], 0, size, _LETTERS, _LENGTHS, _KINDS, _FIRST, _SECOND, 0)
     kept = out[:size].tobytes()
     return (kept.decode("ascii") if plain else kept.decode("utf-32-le", "surrogatepass")), int(found)
 
 
-def scanned_bytes(text: npt.NDArray[np.uint8]) -> int:
-    """The kinds of noise that may be in a text in UTF-8 that has single spaces already."""
-    return int(scan(text, _LETTERS, _LENGTHS, _KINDS, _FIRST, _SECOND, 1))
+def scanned_words(text: npt.NDArray[np.uint8], marks: npt.NDArray[np.int64]) -> int:
+    """The kinds of noise that may begin in the words of a text in UTF-8 that are marked; it has single spaces."""
+    return int(scan_words(text, marks, _LETTERS, _LENGTHS, _KINDS, _FIRST, _SECOND))
+
+
+def hinted() -> npt.NDArray[np.int64]:
+    """By the last five bits of two letters, a bit for each letter behind them with which a word may begin noise.
+
+    The bit is that of the third letter's last five bits. Signs that have the same bits are found, too.
+    """
+    found = np.zeros((32, 32), np.int64)
+    for hint in ("ago", *(hint for _, hint in _HINTS)):
+        first, second, third = (ord(letter) & 31 for letter in hint[:3])
+        found[first, second] |= 1 << third
+    return found
 
 
 @bare_code
@@ -158,6 +170,8 @@ def is_ago(codes: Codes, place: int) -> bool:
 @bare_code
 def scan(  # noqa: C901, PLR0912, PLR0913, PLR0917 - one pass over all characters
     codes: Codes,
+    begin: int,
+    end: int,
     letters: npt.NDArray[np.uint8],
     lengths: npt.NDArray[np.int64],
     kinds: npt.NDArray[np.int64],
@@ -165,13 +179,13 @@ def scan(  # noqa: C901, PLR0912, PLR0913, PLR0917 - one pass over all character
     seconds: npt.NDArray[np.int64],
     in_utf8: int,
 ) -> int:
-    """The kinds of noise that may be in a text with single spaces. O(length).
+    """The kinds of noise that may be, or begin, in whole words of a text with single spaces. O(length).
 
     Characters beyond ASCII count as digits and as tokens, so that nothing is missed. In UTF-8 the two of them whose
     small letters are within may be anything.
     """
     found, word, special, inside, size = 0, 0, False, False, len(codes)
-    for place in range(size):
+    for place in range(begin, end):
         code = int(codes[place])
         if inside and 97 <= code <= 122:  # noqa: PLR2004 - nearly all: a small letter behind another
             word += 1
@@ -215,3 +229,23 @@ def scan(  # noqa: C901, PLR0912, PLR0913, PLR0917 - one pass over all character
             if same == length and follows(codes, place + length, kinds[row]):
                 found |= kinds[row]
     return found | WORD if word >= LONG_WORD and special else found
+
+
+@bare_code
+def scan_words(  # noqa: PLR0913, PLR0917 - all that is read
+    codes: npt.NDArray[np.uint8],
+    marks: npt.NDArray[np.int64],
+    letters: npt.NDArray[np.uint8],
+    lengths: npt.NDArray[np.int64],
+    kinds: npt.NDArray[np.int64],
+    first: npt.NDArray[np.int64],
+    seconds: npt.NDArray[np.int64],
+) -> int:
+    """The kinds of noise that may begin in some words of a text in UTF-8; ``marks`` tell where these begin."""
+    found = 0
+    for begin in marks:
+        end = begin
+        while end < len(codes) and codes[end] != 32:  # noqa: PLR2004 - space
+            end += 1
+        found |= scan(codes, begin, end, letters, lengths, kinds, first, seconds, 1)
+    return found

@@ -5,6 +5,13 @@ It does what ``parts.py`` does with patterns, to the same result. To be imported
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
+from recrawl.detect.noise_scan import LONG_WORD, hinted
+from recrawl.detect.shingle_scan import Wide
+from recrawl.detect.shingle_terms import BASE, LONGEST
 from recrawl.detect.tag_kinds import A_BEGINS, A_ENDS, BORDER, COMMENT, GAP, LESS, MORE, SPACE, Bytes, Numbers
 from recrawl.model.compiled import bare_code
 
@@ -13,10 +20,28 @@ A_COMMENT = -1
 """Stands for the beginning of a piece that is a comment, and is read as a space."""
 _A, _SOMETHING = 1, 2
 """What a run begins or ends with."""
-STATES = 11
-SIZE, PENDING, DIGITS, BEGIN, FIRST, LAST, PIECE, FIRST_PIECE, PIECES, RUNS, PARTS = range(STATES)
+STATES = 14
+SIZE, PENDING, DIGITS, BEGIN, FIRST, LAST, PIECE, FIRST_PIECE, PIECES, RUNS, PARTS, WORDS, MARKS, WORD = range(STATES)
 """The state of the reading: bytes of text, whether a space is due, whether the part may have digits, where it began;
-what the run begins and ends with, where its open piece begins, its first piece; how many of all were noted."""
+what the run begins and ends with, where its open piece begins, its first piece; how many of all were noted; where the
+last word begins."""
+PADDING = 8
+"""Bytes behind the page and behind the text: words are read and written eight bytes at a time."""
+_U64 = np.uint64
+_ONES, _LOW, _HIGH = _U64(0x0101_0101_0101_0101), _U64(0x7F7F_7F7F_7F7F_7F7F), _U64(0x8080_8080_8080_8080)
+_POWERS = tuple(_U64(pow(int(BASE), power, 1 << 64)) for power in range(8))
+
+
+class WordTerms(NamedTuple):
+    """What the kernels look up for words."""
+
+    powers: Wide
+    """Of the base of the numbers of words, from 1 on."""
+    hints: Numbers
+    """By the last five bits of two letters, a bit for each letter behind them with which a word may begin noise."""
+
+
+WORD_TERMS = WordTerms(np.cumprod([_U64(1)] + [BASE] * (LONGEST - 1), dtype=np.uint64), hinted())
 
 
 @bare_code
@@ -54,52 +79,161 @@ def entity(data: Bytes, place: int) -> tuple[int, int]:
 
 
 @bare_code
-def read_text(  # noqa: C901, PLR0912 - one pass over all characters
-    data: Bytes, place: int, end: int, out: Bytes, state: Numbers
-) -> None:
-    """Write the text up to the next tag, with single spaces."""
-    size, pending, digits, something = state[SIZE], state[PENDING], 0, False
+def is_space(code: int) -> bool:
+    """Whether an ASCII character is space to ``str.split``."""
+    return code <= 32 and (code == 32 or 9 <= code <= 13 or code >= 28)  # noqa: PLR2004 - characters
+
+
+@bare_code
+def eight(data: Bytes, place: int) -> np.uint64:
+    """Eight bytes as one number, the first the lowest. Written out, this is one step of the processor."""
+    at = _U64(place)
+    low = _U64(data[at]) | _U64(data[at + _U64(1)]) << _U64(8) | _U64(data[at + _U64(2)]) << _U64(16)
+    middle = _U64(data[at + _U64(3)]) << _U64(24) | _U64(data[at + _U64(4)]) << _U64(32)
+    high = _U64(data[at + _U64(5)]) << _U64(40) | _U64(data[at + _U64(6)]) << _U64(48)
+    return low | middle | high | _U64(data[at + _U64(7)]) << _U64(56)
+
+
+@bare_code
+def put_eight(out: Bytes, place: int, number: np.uint64) -> None:
+    """Write such a number, which is one step, too."""
+    at = _U64(place)
+    out[at] = np.uint8(number)
+    out[at + _U64(1)] = np.uint8(number >> _U64(8))
+    out[at + _U64(2)] = np.uint8(number >> _U64(16))
+    out[at + _U64(3)] = np.uint8(number >> _U64(24))
+    out[at + _U64(4)] = np.uint8(number >> _U64(32))
+    out[at + _U64(5)] = np.uint8(number >> _U64(40))
+    out[at + _U64(6)] = np.uint8(number >> _U64(48))
+    out[at + _U64(7)] = np.uint8(number >> _U64(56))
+
+
+@bare_code
+def byte_of(number: np.uint64, lane: int) -> np.uint64:
+    """One of eight bytes."""
+    return (number >> _U64(8 * lane)) & _U64(255)
+
+
+@bare_code
+def number_of(word: np.uint64) -> np.uint64:
+    """The polynomial of eight bytes, from the power 0 on."""
+    low = byte_of(word, 0) + byte_of(word, 1) * _POWERS[1] + byte_of(word, 2) * _POWERS[2]
+    high = byte_of(word, 3) * _POWERS[3] + byte_of(word, 4) * _POWERS[4] + byte_of(word, 5) * _POWERS[5]
+    return low + high + byte_of(word, 6) * _POWERS[6] + byte_of(word, 7) * _POWERS[7]
+
+
+@bare_code
+def from_on(low: np.uint64, code: int) -> np.uint64:
+    """The highest bit of each of eight bytes below 128 that is ``code`` or more."""
+    return (low + _ONES * _U64(128 - code)) & _HIGH
+
+
+@bare_code
+def is_byte(low: np.uint64, code: int) -> np.uint64:
+    """The highest bit of each of eight bytes below 128 that is ``code``."""
+    return ~((low ^ (_ONES * _U64(code))) + _LOW) & _HIGH
+
+
+@bare_code
+def read_word(  # noqa: PLR0913, PLR0917 - all that is read and written
+    data: Bytes, place: int, out: Bytes, size: int, powers: Wide, hints: Numbers
+) -> tuple[int, np.uint64, bool, bool]:
+    """Write a word up to the first byte that is not plain: how long it is, its number, whether it has digits.
+
+    Last whether it may be noise: it begins like a hint, is long, or has signs before its end and is no number.
+    """
+    length, number = 0, _U64(0)
+    odd = letters = colons = digits = _U64(0)
+    begins = int(eight(data, place))
+    hint = (hints[begins & 31, (begins >> 8) & 31] >> ((begins >> 16) & 31)) & 1
+    while True:
+        chunk = eight(data, place + length)
+        low = chunk & _LOW
+        stops = (chunk & _HIGH) | (from_on(low, 33) ^ _HIGH) | is_byte(low, LESS) | is_byte(low, AND)
+        first = stops & (_U64(0) - stops)
+        inside = (first >> _U64(7)) - _U64(1)
+        word = chunk & inside
+        put_eight(out, size + length, word)
+        number += number_of(word) * powers[length & (LONGEST - 1)]
+        small = low | (_ONES * _U64(32))
+        letter = from_on(small, 97) & ~from_on(small, 123)
+        odd |= inside & ~letter & _HIGH & ~(first >> _U64(8))
+        letters |= letter & inside
+        colons |= is_byte(low, 58) & inside
+        digits |= from_on(low, 48) & ~from_on(low, 58) & inside
+        length += int(((inside & _ONES) * _ONES) >> _U64(56))
+        if stops:
+            break
+    suspect = bool(hint) or length >= LONG_WORD or bool(odd and (letters | colons))
+    return length, number, bool(digits), suspect
+
+
+@bare_code
+def read_rest(data: Bytes, place: int, end: int, out: Bytes, size: int) -> tuple[int, int, int, int]:
+    """Write the rest of a word with whatever it has: up to where it was read and written, and whether a space follows.
+
+    Last whether it may have digits.
+    """
+    digits = 0
     while place < end:
         code, width = int(data[place]), 1
-        if 62 < code < 128:  # noqa: PLR2004 - nearly all: letters, and more of them behind
-            if pending and size:
-                out[size] = SPACE
-                size += 1
-            pending = 0
-            while 62 < code < 128:  # noqa: PLR2004
-                out[size] = code
-                size, place = size + 1, place + 1
-                if place == end:
-                    break
-                code = int(data[place])
-            continue
-        if code == SPACE or 9 <= code <= 13 or 28 <= code <= 31:  # noqa: PLR2004 - characters
-            pending, place = 1, place + 1
-            continue
+        if is_space(code):
+            return place, size, 1, digits
         if code == AND:
-            something = True  # to those who do not read entities, a space that is written as one is no space
             code, width = entity(data, place)
             if code == SPACE:
-                pending, place = 1, place + width
-                continue
+                return place + width, size, 1, digits
         elif 48 <= code <= 57:  # noqa: PLR2004 - digits
             digits = 1
         elif code >= 192:  # noqa: PLR2004 - the first byte of a character, which may be a space or a digit
             width = wide_space(data, place)
             if width:
-                pending, place = 1, place + width
-                continue
+                return place + width, size, 1, digits
             digits, width = 1, 1
-        if pending and size:
-            out[size] = SPACE
-            size += 1
-        pending = 0
         out[size] = code
         size, place = size + 1, place + width
-    state[PENDING] = pending
+    return place, size, 0, digits
+
+
+@bare_code
+def read_text(  # noqa: PLR0913, PLR0917 - all that is read and written
+    data: Bytes, place: int, end: int, out: Bytes, state: Numbers, words: Wide, marks: Numbers, terms: WordTerms
+) -> None:
+    """Write the text up to the next tag, with single spaces; number its words, and mark those that may be noise."""
+    size, pending, count, marked, begin = state[SIZE], state[PENDING], state[WORDS], state[MARKS], state[WORD]
+    digits, something = False, False
+    while place < end:
+        if is_space(data[place]):
+            pending, place = 1, place + 1
+            continue
+        before, after = size, 0
+        if pending or not size:
+            out[size] = SPACE
+            begin = size = size + (size > 0)
+            length, number, has_digits, suspect = read_word(data, place, out, size, terms.powers, terms.hints)
+            size, place, digits = size + length, place + length, digits or has_digits
+        else:  # only something that is not shown lies between this and the word before
+            count -= 1
+            number, suspect = words[count], False
+            marked -= marked > 0 and marks[marked - 1] == begin
+        if place < end and data[place] == SPACE:  # nearly always
+            place, after = place + 1, 1
+        elif place < end and not is_space(data[place]):
+            # To those who do not read entities, a space that is written as one is no space.
+            plain, something, suspect = size, something or data[place] == AND, True
+            place, size, after, may_have = read_rest(data, place, end, out, size)
+            digits = digits or bool(may_have)
+            for at in range(plain, size):
+                number += _U64(out[at]) * terms.powers[(at - begin) & (LONGEST - 1)]
+        pending = after
+        if size == begin:
+            size = before
+            continue
+        words[count], marks[marked] = number, begin
+        count, marked = count + 1, marked + suspect
     if something or size > state[SIZE]:
         note(state, _SOMETHING, _SOMETHING)
-    state[SIZE] = size
+    state[SIZE], state[PENDING], state[WORDS], state[MARKS], state[WORD] = size, pending, count, marked, begin
     state[DIGITS] |= digits
 
 
@@ -144,18 +278,28 @@ def end_run(  # noqa: PLR0913, PLR0917 - all that is read and written
 
 @bare_code
 def read_page(  # noqa: PLR0913, PLR0917 - all that is read and written
-    data: Bytes, tags: Numbers, out: Bytes, state: Numbers, runs: Numbers, pieces: Numbers, parts: Numbers
+    data: Bytes,
+    tags: Numbers,
+    terms: WordTerms,
+    out: Bytes,
+    state: Numbers,
+    runs: Numbers,
+    pieces: Numbers,
+    parts: Numbers,
+    words: Wide,
+    marks: Numbers,
 ) -> None:
-    """Read the text of a page between its tags. O(length).
+    """Read the text of a page between its tags, both with :data:`PADDING`. O(length).
 
     Written are the text to ``out``; to ``runs`` paths, first and last pieces; to ``pieces`` where they begin and end;
-    to ``parts`` paths, where they begin and end in the text, whether they may have digits. How many there are is in
-    ``state``.
+    to ``parts`` paths, where they begin and end in the text, whether they may have digits; to ``words``
+    their numbers, as ``shingle_scan.py`` makes them but for one power of the base; to ``marks`` where words begin in
+    the text that may be noise. How many there are is in ``state``.
     """
     place = path = 0
     for row in range(len(tags)):
         begin, end, what = tags[row, 0], tags[row, 1], tags[row, 2]
-        read_text(data, place, begin, out, state)
+        read_text(data, place, begin, out, state, words, marks, terms)
         place = end
         if what == BORDER:
             end_run(begin, path, state, runs, pieces, parts)
@@ -173,5 +317,5 @@ def read_page(  # noqa: PLR0913, PLR0917 - all that is read and written
             state[PIECE] = end
         else:
             note(state, _A if what == A_BEGINS else _SOMETHING, _A if what == A_ENDS else _SOMETHING)
-    read_text(data, place, len(data), out, state)
-    end_run(len(data), path, state, runs, pieces, parts)
+    read_text(data, place, len(data) - PADDING, out, state, words, marks, terms)
+    end_run(len(data) - PADDING, path, state, runs, pieces, parts)

@@ -13,10 +13,23 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from recrawl.detect.noise import without_kinds
-from recrawl.detect.noise_scan import scanned_bytes
-from recrawl.detect.page_scan import A_COMMENT, PARTS, PIECES, RUNS, SIZE, STATES, read_page
+from recrawl.detect.noise_scan import scanned_words
+from recrawl.detect.page_scan import (
+    A_COMMENT,
+    MARKS,
+    PADDING,
+    PARTS,
+    PIECES,
+    RUNS,
+    SIZE,
+    STATES,
+    WORD_TERMS,
+    WORDS,
+    read_page,
+)
 from recrawl.detect.part_scan import CRC, UNKNOWN, number_parts
 from recrawl.detect.parts import BETWEEN, LONGEST_TEMPLATE, Parts, Text, Told, hidden_rows, parted, template_of
+from recrawl.detect.shingle_scan import Wide, shingles_of_words
 from recrawl.detect.shingle_terms import Shingles
 from recrawl.detect.shingles import SAMPLE, shingles_of
 from recrawl.detect.tag_kinds import (
@@ -61,11 +74,12 @@ class ScannedRuns:
 
 
 class ScannedText:
-    """The text of a page as bytes, and where its parts begin and end."""
+    """The text of a page as bytes, where its parts begin and end, and the numbers of its words."""
 
-    def __init__(self, written: bytes, parts: Numbers) -> None:
+    def __init__(self, written: bytes, parts: Numbers, words: Wide) -> None:
         self._written = written
         self._parts = parts
+        self._words = words
 
     @cached_property
     def path(self) -> list[int]:
@@ -106,7 +120,7 @@ class ScannedText:
         """The smallest numbers of the shingles of the text outside the mask; ``parts`` are its own. O(length)."""
         hidden = hidden_rows(parts, mask) if mask else []
         if not any(hidden):
-            return shingles_of(self._written, SAMPLE, in_machine_code=in_machine_code)
+            return shingles_of_words(self._words, SAMPLE)
         spans = zip(self._spans(), hidden, strict=True)
         loud = b" ".join([self._written[begin:end] for (begin, end), is_hidden in spans if not is_hidden])
         return shingles_of(loud, SAMPLE, in_machine_code=in_machine_code)
@@ -136,10 +150,12 @@ class Scanned:
     """Some element may be noise, by its class, id or role."""
     maybe_based: bool
     """The page may name a base."""
+    marks: Numbers
+    """Where words of the text begin that may be noise."""
 
     def clean_text(self) -> Told:
         """The text without noise. O(length)."""
-        may_be = scanned_bytes(np.frombuffer(self.text.written(), np.uint8))
+        may_be = scanned_words(np.frombuffer(self.text.written(), np.uint8), self.marks)
         if not may_be:
             return self.text
         return parted(self.text.path, without_kinds(f" {BETWEEN} ".join(self.text.said), may_be))
@@ -150,23 +166,26 @@ def scan_page(html: str) -> Scanned | None:
     if BETWEEN in html:
         return None
     written = html.encode()
-    data = np.frombuffer(written, np.uint8)
+    padded = np.frombuffer(written + bytes(PADDING), np.uint8)
+    data = padded[:-PADDING]
     most = int(np.count_nonzero(data == LESS)) + 1
     tags, links, around = np.empty((most, 4), np.int64), np.empty((most, 3), np.int64), np.empty(most + 1, np.int64)
     tag, names = np.empty((ATTRIBUTES, 2), np.int64), np.empty(ROOM_FOR_NAMES, np.int64)
     count, linked, flags = read_tags(data, TABLES, tags, links, tag, names, around)
     if count < 0:
         return None
-    out, state = np.empty(len(data), np.uint8), np.zeros(STATES, np.int64)
+    out, state = np.empty(len(padded), np.uint8), np.zeros(STATES, np.int64)
     runs, pieces, parts = [np.empty((count * 2 + 1, columns), np.int64) for columns in (3, 2, 4)]
-    read_page(data, tags[:count], out, state, runs, pieces, parts)
+    words, marks = np.empty(len(data) // 2 + 2, np.uint64), np.empty(len(data) // 2 + 2, np.int64)
+    read_page(padded, tags[:count], WORD_TERMS, out, state, runs, pieces, parts, words, marks)
     return Scanned(
         ScannedRuns(written, runs[: state[RUNS]], pieces[: state[PIECES]]),
-        ScannedText(out[: state[SIZE]].tobytes(), parts[: state[PARTS]]),
+        ScannedText(out[: state[SIZE]].tobytes(), parts[: state[PARTS]], words[: state[WORDS]]),
         _references(html, written, links[:linked], plain=not flags & (HAS_ESCAPED | HAS_WHOLE)),
         not flags & HAS_WHOLE,
         bool(flags & NOISY),
         bool(flags & HAS_BASE),
+        marks[: state[MARKS]],
     )
 
 
@@ -176,7 +195,8 @@ def warm_up() -> None:
     page = scan_page(f'<html><head></head><body><p class="a">One <a href="/b">more</a></p>{words}</body></html>')
     if page is not None:
         text = page.clean_text()
-        text.sample(text.parts(), frozenset(), in_machine_code=True)
+        for mask in (frozenset[int](), frozenset(text.path[:1])):
+            text.sample(text.parts(), mask, in_machine_code=True)
 
 
 def _references(html: str, written: bytes, links: Numbers, *, plain: bool) -> list[str | tuple[str, dict[str, str]]]:

@@ -25,8 +25,13 @@ _MANY = 4
 def smallest_shingles(letters: Bytes, most: int) -> Shingles:
     """The smallest ``most`` numbers of the shingles of a text in UTF-8, ascending, each once. O(length)."""
     words = np.empty(len(letters) // 2 + 1, np.uint64)
-    numbers, small = np.empty(len(words), np.uint32), words.view(np.uint32)
-    count, cut = number_shingles(letters, words, numbers, small, most)
+    return shingles_of_words(words[: number_words(letters, words)], most)
+
+
+def shingles_of_words(words: Wide, most: int) -> Shingles:
+    """The same of a text whose words have these numbers, not mixed and with one power of the base less."""
+    numbers, small = np.empty(len(words) + 1, np.uint32), np.empty(len(words), np.uint32)
+    count, cut = number_shingles(words, np.empty_like(words), numbers, small, most)
     for some in (small[:cut], numbers[:count]) if cut else (numbers[:count],):
         some.sort()
         different = keep_first(some)
@@ -45,37 +50,35 @@ def mixed(number: np.uint64) -> np.uint64:
 
 @bare_code
 def number_words(letters: Bytes, words: Wide) -> int:
-    """Write the number of each word, the polynomial of its bytes, mixed; how many there are."""
+    """Write the number of each word, the polynomial of its bytes; how many there are."""
     count = length = 0
-    number, power = _U64(0), BASE
+    number, power = _U64(0), _U64(1)
     for code in letters:
         if code <= 32 and SPACES[code]:  # noqa: PLR2004 - space, or one of those before
             words[count] = number
             count += length > 0
-            number, power, length = _U64(0), BASE, 0
+            number, power, length = _U64(0), _U64(1), 0
         else:
             number += _U64(code) * power
             length += 1
-            power = power * BASE if length & (LONGEST - 1) else BASE
+            power = power * BASE if length & (LONGEST - 1) else _U64(1)
     if length:
         words[count] = number
         count += 1
-    for row in range(count):
-        words[row] = mixed(words[row])
     return count
 
 
 @bare_code
-def number_shingles(letters: Bytes, words: Wide, numbers: Shingles, small: Shingles, most: int) -> tuple[int, int]:
-    """Write the number of each shingle of a text in UTF-8 to ``numbers``; how many there are. O(length).
+def number_shingles(raw: Wide, words: Wide, numbers: Shingles, small: Shingles, most: int) -> tuple[int, int]:
+    """Write the number of each shingle to ``numbers``, given those of all words; how many there are. O(n).
 
     The oldest of the last ten words is taken off the polynomial when the next comes on. If there are very many, those
     that may be among the smallest ``most`` are written to ``small``, and their count is given back, too. ``words`` is
-    room for as many words as there can be, and may then be that of ``small``.
+    room for as many numbers as there are words.
     """
-    many = number_words(letters, words)
-    total = _U64(0)
+    many, total = len(raw), _U64(0)
     for row in range(many):
+        words[row] = mixed(raw[row] * BASE)
         total = total * STEP + words[row]
         if row >= WIDTH:
             total -= words[row - WIDTH] * _LEAVES
