@@ -245,7 +245,10 @@ def test_a_proxy_in_the_environment_is_not_asked(serving, monkeypatch):
     assert capture.status == 404
 
 
-def test_many_at_once_do_not_mix(serving):
+@pytest.mark.parametrize("epoll", [True, False])
+def test_many_at_once_do_not_mix(serving, epoll, monkeypatch):
+    if not epoll:  # as on systems that have none
+        monkeypatch.delattr("select.epoll", raising=False)
     paths = [f"/{n}" for n in range(200)]
     answers = {p: b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(p) + p.encode() for p in paths}
 

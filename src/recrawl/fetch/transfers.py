@@ -2,6 +2,9 @@
 
 The same as ``pycurl.AsyncCurlMulti`` does, in a third of the steps a transfer: a page costs little beside.
 
+Sockets are watched for the length of a transfer. An event loop makes much of that, so it watches one thing only: an
+epoll that watches them all. Where there is none the event loop does it.
+
 Rules of this file:
  1. libcurl is only called from the event loop, and never out of one of its own callbacks.
  2. A time-out that comes too early is harmless, one that never comes is not: a timer that stands is left standing, and
@@ -12,7 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+import select
+from contextlib import suppress
 from typing import Any
+
+_AT_ONCE = 16
+"""Sockets that are looked after before others have their turn."""
+_IN, _OUT = getattr(select, "EPOLLIN", 0), getattr(select, "EPOLLOUT", 0)
 
 
 class Transfers:
@@ -32,10 +41,17 @@ class Transfers:
         """What is told when a transfer is over, by its handle."""
         self._watched: dict[int, int] = {}
         """Sockets that we look at, and what for."""
+        self._events = {pycurl.POLL_IN: _IN, pycurl.POLL_OUT: _OUT, pycurl.POLL_INOUT: _IN | _OUT}
+        self._epoll = select.epoll() if hasattr(select, "epoll") else None
         self._soon: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._rings = self._due = math.inf
         """When the timer rings, and when libcurl wants to be called; in the event loop's time."""
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        if self._epoll is not None:
+            loop.add_reader(self._epoll.fileno(), self._look)
 
     async def perform(self, curl: Any) -> tuple[int, str]:  # noqa: ANN401 - a handle of libcurl
         """Carry out what the handle is prepared for; libcurl's number and words for what went wrong, 0 if nothing did.
@@ -43,8 +59,8 @@ class Transfers:
         If it is cancelled, the transfer ends.
         """
         if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-        over: asyncio.Future[tuple[int, str]] = self._loop.create_future()
+            self._begin(asyncio.get_running_loop())
+        over: asyncio.Future[tuple[int, str]] = asyncio.get_running_loop().create_future()
         self._multi.add_handle(curl)
         self._running[curl] = over
         try:
@@ -63,19 +79,36 @@ class Transfers:
             self._multi.remove_handle(curl)
             over.cancel()
         for socket in [*self._watched]:
-            self._watch(socket, 0)
+            self._on_socket(0, socket)
         self._multi.close()
+        if self._epoll is not None:
+            if self._loop is not None:
+                self._loop.remove_reader(self._epoll.fileno())
+            self._epoll.close()
 
     # -- what libcurl asks for ------------------------------------------------------------------
 
-    def _on_socket(self, wanted: int, socket: int, _multi: object, _data: object) -> None:
-        self._watch(socket, wanted & (self._read | self._write))
-
-    def _watch(self, socket: int, wanted: int) -> None:
+    def _on_socket(self, wanted: int, socket: int, _multi: object = None, _data: object = None) -> None:
         """Look whether this socket can be read or written, or neither any more."""
-        loop, before = self._loop, self._watched.get(socket, 0)
-        if loop is None or wanted == before:
+        wanted &= self._read | self._write
+        before = self._watched.get(socket, 0)
+        if wanted == before or self._loop is None:
             return
+        if wanted:
+            self._watched[socket] = wanted
+        else:
+            del self._watched[socket]
+        if self._epoll is None:
+            self._watch_by_loop(self._loop, socket, before, wanted)
+        elif not wanted:
+            with suppress(OSError):  # it is closed, and so forgotten already
+                self._epoll.unregister(socket)
+        elif before:
+            self._epoll.modify(socket, self._events[wanted])
+        else:
+            self._epoll.register(socket, self._events[wanted])
+
+    def _watch_by_loop(self, loop: asyncio.AbstractEventLoop, socket: int, before: int, wanted: int) -> None:
         if (wanted ^ before) & self._read:
             if wanted & self._read:
                 loop.add_reader(socket, self._go_on, socket, self._can_read)
@@ -86,10 +119,6 @@ class Transfers:
                 loop.add_writer(socket, self._go_on, socket, self._can_write)
             else:
                 loop.remove_writer(socket)
-        if wanted:
-            self._watched[socket] = wanted
-        else:
-            del self._watched[socket]
 
     def _on_timer(self, milliseconds: int) -> None:
         """Be called in so many milliseconds, and not when we said before; not at all if negative."""
@@ -118,6 +147,14 @@ class Transfers:
             self._time_is_up()
 
     # -- what we tell libcurl -------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Something came at some sockets."""
+        if self._epoll is not None:
+            for socket, events in self._epoll.poll(0, _AT_ONCE):
+                # An error shows when one reads, or writes.
+                can = self._can_read if events & ~_OUT else 0
+                self._go_on(socket, can | self._can_write if events & ~_IN else can)
 
     def _time_is_up(self) -> None:
         self._soon = None
