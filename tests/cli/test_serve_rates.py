@@ -7,12 +7,13 @@ import threading
 
 import numpy as np
 
-from recrawl.cli.serve_archive import RatesOfPages
+from recrawl.cli.serve_archive import RatesOfPages, archive_of
 from recrawl.cli.serve_run import bound, serve_all
 from recrawl.cli.serve_warm import Looks, look_first
 from recrawl.cli.workspace import make_workspace
 from recrawl.crawl.garbage import SELDOM
 from recrawl.model import Verdict, Visits
+from recrawl.show.dashboard.stores import Stores
 from recrawl.time import DAY, HOUR, VirtualClock
 
 NOW = 1_790_000_000.0
@@ -77,3 +78,15 @@ def test_whoever_starts_a_server_is_told_when_it_takes_requests_and_not_after_it
     assert seen == ["/first"]
     assert thresholds == [SELDOM]  # to look through all that is loaded would keep everybody waiting
     assert gc.get_threshold() == usual
+
+
+def test_whether_a_file_was_imported_is_asked_of_the_store_in_use(tmp_path, monkeypatch):
+    place = make_workspace(tmp_path / "w", {})
+    stores = Stores(place.open_store, most=1)
+    archive = archive_of(place, stores.one, VirtualClock(NOW))
+    outside = tmp_path / "outside.warc"
+    outside.write_bytes(b"secret")
+    with stores.one(), monkeypatch.context() as patch:
+        patch.setattr(type(place), "open_store", None)
+        assert archive.bytes_.read(str(outside), 0) is None
+    stores.close()

@@ -221,6 +221,9 @@ class Told:
     def __init__(self, store):
         self._store, self.steps, self.counted = store, 0, 0
 
+    def latest_site_captures(self, before, limit):
+        return self._store.latest_site_captures(before, limit)
+
     def site_captures(self, **which):
         return self._store.site_captures(**which)
 
@@ -262,6 +265,6 @@ def test_a_long_capture_is_shown_from_what_is_stored_of_it(place, captures):
     assert "9,000 pages found" in words[0]
     assert told.steps == 1
     assert "of 5 steps" in shown["figures"][1]["words"]
-    assert every_capture.answer(Asked({}, 100.0))["captures"] == [shown["capture"]]
+    assert every_capture.answer(Asked({"before": None, "limit": 50}, 100.0))["captures"] == [shown["capture"]]
     assert told.counted == 1
     stores.close()

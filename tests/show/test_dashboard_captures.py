@@ -6,6 +6,7 @@ import html
 import json
 import re
 import shlex
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from time import sleep
@@ -17,6 +18,7 @@ from recrawl.cli.serve_wiring import wired
 from recrawl.cli.workspace import make_workspace
 from recrawl.model import Verdict, Visits
 from recrawl.show.dashboard.app import make_app
+from recrawl.show.dashboard.captures import FinishedRows
 from recrawl.show.dashboard.graphs import MOST_KEPT, Graphs
 from recrawl.show.dashboard.hosts import HostTable, answer, table_of
 from recrawl.show.dashboard.kept import Found
@@ -70,14 +72,38 @@ def test_what_is_finished_is_not_read_again_and_what_is_not_is(place, get):
         assert told() == [(second, "finished", 7), (first, "finished", 3)]
 
 
+def test_captures_come_by_screens_and_only_some_rows_are_kept(place, get):
+    def told(query):
+        found = json.loads(get(f"/api/captures?{query}")[2])
+        return [one["id"] for one in found["captures"]], found["next"]
+
+    with place.open_store() as store:
+        numbers = [begin(store, NOW + number)[0] for number in range(5)]
+        for number in numbers:
+            store.finish_site_capture(number, stated(number), NOW + 9)
+        latest = numbers[::-1]
+        assert told("limit=2") == (latest[:2], latest[1])
+        assert told(f"limit=2&before={latest[1]}") == (latest[2:4], latest[3])
+        assert told(f"limit=2&before={latest[3]}") == (latest[4:], None)
+        assert told(f"before={latest[4]}") == ([], None)
+        assert f'href="/captures?before={latest[1]}"' in get("/captures?limit=2", accept="text/html")[2]
+        assert "no captures before" in get(f"/captures?before={latest[4]}", accept="text/html")[2]
+        kept = FinishedRows(most=3)
+        counting = Counting(store)
+        for wanted in (numbers, numbers[-3:], numbers[:1]):
+            rows = kept.rows(counting, wanted, [])
+            assert [rows[number]["pages"] for number in wanted] == wanted
+        assert counting.asked["site_counts"] == len(numbers) + 1
+
+
 class Counting:
-    """A store that counts how often the pages of a capture are asked for."""
+    """A store that counts how often each question is asked."""
 
     def __init__(self, store):
-        self._store, self.logs = store, 0
+        self._store, self.asked = store, Counter()
 
     def __getattr__(self, name):
-        self.logs += name == "site_log"
+        self.asked[name] += 1
         return getattr(self._store, name)
 
 
@@ -91,12 +117,12 @@ def test_a_graph_is_made_once_and_again_when_something_was_seen_since(place):
         [capture] = real.site_captures()
         first = graphs.get(lambda: nullcontext(store), capture)
         assert graphs.get(lambda: nullcontext(store), capture) == first
-        assert store.logs == 1
+        assert store.asked["site_log"] == 1
         assert json.loads(first)["pages"]["captures"] == [0, 0, 0]
         real.record(Visits.of(np.repeat(pages[1:2], 2), [NOW, NOW + DAY], verdict=[Verdict.UNKNOWN, Verdict.CHANGED]))
         clock.advance_to(NOW + DAY)
         graphs.get(lambda: nullcontext(store), capture)
-        assert store.logs == 2
+        assert store.asked["site_log"] == 2
 
 
 def test_only_some_graphs_are_kept(place):
@@ -108,7 +134,7 @@ def test_only_some_graphs_are_kept(place):
         captures = real.site_captures()
         for capture in [*captures, *captures[1:], captures[0]]:
             graphs.get(lambda: nullcontext(store), capture)
-        assert store.logs == len(captures) + 1
+        assert store.asked["site_log"] == len(captures) + 1
 
 
 def test_who_waits_for_a_graph_holds_no_store(place):
@@ -154,6 +180,22 @@ def test_hosts_are_sorted_once_for_each_count(place):
     assert [one["name"] for one in first["hosts"]] == ["a.example"]
     answer(Found(table, NOW), asked)
     assert Names.asked - sorted_by == 1, "one name for one row, and no more"
+
+
+def test_a_list_that_goes_on_behind_a_host_that_is_no_more_does_not_begin_anew(place):
+    with place.open_store() as store:
+        store.discover([f"http://{name}.example/" for name in "abc"], NOW)
+        hosts = store.hosts()
+    none = np.empty(0, np.int64)
+    table = table_of(hosts, HostCounts(none, none, none, none, none, none), lambda _checks, _lies: True)
+
+    def names(after):
+        shown = answer(Found(table, NOW), Asked({"sort": "name", "search": "", "after": after, "limit": 2}, NOW))
+        return [one["name"] for one in shown["hosts"]], shown["next"]
+
+    _, second = names(None)
+    assert names(second) == (["c.example"], None)
+    assert names(10_000) == ([], None)
 
 
 @pytest.mark.parametrize("path", ["/", "/hosts", "/pages", "/captures"])

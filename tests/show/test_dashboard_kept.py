@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -150,10 +151,19 @@ def test_stores_are_handed_out_one_by_one_and_used_again():
         return opened[-1]
 
     stores = Stores(open_one)
-    with stores.one() as first, stores.one() as second:
-        assert first is not second
+
+    def elsewhere():
+        with stores.one() as store:
+            return store
+
+    with stores.one() as first:
+        with stores.one() as same, ThreadPoolExecutor(1) as threads:
+            assert same is first
+            assert threads.submit(elsewhere).result(120) is not first
+        with stores.one() as same:
+            assert same is first
     with stores.one() as again:
-        assert again is first
+        assert again is first, "the one used last goes first"
     assert len(opened) == 2
     with pytest.raises(ZeroDivisionError), stores.one():
         raise ZeroDivisionError

@@ -8,6 +8,7 @@ from recrawl.model import Outcome, Verdict, Visits
 from recrawl.store import FoundPages, SiteProgress, SiteStep, open_store
 from recrawl.store.site_values import SiteCounts
 
+LARGEST = 2**63 - 1
 NONE = FoundPages(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
 
 
@@ -88,7 +89,7 @@ def test_a_step_that_somebody_else_made_is_refused_and_nothing_is_recorded(store
     assert store.visits().time.tolist() == [12.5]
 
 
-def test_captures_are_told_by_number_or_all_besides_some(store):
+def test_captures_are_told_by_number_and_the_latest_by_screens(store):
     numbers = [begin(store, now)[0] for now in (10.0, 11.0, 12.0)]
     first, second, third = numbers
 
@@ -99,6 +100,6 @@ def test_captures_are_told_by_number_or_all_besides_some(store):
     assert told(only=np.array([third, first])) == [first, third]
     assert told(only=np.array([99])) == []
     assert told(only=np.empty(0, np.int64)) == []
-    assert told(besides=np.empty(0, np.int64)) == numbers
-    assert told(besides=np.array([second])) == [first, third]
-    assert told(besides=np.array(numbers)) == []
+    assert store.latest_site_captures(LARGEST, 2) == [third, second]
+    assert store.latest_site_captures(second, 2) == [first]
+    assert store.latest_site_captures(first, 2) == []

@@ -48,7 +48,7 @@ def archive_of(place: Workspace, one_store: Callable[[], AbstractContextManager[
     return Archive(
         name=place.folder.resolve().name or str(place.folder),
         store=one_store,
-        bytes_=WorkspaceBytes(place),
+        bytes_=WorkspaceBytes(place, one_store),
         rates=RatesOfPages(place, clock),
         clock=clock.now,
         ingest=Ingest(place, clock),
@@ -59,8 +59,8 @@ def archive_of(place: Workspace, one_store: Callable[[], AbstractContextManager[
 class WorkspaceBytes:
     """The archive files of a workspace, read by several threads."""
 
-    def __init__(self, place: Workspace) -> None:
-        self._place = place
+    def __init__(self, place: Workspace, one_store: Callable[[], AbstractContextManager[Store]]) -> None:
+        self._one_store = one_store
         self._archived = ArchivedBytes(place.warc, self._is_imported)
 
     def read(self, file: str, offset: int) -> Capture | None:
@@ -68,8 +68,7 @@ class WorkspaceBytes:
         return self._archived.read(file, offset)
 
     def _is_imported(self, file: str) -> bool:
-        """By a store of its own: whoever reads may hold one of those that are handed out."""
-        with self._place.open_store() as store:
+        with self._one_store() as store:
             return imported_into(store)(file)
 
     def payload(self, capture: Capture) -> bytes:

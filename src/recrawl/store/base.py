@@ -254,8 +254,12 @@ class Store(Archives, LookUps, Protocol):
         """
         ...
 
-    def site_captures(self, *, only: IntArray | None = None, besides: IntArray | None = None) -> list[SiteCapture]:
-        """Every capture of a site, oldest first; ``only`` these numbers, or all ``besides`` them."""
+    def site_captures(self, *, only: IntArray | None = None) -> list[SiteCapture]:
+        """Every capture of a site, oldest first, or ``only`` these numbers."""
+        ...
+
+    def latest_site_captures(self, before: int, limit: int) -> list[int]:
+        """The numbers of at most ``limit`` captures with a number below ``before``, latest first."""
         ...
 
     def site_log(self, capture: int) -> SiteLog:

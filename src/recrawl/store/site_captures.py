@@ -59,13 +59,16 @@ def finish(session: Session, capture: int, statement: str, now: float) -> None:
     session.run(session.statements.sites.finish, now, statement, capture)
 
 
-def some_of(session: Session, only: IntArray | None, besides: IntArray | None) -> list[SiteCapture]:
-    """Every capture, oldest first; only those numbers, or all besides them."""
+def latest(session: Session, before: int, limit: int) -> list[int]:
+    """The numbers of the latest captures before one, latest first."""
+    return [int(number) for (number,) in session.rows(session.statements.sites.latest, before, limit)]
+
+
+def some_of(session: Session, only: IntArray | None) -> list[SiteCapture]:
+    """Every capture, oldest first, or only those numbers."""
     statements = session.statements.sites
     if only is not None:
         rows = session.rows(statements.only, only) if len(only) else []
-    elif besides is not None and len(besides):
-        rows = session.rows(statements.besides, besides)
     else:
         rows = session.rows(statements.all)
     return [

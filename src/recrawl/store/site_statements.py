@@ -27,7 +27,7 @@ class SiteStatements:
         told = "SELECT id, site, terms, delay, started, finished, statement FROM site_capture"
         self.all = f"{told} ORDER BY id"
         self.only = f"{told} WHERE id {dialect.among(1)} ORDER BY id"
-        self.besides = f"{told} WHERE NOT (id {dialect.among(1)}) ORDER BY id"
+        self.latest = "SELECT id FROM site_capture WHERE id < $1 ORDER BY id DESC LIMIT $2"
         self.finish = "UPDATE site_capture SET finished = $1, statement = $2 WHERE id = $3"
         self.add_pages = dialect.insert("site_capture_page", _PAGE_TYPES, "ON CONFLICT DO NOTHING")
         self.pages = "SELECT page, via, after, rate, weight FROM site_capture_page WHERE capture = $1 ORDER BY number"

@@ -280,9 +280,13 @@ class SqlStore(SqlArchives, SqlLookUps):
             lambda session: site_captures.begin(session, site, terms, delay=delay, now=now, known=known)
         )
 
-    def site_captures(self, *, only: IntArray | None = None, besides: IntArray | None = None) -> list[SiteCapture]:
+    def site_captures(self, *, only: IntArray | None = None) -> list[SiteCapture]:
         """Every capture of a site, or some."""
-        return self._database.read(lambda session: site_captures.some_of(session, only, besides))
+        return self._database.read(lambda session: site_captures.some_of(session, only))
+
+    def latest_site_captures(self, before: int, limit: int) -> list[int]:
+        """The numbers of the latest captures before one."""
+        return self._database.read(lambda session: site_captures.latest(session, before, limit))
 
     def site_log(self, capture: int) -> SiteLog:
         """Pages and steps of a capture."""

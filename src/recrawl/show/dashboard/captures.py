@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
@@ -12,12 +14,15 @@ import numpy as np
 
 from recrawl.model import Outcome, Verdict
 from recrawl.show.dashboard.graphs import Graphs
-from recrawl.show.dashboard.routes import Action, Answer, Asked, Done, Parameter, RefusedError, View
+from recrawl.show.dashboard.routes import LARGEST, Action, Answer, Asked, Done, Parameter, RefusedError, View
 from recrawl.show.dashboard.stores import Stores
 from recrawl.show.report.section import Figure
 from recrawl.store.base import Store
 from recrawl.store.site_values import SiteCapture, SiteStep
 
+MOST_ROWS = 200
+MOST_KEPT = 1_000
+"""Rows of finished captures that are kept, so that nobody counts their steps again."""
 MOST_STEPS = 4_000
 """Steps that the picture of a capture shows; of longer ones it shows every so many."""
 _HERE = "/captures"
@@ -88,25 +93,18 @@ class CaptureDesk(Protocol):
 
 def captures_views(stores: Stores, desk: CaptureDesk, clock: Callable[[], float]) -> list[View]:
     """The pages about captures."""
-    finished: dict[int, dict[str, Any]] = {}
+    finished = FinishedRows()
     graphs = Graphs(clock)
 
-    def row(store: Store, capture: SiteCapture, works: Sequence[Work]) -> dict[str, Any]:
-        """Those that are finished stay as they are: their steps are counted, and their statements read, once."""
-        if not capture.is_finished:
-            return _row(store, capture, works)
-        if capture.id not in finished:
-            finished[capture.id] = _row(store, capture, works)
-        return finished[capture.id]
-
-    def all_of_them(_asked: Asked) -> Answer:
-        rows = dict(finished)
+    def all_of_them(asked: Asked) -> Answer:
         with stores.one() as store:
             works = desk.works()
-            for capture in store.site_captures(besides=np.array(list(rows), np.int64)):
-                rows[capture.id] = row(store, capture, works)
+            numbers = store.latest_site_captures(asked["before"] or LARGEST, asked["limit"] + 1)
+            shown = numbers[: asked["limit"]]
+            rows = finished.rows(store, shown, works)
         return {
-            "captures": [rows[number] for number in sorted(rows, reverse=True)],
+            "captures": [rows[number] for number in shown],
+            "next": shown[-1] if len(numbers) > len(shown) else None,
             "works": [_work(work) for work in works],
             "strategies": list(desk.strategies),
             "planners": list(desk.planners),
@@ -116,7 +114,8 @@ def captures_views(stores: Stores, desk: CaptureDesk, clock: Callable[[], float]
     def one_of_them(asked: Asked) -> Answer:
         with stores.one() as store:
             capture = _find(store, asked["capture"])
-            answer: Answer = {"capture": row(store, capture, desk.works()), "terms": json.loads(capture.terms)}
+            row = finished.row(store, capture, desk.works())
+            answer: Answer = {"capture": row, "terms": json.loads(capture.terms)}
             if not capture.is_finished:
                 return {**answer, "words": [], "statement": None, "figures": []}
             stated = json.loads(capture.statement)
@@ -137,6 +136,38 @@ def captures_views(stores: Stores, desk: CaptureDesk, clock: Callable[[], float]
     return _views(all_of_them, one_of_them, tree_of_one)
 
 
+class FinishedRows:
+    """Rows of captures. Those that are finished stay as they are: their steps are counted, their statements read, once.
+
+    The rows used last are kept. May be asked by many threads at once.
+    """
+
+    def __init__(self, most: int = MOST_KEPT) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[int, dict[str, Any]] = OrderedDict()
+
+    def rows(self, store: Store, numbers: Sequence[int], works: Sequence[Work]) -> dict[int, dict[str, Any]]:
+        """The rows of these captures, by number."""
+        with self._lock:
+            found = {number: self._kept[number] for number in numbers if number in self._kept}
+        others = np.array([number for number in numbers if number not in found], np.int64)
+        return found | {one.id: self.row(store, one, works) for one in store.site_captures(only=others)}
+
+    def row(self, store: Store, capture: SiteCapture, works: Sequence[Work]) -> dict[str, Any]:
+        """The row of one capture."""
+        with self._lock:
+            kept = self._kept.get(capture.id)
+        row = kept or _row(store, capture, works)
+        if capture.is_finished:
+            with self._lock:
+                self._kept[capture.id] = row
+                self._kept.move_to_end(capture.id)
+                while len(self._kept) > self._most:
+                    self._kept.popitem(last=False)
+        return row
+
+
 def _views(
     all_of_them: Callable[[Asked], Answer],
     one_of_them: Callable[[Asked], Answer],
@@ -152,8 +183,13 @@ def _views(
             "Every capture of a whole site, latest first, and those that were begun from the dashboard.",
             all_of_them,
             "dashboard/captures.html",
+            parameters=(
+                Parameter("before", "Only captures before this one, by its number.", "integer", least=1),
+                Parameter("limit", "Rows.", "integer", default=50, least=1, most=MOST_ROWS),
+            ),
             keys={
                 "captures": "Captures, latest first: how far they are, and how they came out.",
+                "next": "What to give as before for the next ones; null at the end.",
                 "works": "What was begun from the dashboard since it was started.",
                 "strategies": "The strategies that a capture can follow.",
                 "planners": "Those of them that must know all pages beforehand.",

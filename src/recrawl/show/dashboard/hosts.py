@@ -92,7 +92,7 @@ def answer(found: Found[HostTable], asked: Asked) -> Answer:
     start = 0
     if asked["after"] is not None:
         behind = np.flatnonzero(table.hosts.id[rows] == asked["after"])
-        start = int(behind[0]) + 1 if len(behind) else 0
+        start = int(behind[0]) + 1 if len(behind) else len(rows)  # behind one that is no more, nobody knows who comes
     some = rows[start : start + asked["limit"]]
     more = start + len(some) < len(rows)
     return {

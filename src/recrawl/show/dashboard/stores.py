@@ -22,18 +22,28 @@ class Stores:
         self._open = open_one
         self._free: LifoQueue[Store] = LifoQueue()
         self._room = threading.Semaphore(most)
+        self._mine = threading.local()
 
     @contextmanager
     def one(self) -> Iterator[Store]:
-        """A store that nobody else uses meanwhile; waits while too many are in use."""
+        """A store that nobody else uses meanwhile; waits while too many are in use.
+
+        A thread that holds one gets the same again: to wait for another, all of them could wait for each other.
+        """
+        held: Store | None = getattr(self._mine, "store", None)
+        if held is not None:
+            yield held
+            return
         with self._room:
             try:
                 store = self._free.get_nowait()
             except Empty:
                 store = self._open()
+            self._mine.store = store
             try:
                 yield store
             finally:
+                self._mine.store = None
                 self._free.put(store)
 
     def close(self) -> None:
