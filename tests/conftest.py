@@ -1,11 +1,13 @@
 """What tests of all rooms share."""
 
 import os
+import shutil
 import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,17 @@ settings.register_profile(
     "patient", parent=settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("patient")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the hundreds of processes that tests start share bytecode, also where none may be left beside the sources.
+
+    Otherwise each of them compiles a thousand modules for itself, which is most of what it does.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # noqa: TID251 - what children inherit
+        folder = tempfile.mkdtemp(prefix="recrawl-bytecode-")
+        os.environ["PYTHONPYCACHEPREFIX"] = folder  # noqa: TID251 - what children inherit
+        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 @pytest.fixture(scope="session")
