@@ -25,7 +25,7 @@ def test_the_archivist(follow):
     home = f"http://town.localhost:{port}/"
 
     said = reader.until("recrawl import").out
-    assert f"{captures} records taken from {4 * YEARS} sources" in said
+    assert f"{captures:,} records taken from {4 * YEARS} sources" in said
 
     assessed = reader.until("recrawl assess")
     assert f"in {4 * YEARS} crawls" in assessed.out

@@ -26,7 +26,7 @@ def test_the_researcher(follow):
     (reader.folder / "tests").symlink_to(TESTS)
     made = reader.until("recrawl demo").out
     captures, port = (int(re.search(p, made)[1].replace(",", "")) for p in (r"([\d,]+) captures", r":(\d+)/"))
-    assert f"{captures} records taken" in reader.until("recrawl import").out  # the archive told of all of them
+    assert f"{captures:,} records taken" in reader.until("recrawl import").out  # the archive told of all of them
     assert "Visits: 0 new" in reader.until("timemap").out
     done = reader.rest()
 

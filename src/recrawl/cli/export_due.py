@@ -57,5 +57,5 @@ def due_pages(place: Workspace, store: Store, period: Period) -> tuple[IntArray,
     due = due[np.lexsort((outlook.pages.id[due], outlook.due[due]))]
     affordable = int(np.searchsorted(np.cumsum(outlook.pages.cost[due]), outlook.budget * period.length, "right"))
     waiting = len(due) - affordable
-    said = f"{waiting} more fall due; the budget ({outlook.settings.schedule.budget:g} visits a day) lets them wait."
+    said = f"{waiting:,} more fall due; the budget ({outlook.settings.schedule.budget:g} visits a day) lets them wait."
     return outlook.pages.id[due[:affordable]], said if waiting > 0 else ""

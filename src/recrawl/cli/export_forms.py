@@ -106,7 +106,7 @@ def _lines(job: Job, write: Callable[..., int]) -> list[str]:
     files, batches = _named_captures(job)
     with complete_file(job.file) as stream:
         count = write(batches, stream, scratch=job.file.parent)
-    return [f"Wrote {count} lines to {job.file}.", *_about_files(job, files)]
+    return [f"Wrote {counted(count, 'line')} to {job.file}.", *_about_files(job, files)]
 
 
 def write_columnar_index(job: Job) -> list[str]:
@@ -142,7 +142,7 @@ def _about_files(job: Job, files: ArchiveFiles) -> list[str]:
     if job.path_index is not None:
         with complete_file(job.path_index) as stream:
             stream.writelines(f"{name}\t{path}\n".encode("utf-8", "surrogateescape") for name, path in here)
-        said.append(f"Wrote where {len(here)} archive files lie to {job.path_index}.")
+        said.append(f"Wrote where {counted(len(here), 'archive file')} can be found to {job.path_index}.")
     elif renamed := sum(Path(path).name != name for name, path in here):
         said.append(f"{renamed} archive files have another name in the index; --path-index FILE says which.")
     return said
@@ -201,7 +201,7 @@ def write_timemap(job: Job) -> list[str]:
     }
     with complete_file(job.file) as stream:
         stream.writelines(text.encode() for text in texts[form]())
-    return [f"Wrote {len(whole.mementos)} mementos of {page.url} to {job.file}."]
+    return [f"Wrote {counted(len(whole.mementos), 'memento')} of {page.url} to {job.file}."]
 
 
 def _in_url(name: str) -> str:
@@ -246,4 +246,4 @@ def write_seeds(job: Job, dialect: str) -> list[str]:
     with complete_file(job.file) as stream:
         lines = seed_lines(urls(), SeedDialect(dialect), pages_only=job.period is not None)
         stream.writelines(line.encode() for line in lines)
-    return [f"Wrote {len(chosen)} URLs to {job.file}.", *([said] if said else [])]
+    return [f"Wrote {counted(len(chosen), 'URL')} to {job.file}.", *([said] if said else [])]

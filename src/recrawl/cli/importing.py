@@ -13,8 +13,10 @@ import typer
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.import_errors import ImportErrors, row_of
 from recrawl.cli.options import HERE, DigestsOnlyOption, JsonOption, SetOption, WorkspaceOption, seconds_of
+from recrawl.cli.waiting import bars
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import ConfigError, InputError
+from recrawl.model.words import counted
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -71,9 +73,6 @@ def import_(  # noqa: PLR0913 - one argument an option
     on the net are asked anew each time. A record that is broken is reported with its file and position, and the rest
     goes on; many are listed in a file in ``reports/``.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
     from recrawl.crawl.importing import Cleaning
 
     paths = [Path(source) for source in sources if not _is_url(source)]
@@ -83,17 +82,10 @@ def import_(  # noqa: PLR0913 - one argument an option
     place = open_workspace(workspace, parse_assignments(assignments or []))
     cleaning = Cleaning(seconds_of("--merge-within", merge_within), depth)
     choices = _Choices(cleaning, base_url, digests_only=digests_only, again=again, strict=strict)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
     with (
         ImportErrors(place.reports / f"import-errors-{_now()}.jsonl") as errors,
         place.open_store() as store,
-        Progress(*columns, console=Console(stderr=True)) as bar,
+        bars() as bar,
     ):
         brought: list[Brought] = []
         try:
@@ -273,7 +265,7 @@ def _print(brought: list[Brought], outcome: _Outcome | None, errors: ImportError
         typer.echo(f"… and {errors.count - len(errors.first)} more: all are in {errors.file}.", err=True)
     accepted = sum(one.accepted for one in brought)
     typer.echo(
-        f"{accepted} records taken from {len(brought)} sources. Visits: {outcome.visits_new} new, "
-        f"{outcome.visits_judged_anew} judged anew, {outcome.visits_withdrawn} withdrawn, "
-        f"{outcome.visits_judged_by_content} judged by content."
+        f"{counted(accepted, 'record')} taken from {counted(len(brought), 'source')}. "
+        f"Visits: {outcome.visits_new:,} new, {outcome.visits_judged_anew:,} judged anew, "
+        f"{outcome.visits_withdrawn:,} withdrawn, {outcome.visits_judged_by_content:,} judged by content."
     )

@@ -9,8 +9,10 @@ import typer
 
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, DigestsOnlyOption, FilesArgument, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.waiting import bars, line
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import InputError
+from recrawl.model.words import counted
 
 if TYPE_CHECKING:
     from recrawl.cli.assess_sources import Archive
@@ -25,6 +27,8 @@ FILE_NAME = "report.html"
 DASHBOARD = "http://127.0.0.1:8080/pages/{id}"
 """Where ``recrawl serve`` shows a page of a workspace with all its versions, unless it is told another port."""
 NO_LINK = "none"
+_AT = "Looking at every capture"
+"""What is said meanwhile."""
 EXAMPLES = """
 recrawl report -w my-archive                     all about a workspace, as reports/report.html in it
 recrawl report -w my-archive --capture 3         about one capture of a site
@@ -149,7 +153,8 @@ def report_of_workspace(
         )
     moment, link = _clock() if now is None else now, _link(versions, DASHBOARD)
     expected = expected_changes(place, store, moment)
-    sections = _sections(store, moment, None, pages=pages, capture=capture, versions=link, expected=expected)
+    with line(_AT):
+        sections = _sections(store, moment, None, pages=pages, capture=capture, versions=link, expected=expected)
     if capture is not None:
         from recrawl.cli.report_capture import statement_section
 
@@ -158,28 +163,19 @@ def report_of_workspace(
 
 
 def _of_files(paths: list[Path], versions: str | None, *, digests_only: bool) -> Report:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
     from recrawl.cli.assess_output import tell_problems
     from recrawl.cli.assess_sources import read_archive
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
     now = _clock()
     with (
-        Progress(*columns, console=Console(stderr=True), transient=True) as bar,
+        bars() as bar,
         read_archive(paths, 0.0, bar, digests_only=digests_only, list_errors=None) as archive,
     ):
         bar.stop()
         tell_problems(archive)
-        sections = _sections(archive.store, now, archive, versions=_link(versions, None))
-    named = paths[0].name if len(paths) == 1 else f"{len(paths):,} files"
+        with line(_AT):
+            sections = _sections(archive.store, now, archive, versions=_link(versions, None))
+    named = paths[0].name if len(paths) == 1 else counted(len(paths), "file")
     more = " and others" if len(paths) > _NAMED else ""
     about = f"About {', '.join(path.name for path in paths[:_NAMED])}{more}."
     return _report(f"Report on {named}", about, now, sections)

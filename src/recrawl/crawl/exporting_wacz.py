@@ -27,6 +27,7 @@ from recrawl.formats.wacz_pages import WaczPage
 from recrawl.formats.wacz_write import WaczInfo, write_wacz
 from recrawl.formats.warc_reader import index_warc
 from recrawl.formats.warc_repack import is_common, repack
+from recrawl.model.words import counted
 from recrawl.store.base import Store
 
 Progress = Callable[[str, int, int], None]
@@ -116,13 +117,13 @@ def stated(store: Store) -> dict[str, bytes]:
 def sentences(packed: Packed) -> Iterator[str]:
     """What a user should know about what is not in the package, without full stops."""
     for where, count in packed.elsewhere.items():
-        yield f"{count} captures lie {where} and are left out"
+        yield f"Left out: {counted(count, 'capture')} {where}"
     if packed.repacked:
-        yield f"{packed.repacked} WARC files were not gzipped record by record; in the package they are"
+        yield f"{counted(packed.repacked, 'WARC file')} not gzipped record by record; in the package all are"
     if packed.not_alone:
-        yield f"{packed.not_alone} records are packed but cannot be replayed; mend their files with warcio recompress"
+        yield f"{counted(packed.not_alone, 'record')} packed that cannot be replayed; mend with warcio recompress"
     if packed.broken:
-        yield f"{packed.broken} places in the WARC files are broken; they are packed as they are"
+        yield f"{counted(packed.broken, 'broken place')} in the WARC files; packed as they are"
 
 
 @dataclass(slots=True)
