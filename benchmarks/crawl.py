@@ -2,6 +2,7 @@
 
 uv run --group bench python benchmarks/crawl.py                      all figures of the documentation, in three minutes
 uv run --group bench python benchmarks/crawl.py speed --fetches 20000
+uv run --group bench python benchmarks/crawl.py floor          what no rewriting of Python can avoid, part by part
 uv run --group bench python benchmarks/crawl.py memory --fetches 1000000     an hour
 uv run --group bench python benchmarks/crawl.py polite --hosts 1000
 
@@ -20,11 +21,12 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import crawl_floor
 import crawl_ours
-import crawl_rivals
 import numpy as np
 from crawl_ours import Job
 from crawl_web import Web, page_urls, small_document, web
@@ -41,6 +43,8 @@ WARM_UP = 500
 """Pages that are not counted."""
 SAMPLE_EVERY = 1_000
 """Pages between two looks at the memory."""
+AIMS = 3, 2
+"""How many times as fast as Scrapy's engine, and as the usual parts, a crawl is to be."""
 MIB = 1 << 20
 
 
@@ -91,15 +95,16 @@ class Ours:
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A function of ``crawl_rivals``."""
+    """A function of ``crawl_rivals``, or a part of a crawl."""
 
     name: str
     urls: Sequence[str]
     folder: Path
+    among: str = "crawl_rivals"
 
     def __call__(self, on_page: Callable[[], None]) -> None:
         """Crawl."""
-        getattr(crawl_rivals, self.name)(self.urls, self.folder, on_page)
+        getattr(import_module(self.among), self.name)(self.urls, self.folder, on_page)
 
 
 def run(*crawlers: Crawler) -> list[Meter]:
@@ -149,6 +154,27 @@ def measure_speed(place: Web, fetches: int) -> None:
     for name, rate in others:
         print(f"{'':30} {own / rate:.2f} x {name}")
         note(f"speed, {name}", own, "pages/s of a processor", f"{fetches:,} pages", baseline=rate, beside=name)
+
+
+def measure_floor(place: Web, fetches: int) -> None:
+    """The machine code that a crawl calls, part by part, beside what others take for a page."""
+    urls = page_urls(HOSTS, PAGES, place.port)
+    often = [urls[number % len(urls)] for number in range(fetches + WARM_UP)]
+    others = {"scrapy_engine": "Scrapy's engine alone", "usual_parts": "aiohttp, lxml, warcio, SQLite"}
+    takes = {}
+    for name, words in (*crawl_floor.PARTS.items(), *others.items()):
+        with tempfile.TemporaryDirectory() as folder:
+            crawl_ours.seed(Path(folder), urls)
+            among = "crawl_rivals" if name in others else "crawl_floor"
+            [meter] = run(Rival(name, often, Path(folder), among))
+        takes[name] = 1e6 / meter.rate()
+        print(f"{words:40} {takes[name]:7,.0f} us a page")
+    floor = sum(takes[name] for name in crawl_floor.PARTS)
+    print(f"{'all parts':40} {floor:7,.0f} us a page")
+    for (name, words), aim in zip(others.items(), AIMS, strict=True):
+        allowed = takes[name] / aim
+        print(f"{'':40} {aim} x {words} allows {allowed:,.0f}: {allowed - floor:,.0f} for everything else")
+        note(f"floor, {words}", floor, "us a page", f"{fetches:,} pages", baseline=takes[name], beside=words)
 
 
 def measure_processes(place: Web, seconds: float) -> None:
@@ -214,7 +240,8 @@ def measure_politeness(hosts: int, seconds: float, delay: float = 1.0) -> None:
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["all", "speed", "processes", "memory", "polite"], nargs="?", default="all")
+    kinds = ["all", "speed", "floor", "processes", "memory", "polite"]
+    parser.add_argument("what", choices=kinds, nargs="?", default="all")
     parser.add_argument("--fetches", type=int, help="pages that each crawler fetches; 6,000, or 40,000 for memory")
     parser.add_argument("--hosts", type=int, default=1_000, help="for polite")
     parser.add_argument("--seconds", type=float, default=12.0, help="for processes and polite")
@@ -222,6 +249,8 @@ def main() -> None:
     with web() as place:
         if options.what in ("all", "speed"):
             measure_speed(place, options.fetches or 6_000)
+        if options.what == "floor":
+            measure_floor(place, options.fetches or 6_000)
         if options.what in ("all", "processes"):
             measure_processes(place, options.seconds)
         if options.what in ("all", "memory"):
