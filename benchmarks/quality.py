@@ -16,7 +16,7 @@ from statistics import mean, median
 
 from figures import Figure
 
-from recrawl.cli.policies_published import BUDGET, FRESHNESS
+from recrawl.cli.experiments.policies_published import BUDGET, FRESHNESS
 from recrawl.simulate.contest_entries import NAMED, OURS, OURS_FOR_CHANGES, YARDSTICK
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "experiments"

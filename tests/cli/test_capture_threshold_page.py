@@ -2,7 +2,7 @@
 
 import re
 
-from recrawl.cli.sharc_threshold import _marked, _shrinking_grid
+from recrawl.cli.experiments.sharc_threshold import _marked, _shrinking_grid
 from recrawl.simulate.capture_published import THRESHOLDS, threshold_settings
 
 

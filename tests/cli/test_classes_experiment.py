@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl.cli.classes_experiment import run
-from recrawl.cli.classes_report import PUBLISHED_LEARNERS
+from recrawl.cli.experiments.classes import run
+from recrawl.cli.experiments.classes_report import PUBLISHED_LEARNERS
 from recrawl.cli.recorded_looks import recorded_pages
 from recrawl.predict.class_learners import LEARNERS
 from recrawl.simulate.class_learning import FEATURES

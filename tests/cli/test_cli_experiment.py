@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recrawl.cli.hacs_experiment import report
+from recrawl.cli.experiments.hacs import report
 from recrawl.estimate.estimators import ESTIMATORS
 from recrawl.simulate.hacs_trial import MODELS, RANKINGS, WINDOWS, Choices, Evaluation
 

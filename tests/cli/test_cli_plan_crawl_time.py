@@ -69,7 +69,7 @@ def test_warc_files_of_heritrix_are_recorded_crawls_too(tmp_path, logs):
 
     import numpy as np
 
-    from recrawl.cli.crawl_time_logs import judge_logs
+    from recrawl.cli.experiments.crawl_time_logs import judge_logs
 
     def archive(file, day):
         """A seed and then a page every six seconds."""

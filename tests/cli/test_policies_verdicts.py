@@ -3,7 +3,7 @@
 import pytest
 
 from recrawl.assess.scores import Interval
-from recrawl.cli.policies_verdicts import beside_the_reference, cases, in_short, own_measures
+from recrawl.cli.experiments.policies_verdicts import beside_the_reference, cases, in_short, own_measures
 
 
 class Table:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.cli.sharc_prediction_report import PUBLISHED
+from recrawl.cli.experiments.sharc_prediction_report import PUBLISHED
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
 

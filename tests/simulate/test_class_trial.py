@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.cli.classes_experiment import run
-from recrawl.cli.classes_report import PUBLISHED
+from recrawl.cli.experiments.classes import run
+from recrawl.cli.experiments.classes_report import PUBLISHED
 from recrawl.errors import InputError
 from recrawl.simulate.class_starts import STARTS
 from recrawl.simulate.class_trial import SCALES, classify, first_classes, grouped, methods, prepare

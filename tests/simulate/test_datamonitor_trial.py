@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.cli.datamonitor_experiment import run
+from recrawl.cli.experiments.datamonitor import run
 from recrawl.simulate.collection import Events, collect
 from recrawl.simulate.datamonitor_trial import CLASSES, YEAR, documents, try_strategy
 from recrawl.time import DAY

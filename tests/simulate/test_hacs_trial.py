@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl.cli.hacs_data import updates
-from recrawl.cli.hacs_experiment import PUBLISHED, run
+from recrawl.cli.experiments.hacs import PUBLISHED, run
+from recrawl.cli.experiments.hacs_data import updates
 from recrawl.errors import InputError
 from recrawl.simulate.hacs_trial import evaluate
 from recrawl.simulate.sampling import Regular, Truth

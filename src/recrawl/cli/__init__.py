@@ -1,1 +1,1 @@
-"""The command line: one file per verb. Parse, wire, print."""
+"""The command line: one file per verb. Parse, wire, print. What ``recrawl experiment`` does is in ``experiments``."""

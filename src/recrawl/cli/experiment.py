@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.experiment_options import DataOption, JobsOption, OutputOption, RepeatsOption, SeedOption
-from recrawl.cli.sharc_commands import register
+from recrawl.cli.experiments.sharc_commands import register
 from recrawl.cli.verbs import TeachingCommand, new_app
 
 RATES = """
@@ -64,7 +64,7 @@ def rates(
     past is cut off at two moments; estimators learn from it and say how likely the next visit finds a change. They are
     judged by log loss, Brier score, calibration, and by the order in which they put the pages' future rates.
     """
-    from recrawl.cli.rates_experiment import run
+    from recrawl.cli.experiments.rates import run
 
     run(data, output, seed=seed, repeats=repeats, most_pages=pages)
 
@@ -115,7 +115,7 @@ def policies(  # noqa: PLR0913 - one argument an option
     of pages. A data set of more than twenty sites counts as one collection.
     """
     from recrawl.cli.contest_runs import tick_of
-    from recrawl.cli.policies_experiment import BUDGETS, Asked, run
+    from recrawl.cli.experiments.policies import BUDGETS, Asked, run
     from recrawl.schedule.policies import POLICIES
     from recrawl.simulate.contest import Rules
     from recrawl.simulate.contest_entries import PARTS_OFF
@@ -146,7 +146,7 @@ def crawl_time(
     differ as they do on the web. Before each crawl the heuristic of the paper, as printed and corrected, and recrawl's
     own estimate say from the crawls before it how long it will take. With --log recorded crawls are foretold too.
     """
-    from recrawl.cli.crawl_time_experiment import run
+    from recrawl.cli.experiments.crawl_time import run
 
     run(output, log or [], seed=seed, crawls=crawls)
 
@@ -162,7 +162,7 @@ def datamonitor(
     Three years of each document, visited whenever a strategy says so, by classes of change rate. The paper prints
     pictures and no numbers; what it reads off them stands beside what is so here.
     """
-    from recrawl.cli.datamonitor_experiment import run
+    from recrawl.cli.experiments.datamonitor import run
 
     run(data, output, seed=seed)
 
@@ -182,7 +182,7 @@ def hacs(
     Home pages and whole sites of the scholarly data set are captured at irregular times; from the captures of the last
     weeks, who will have new links in the week to come? Published values stand beside those here.
     """
-    from recrawl.cli.hacs_experiment import run
+    from recrawl.cli.experiments.hacs import run
 
     run(data, output, seed=seed, repeats=repeats, median=median)
 
@@ -202,7 +202,7 @@ def classes(
     classifier or the Bayesian estimator moves it. How many pages are in a wrong class? Published values stand beside
     those here.
     """
-    from recrawl.cli.classes_experiment import run
+    from recrawl.cli.experiments.classes import run
 
     run(data, output, seed=seed, repeats=repeats, days=days)
 
@@ -239,7 +239,7 @@ def lbla(  # noqa: PLR0913 - one argument an option
     were not learned from. Compared are sets of features, sizes of history, learners, laws of counts, and rankings by
     one feature. With several dates and repeats the results have intervals.
     """
-    from recrawl.cli.lbla_experiment import moment, run
+    from recrawl.cli.experiments.lbla import moment, run
     from recrawl.cli.options import seconds_of
     from recrawl.predict.link_learners import Settings
     from recrawl.simulate.lbla_splits import Plan

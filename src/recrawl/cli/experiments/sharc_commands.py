@@ -85,7 +85,7 @@ def sharc_blur(  # noqa: PLR0913 - one argument an option
     Each strategy captures sites of several sizes, slow-downs and skews, from the root or with all pages known.
     Expected values are exact; what came of the changes that were drawn is in the CSV file.
     """
-    from recrawl.cli.sharc_published import Asked, run_blur
+    from recrawl.cli.experiments.sharc_published import Asked, run_blur
 
     run_blur(output, Asked(only, pages, seed, repeats, changes.value, jobs))
 
@@ -105,7 +105,7 @@ def sharc_coherence(  # noqa: PLR0913 - one argument an option
     Every page is seen twice; it is incoherent if it changed in between. Expected values are exact; what came of the
     changes that were drawn is in the CSV file.
     """
-    from recrawl.cli.sharc_published import Asked, run_coherence
+    from recrawl.cli.experiments.sharc_published import Asked, run_coherence
 
     run_coherence(output, Asked(only, pages, seed, repeats, changes.value, jobs))
 
@@ -124,8 +124,8 @@ def sharc_threshold(  # noqa: PLR0913 - one argument an option
     Beside the published numbers stand the definitions as corrected, the forms that work online, and the strategies that
     need no threshold.
     """
-    from recrawl.cli.sharc_published import Asked
-    from recrawl.cli.sharc_threshold import run
+    from recrawl.cli.experiments.sharc_published import Asked
+    from recrawl.cli.experiments.sharc_threshold import run
 
     run(output, Asked("", pages, seed, repeats, changes.value, jobs))
 
@@ -151,7 +151,7 @@ def sharc_real(  # noqa: PLR0913 - one argument an option
     and go on at a realistic speed. Strategies know the true rates, rates learned from visits in the first half, or what
     an honest sitemap of that half said.
     """
-    from recrawl.cli.sharc_real import Asked, run
+    from recrawl.cli.experiments.sharc_real import Asked, run
 
     run(data, output, Asked([name.strip() for name in only.split(",") if name.strip()], seed, delay, instants, jobs))
 
@@ -174,6 +174,6 @@ def sharc_prediction(  # noqa: PLR0913 - one argument an option
     fetched page as well; the siblings in its directory are asked, too. Rates are those of the whole record, as printed,
     or those that followed the look.
     """
-    from recrawl.cli.sharc_prediction import Asked, run
+    from recrawl.cli.experiments.sharc_prediction import Asked, run
 
     run(data, output, Asked(sitemap or [], fewest, seed, repeats))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import isnan
 from typing import TYPE_CHECKING
 
-from recrawl.cli.lbla_numbers import (
+from recrawl.cli.experiments.lbla_numbers import (
     BASELINES,
     CURVE,
     DATA,
@@ -23,7 +23,7 @@ from recrawl.cli.lbla_numbers import (
 
 if TYPE_CHECKING:
     from recrawl.assess.scores import Interval
-    from recrawl.cli.lbla_numbers import Run
+    from recrawl.cli.experiments.lbla_numbers import Run
     from recrawl.show.experiments import Panel
     from recrawl.simulate.lbla_splits import Plan
 

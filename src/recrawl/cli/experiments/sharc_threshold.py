@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from recrawl.cli.sharc_published import Asked
+    from recrawl.cli.experiments.sharc_published import Asked
     from recrawl.show.sharc import CurvePanel
     from recrawl.simulate.capture_published import Setting
     from recrawl.simulate.capture_trial import Trial
@@ -33,7 +33,7 @@ class Place:
 
 def run(output: Path, asked: Asked) -> None:
     """Write sharc-threshold.csv, .md and .png into ``output``."""
-    from recrawl.cli.sharc_pages import write_page
+    from recrawl.cli.experiments.sharc_pages import write_page
     from recrawl.show.experiments import write_csv
     from recrawl.show.sharc import draw_curves
     from recrawl.simulate.capture_published import THRESHOLD_TABLES, threshold_settings

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import isnan, nan
 from typing import TYPE_CHECKING
 
-from recrawl.cli.policies_verdicts import beside_the_reference, dashed, in_short, own_measures
+from recrawl.cli.experiments.policies_verdicts import beside_the_reference, dashed, in_short, own_measures
 from recrawl.model.words import counted
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ class Asked:
 
 def run(data: Path, output: Path, asked: Asked) -> None:
     """Write sharc-real.csv, .md, .png and sharc-real-blur.png into ``output``."""
-    from recrawl.cli.sharc_data import recorded_sites
-    from recrawl.cli.sharc_pages import write_page
-    from recrawl.cli.sharc_real_report import RealTables
+    from recrawl.cli.experiments.sharc_data import recorded_sites
+    from recrawl.cli.experiments.sharc_pages import write_page
+    from recrawl.cli.experiments.sharc_real_report import RealTables
     from recrawl.cli.tasks import run_tasks
     from recrawl.show.experiments import write_csv
     from recrawl.show.sharc import draw_dots

@@ -34,7 +34,7 @@ def run(output: Path, logs: Sequence[Path], *, seed: int, crawls: int) -> None:
     """Judge all estimates; write crawl-time.csv, crawl-time.md and crawl-time.png into ``output``."""
     import numpy as np
 
-    from recrawl.cli.crawl_time_logs import judge_logs
+    from recrawl.cli.experiments.crawl_time_logs import judge_logs
     from recrawl.cli.waiting import bars
     from recrawl.show.experiments import draw_panels, write_csv
     from recrawl.simulate.crawl_time_trial import judge_kind

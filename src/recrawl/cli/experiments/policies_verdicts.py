@@ -9,7 +9,7 @@ from statistics import median
 from typing import Protocol
 
 from recrawl.assess.scores import Interval
-from recrawl.cli.policies_published import BUDGET, FRESHNESS
+from recrawl.cli.experiments.policies_published import BUDGET, FRESHNESS
 from recrawl.schedule.policies import ORACLES
 from recrawl.show.experiments import markdown_table
 from recrawl.simulate.contest_entries import NAMED, OURS, OURS_FOR_CHANGES, OWN_MEASURE, SAME_AT_A_BUDGET, YARDSTICK

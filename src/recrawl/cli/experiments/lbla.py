@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from recrawl.cli.lbla_numbers import STEPS, Number, Run, measured
+from recrawl.cli.experiments.lbla_numbers import STEPS, Number, Run, measured
 
 if TYPE_CHECKING:
     from recrawl.simulate.lbla_splits import Plan, RecordedLinks
@@ -25,7 +25,7 @@ def run(data: Path, output: Path, times: Sequence[float], plan: Plan, keep: Path
 
     ``plan`` says how, ``times`` when. What is measured of each time is kept in the folder ``keep`` and not repeated.
     """
-    from recrawl.cli.lbla_report import columns, history_panels, precision_panels, report
+    from recrawl.cli.experiments.lbla_report import columns, history_panels, precision_panels, report
     from recrawl.cli.waiting import bars
     from recrawl.errors import InputError
     from recrawl.show.experiments import draw_panels, write_csv

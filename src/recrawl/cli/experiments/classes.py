@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import typer
 
-from recrawl.cli.classes_report import (
+from recrawl.cli.experiments.classes_report import (
     Learners,
     LearnerScore,
     Results,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import typer
 
-from recrawl.cli.sharc_prediction_report import Part, columns, dots, report
+from recrawl.cli.experiments.sharc_prediction_report import Part, columns, dots, report
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:

@@ -60,7 +60,7 @@ def run(data: Path, output: Path, asked: Asked) -> None:
     What a page that is there already says above :data:`MARK` is kept.
     """
     from recrawl.cli.contest_runs import Run, known_policies, run_all
-    from recrawl.cli.policies_table import GrandTable
+    from recrawl.cli.experiments.policies_table import GrandTable
     from recrawl.show.experiments import draw_panels, write_csv
     from recrawl.simulate.contest_entries import entry
 

@@ -13,7 +13,7 @@ import typer
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:
-    from recrawl.cli.sharc_tables import Cell, SharcTables
+    from recrawl.cli.experiments.sharc_tables import Cell, SharcTables
     from recrawl.simulate.capture_published import PublishedTable
     from recrawl.simulate.laws import Law
 
@@ -40,7 +40,7 @@ class Asked:
 
 def run_blur(output: Path, asked: Asked) -> None:
     """Write sharc-blur.csv, .md and .png into ``output``."""
-    from recrawl.cli.sharc_tables import SharcTables
+    from recrawl.cli.experiments.sharc_tables import SharcTables
     from recrawl.simulate.capture_published import BLUR_TABLES
 
     chosen = _chosen(BLUR_TABLES, asked.only)
@@ -50,7 +50,7 @@ def run_blur(output: Path, asked: Asked) -> None:
 
 def run_coherence(output: Path, asked: Asked) -> None:
     """Write sharc-coherence.csv, .md and .png into ``output``."""
-    from recrawl.cli.sharc_tables import SharcTables
+    from recrawl.cli.experiments.sharc_tables import SharcTables
     from recrawl.simulate.capture_published import COHERENCE_TABLES
 
     chosen = _chosen(COHERENCE_TABLES, asked.only)
@@ -81,7 +81,7 @@ def _chosen(tables: Sequence[PublishedTable], only: str) -> list[PublishedTable]
 
 
 def _cells(tables: Sequence[PublishedTable], asked: Asked, also: Sequence[str] = ()) -> list[Cell]:
-    from recrawl.cli.sharc_tables import Cell
+    from recrawl.cli.experiments.sharc_tables import Cell
     from recrawl.cli.tasks import run_tasks
     from recrawl.simulate.capture_trial import Entry, run_trials
 
@@ -103,7 +103,7 @@ def _cells(tables: Sequence[PublishedTable], asked: Asked, also: Sequence[str] =
 
 
 def _write(output: Path, name: str, chosen: Sequence[PublishedTable], tables: SharcTables, note: str) -> None:
-    from recrawl.cli.sharc_pages import write_page
+    from recrawl.cli.experiments.sharc_pages import write_page
     from recrawl.show.experiments import write_csv
     from recrawl.show.sharc import draw_curves
 

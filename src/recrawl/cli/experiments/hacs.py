@@ -79,7 +79,7 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, median: float) -> 
     """Evaluate both levels; write hacs.csv, hacs.md and hacs.png into ``output``. ``median`` is in days."""
     import numpy as np
 
-    from recrawl.cli.hacs_data import updates
+    from recrawl.cli.experiments.hacs_data import updates
     from recrawl.cli.waiting import bars
     from recrawl.show.experiments import draw_panels, write_csv
     from recrawl.simulate.hacs_trial import WINDOWS, evaluate
