@@ -100,6 +100,65 @@ def test_any_characters_are_read_the_same_in_machine_code(page: str) -> None:
     assert quick == slow
 
 
+WORDS = [
+    *(
+        "a",
+        "Bc",
+        "-",
+        ",",
+        "12",
+        "7",
+        ":",
+        "=",
+        "_",
+        "é",
+        "漢",
+        "\u3000",
+        "&amp;",
+        "&nbsp;",
+        "&lt;",
+        " ",
+        " ",
+        "\n",
+        "\x02",
+    ),
+    *("x" * 7, "y" * 8, "Z" * 9, "w" * 63, "token", "visits", "users online", "just", "now", "ago", "took", "09:14:07"),
+    *(
+        "<script></script>",
+        "<noscript>n</noscript>",
+        "<b>",
+        "<!-- c -->",
+        "<p>",
+        "<p class=b>",
+        "session id:",
+        "İ",
+        "\u212a",
+    ),
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(WORDS), max_size=40).map("".join))
+@example("took<script></script> 5 s<p>took<p>5 s<p>took 5 s")
+@example("&nbsp;<script></script>a<script></script>b" * 40)
+@example("2026-01-02<p>10:20:30 Z<p>on 2026-01-02 at 10:20:30 Z")
+def test_any_words_are_read_the_same_in_machine_code(text: str) -> None:
+    assert same(f"<p>{text}")
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        '<a href=/x title="The "Original" one" class=c>',
+        '<p class=""lead"">',
+        f"<div class='{' '.join(f'a-long-name-{number}' for number in range(40))}'>",
+        "<script>//<![CDATA[\ndocument.write('<script src=x><\\/script>')</script>",
+    ],
+)
+def test_what_is_odd_but_common_is_read_in_machine_code(tag: str) -> None:
+    assert same(f"<p>One{tag}two <a href=/y>three</a>")
+
+
 def test_common_pages_are_read_in_machine_code() -> None:
     page = (
         "<!doctype html><html lang=en><head><meta charset=utf-8><title>T 1</title><script>if (a < b) x('<p>')</script>"

@@ -16,6 +16,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from itertools import product
+
+import numpy as np
 
 DEEPEST = 20_000
 """Levels that are still read, in half a second."""
@@ -37,6 +40,12 @@ _FORMATTING = re.compile(rf"<(/?)({_NAMES})(?=[\s/>])", re.IGNORECASE)
 _WHOLE_FORMATTING = re.compile(rf"<(/?)({_NAMES})((?=[\s/>])[^>]*)>", re.IGNORECASE)
 _KEPT_OF_ONE_KIND = 3
 """Of formatting elements that are alike, a parser keeps the last so many open."""
+_MAY_FORMAT = np.zeros(1 << 16, np.bool_)
+"""By the first two characters behind ``<``, whether a formatting element may begin."""
+for _name in _NAMES.split("|"):
+    _seconds = "\t\n\f\r />" if len(_name) == 1 else _name[1] + _name[1].upper()
+    for _first, _second in product(_name[0] + _name[0].upper(), _seconds):
+        _MAY_FORMAT[ord(_first) << 8 | ord(_second)] = True
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
@@ -54,6 +63,8 @@ def is_too_costly(html: str) -> bool:
 
 def _is_too_deep(html: str) -> bool:
     """Whether more elements are open at some place than can be read."""
+    if html.count("<") - html.count("</") <= DEEPEST:
+        return False  # not so many begin
     levels = ((end, name.lower()) for end, name in _TAG.findall(html))
     return _most_open((end, name) for end, name in levels if not _ENDS_BY_ITSELF.fullmatch(name)) > DEEPEST
 
@@ -75,6 +86,8 @@ def _most_open(tags: Iterable[tuple[str, str]]) -> int:
 
 def _is_formatted_to_harm(html: str, tags: int) -> bool:
     """Whether formatting elements that stay open, at all tags together, are too many."""
+    if _most_formatting(html) * tags <= MOST_NODES:
+        return False
     found = _FORMATTING.findall(html)
     if len(found) * tags <= MOST_NODES or _most_open(found) * tags <= MOST_NODES:
         return False
@@ -97,6 +110,13 @@ def _is_formatted_to_harm(html: str, tags: int) -> bool:
             kept -= alike[written] <= _KEPT_OF_ONE_KIND
             alike[written] -= 1
     return nodes + kept * html.count("<", done) > MOST_NODES
+
+
+def _most_formatting(html: str) -> int:
+    """So many formatting elements begin in a page, or fewer: as far as can be told without patterns, which are slow."""
+    letters = np.frombuffer(html.encode("utf-8", "surrogatepass") + b"  ", np.uint8)
+    begins = np.flatnonzero(letters == ord("<"))
+    return int(_MAY_FORMAT[letters[begins + 1].astype(np.intp) << 8 | letters[begins + 2]].sum())
 
 
 def _has_many_attributes(html: str) -> bool:

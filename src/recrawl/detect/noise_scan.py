@@ -77,9 +77,12 @@ def scanned(text: str) -> tuple[str, int]:
     return (kept.decode("ascii") if plain else kept.decode("utf-32-le", "surrogatepass")), int(found)
 
 
-def scanned_words(text: npt.NDArray[np.uint8], marks: npt.NDArray[np.int64]) -> int:
-    """The kinds of noise that may begin in the words of a text in UTF-8 that are marked; it has single spaces."""
-    return int(scan_words(text, marks, _LETTERS, _LENGTHS, _KINDS, _FIRST, _SECOND))
+def scanned_words(text: npt.NDArray[np.uint8], marks: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> int:
+    """The kinds of noise that may begin in the words of a text in UTF-8 that are marked; it has single spaces.
+
+    Those of each word are written to ``found``, all of them given back.
+    """
+    return int(scan_words(text, marks, found, _LETTERS, _LENGTHS, _KINDS, _FIRST, _SECOND))
 
 
 def hinted() -> npt.NDArray[np.int64]:
@@ -235,6 +238,7 @@ def scan(  # noqa: C901, PLR0912, PLR0913, PLR0917 - one pass over all character
 def scan_words(  # noqa: PLR0913, PLR0917 - all that is read
     codes: npt.NDArray[np.uint8],
     marks: npt.NDArray[np.int64],
+    found: npt.NDArray[np.int64],
     letters: npt.NDArray[np.uint8],
     lengths: npt.NDArray[np.int64],
     kinds: npt.NDArray[np.int64],
@@ -242,10 +246,11 @@ def scan_words(  # noqa: PLR0913, PLR0917 - all that is read
     seconds: npt.NDArray[np.int64],
 ) -> int:
     """The kinds of noise that may begin in some words of a text in UTF-8; ``marks`` tell where these begin."""
-    found = 0
-    for begin in marks:
-        end = begin
+    everything = 0
+    for row in range(len(marks)):
+        begin = end = marks[row]
         while end < len(codes) and codes[end] != 32:  # noqa: PLR2004 - space
             end += 1
-        found |= scan(codes, begin, end, letters, lengths, kinds, first, seconds, 1)
-    return found
+        found[row] = scan(codes, begin, end, letters, lengths, kinds, first, seconds, 1)
+        everything |= found[row]
+    return everything

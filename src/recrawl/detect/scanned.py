@@ -28,7 +28,7 @@ from recrawl.detect.page_scan import (
     read_page,
 )
 from recrawl.detect.part_scan import CRC, UNKNOWN, number_parts
-from recrawl.detect.parts import BETWEEN, LONGEST_TEMPLATE, Parts, Text, Told, hidden_rows, parted, template_of
+from recrawl.detect.parts import BETWEEN, LONGEST_TEMPLATE, Parts, Text, hidden_rows, template_of
 from recrawl.detect.shingle_scan import Wide, shingles_of_words
 from recrawl.detect.shingle_terms import Shingles
 from recrawl.detect.shingles import SAMPLE, shingles_of
@@ -76,7 +76,7 @@ class ScannedRuns:
 class ScannedText:
     """The text of a page as bytes, where its parts begin and end, and the numbers of its words."""
 
-    def __init__(self, written: bytes, parts: Numbers, words: Wide) -> None:
+    def __init__(self, written: bytes, parts: Numbers, words: Wide | None = None) -> None:
         self._written = written
         self._parts = parts
         self._words = words
@@ -118,16 +118,34 @@ class ScannedText:
 
     def sample(self, parts: Parts, mask: frozenset[int], *, in_machine_code: bool = True) -> Shingles:
         """The smallest numbers of the shingles of the text outside the mask; ``parts`` are its own. O(length)."""
-        hidden = hidden_rows(parts, mask) if mask else []
-        if not any(hidden):
+        hidden, written = hidden_rows(parts, mask) if mask else [], self._written
+        if any(hidden):
+            spans = zip(self._spans(), hidden, strict=True)
+            written = b" ".join([written[begin:end] for (begin, end), is_hidden in spans if not is_hidden])
+        elif self._words is not None:
             return shingles_of_words(self._words, SAMPLE)
-        spans = zip(self._spans(), hidden, strict=True)
-        loud = b" ".join([self._written[begin:end] for (begin, end), is_hidden in spans if not is_hidden])
-        return shingles_of(loud, SAMPLE, in_machine_code=in_machine_code)
+        return shingles_of(written, SAMPLE, in_machine_code=in_machine_code)
 
     def saying(self, kept: Sequence[tuple[int, str]]) -> Text:
         """A text with these parts."""
         return Text([path for path, _ in kept], [said for _, said in kept])
+
+    def cleaned(self, places: Numbers, may_be: int) -> ScannedText:
+        """The text without noise of some kinds, which is in parts that have these places, if anywhere. O(length)."""
+        rows = np.unique(np.searchsorted(self._parts[:, 1], places, "right") - 1)
+        before = [self._written[begin:end].decode() for begin, end in self._parts[rows, 1:3].tolist()]
+        after = [said.strip() for said in without_kinds(f" {BETWEEN} ".join(before), may_be).split(BETWEEN)]
+        if after == before:
+            return self
+        pieces = [self._written[begin:end] for begin, end in self._spans()]
+        for row, said in zip(rows.tolist(), after, strict=True):
+            pieces[row] = said.encode()
+        size = np.array([len(piece) for piece in pieces], np.int64)
+        kept = np.flatnonzero(size)
+        parts, size = self._parts[kept], size[kept]
+        parts[:, 2] = np.cumsum(size + 1) - 1
+        parts[:, 1] = parts[:, 2] - size
+        return ScannedText(b" ".join(filter(None, pieces)), parts)
 
 
 @lru_cache(maxsize=1 << 14)  # menus are on all pages of a site
@@ -153,12 +171,11 @@ class Scanned:
     marks: Numbers
     """Where words of the text begin that may be noise."""
 
-    def clean_text(self) -> Told:
-        """The text without noise. O(length)."""
-        may_be = scanned_words(np.frombuffer(self.text.written(), np.uint8), self.marks)
-        if not may_be:
-            return self.text
-        return parted(self.text.path, without_kinds(f" {BETWEEN} ".join(self.text.said), may_be))
+    def clean_text(self) -> ScannedText:
+        """The text without noise: patterns go through the parts that may have any, and none spans two. O(length)."""
+        found = np.empty(len(self.marks), np.int64)
+        may_be = scanned_words(np.frombuffer(self.text.written(), np.uint8), self.marks, found)
+        return self.text.cleaned(self.marks[found > 0], may_be) if may_be else self.text
 
 
 def scan_page(html: str) -> Scanned | None:

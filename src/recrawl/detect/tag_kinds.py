@@ -23,8 +23,8 @@ NOISY, HAS_BASE, HAS_ESCAPED, HAS_WHOLE = 1, 2, 4, 8
 ATTRIBUTES = 10
 """Rows of the table of attributes."""
 LESS, MORE, SPACE = 60, 62, 32
-LONGEST_NAMES = 256
-MOST_NAMES = 32
+LONGEST_NAMES = 1024
+MOST_NAMES = 64
 """Bytes and number of the classes of an element; what has more is odd."""
 ROOM_FOR_NAMES = LONGEST_NAMES + 2 * MOST_NAMES
 """Numbers: letters, and where names begin and end."""

@@ -128,7 +128,7 @@ def read_attributes(data: Bytes, place: int, kind: int, attributes: Bytes, tag: 
     tag[:, :] = -1
     while place < size and data[place] == 32:  # noqa: PLR2004 - space
         start = place = place + 1
-        while place < size and data[place] not in (61, 62, 32, 34, 39, 60):  # =, >, space, quotes, <
+        while place < size and data[place] not in (61, 62, 32, 60):  # =, >, space, <; quotes may be in names
             place += 1
         if place == start or place + 1 >= size or data[place] != 61 or data[place + 1] != 34:  # noqa: PLR2004
             return -1
@@ -299,7 +299,12 @@ def end_of_raw(data: Bytes, place: int, start: int, end: int, foreign: int) -> i
                 return from_ + same + 1
             if foreign or (same == length and commented):
                 return -1
-            commented = commented or (place + 1 < size and data[place + 1] == _BANG)
+            commented = commented or (
+                place + 3 < size
+                and data[place + 1] == _BANG
+                and data[place + 2] == _HYPHEN
+                and data[place + 3] == _HYPHEN
+            )
         place += 1
     return -1
 
