@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from recrawl.cli.serve_warm import Looks, look_first
+from recrawl.crawl import event_loop
 from recrawl.crawl.garbage import seldom_collected
 from recrawl.errors import InputError
 
@@ -80,7 +81,7 @@ def serve_all(
     ``ready`` is called when all take requests. Then we look at what is to be looked at ``first``, before others do.
     """
     with seldom_collected():
-        asyncio.run(_serve_all(apps, ready, first, over))
+        event_loop.run(_serve_all(apps, ready, first, over))
 
 
 async def _serve_all(
