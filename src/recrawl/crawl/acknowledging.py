@@ -21,7 +21,7 @@ from recrawl.crawl.line import Line
 from recrawl.crawl.log import JsonLinesLog, Level
 from recrawl.crawl.recorder import Group, Recorder
 from recrawl.crawl.target import Visited
-from recrawl.model import ANSWERED
+from recrawl.model import ANSWERED, Outcome, Verdict
 from recrawl.schedule.politeness import Politeness
 
 _HEAVY = 32 * 1024 * 1024
@@ -177,13 +177,17 @@ async def _over(writing: Future[None]) -> None:
     await asyncio.wait([asyncio.wrap_future(writing)])
 
 
+_OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
+_VERDICTS = {verdict: verdict.name.lower() for verdict in Verdict}
+
+
 def _told(visited: Visited) -> tuple[Level, dict[str, object]]:
     """A visit as the log tells it."""
     visit = visited.visit
     details: dict[str, object] = {
         "url": visited.target.url,
-        "outcome": visit.outcome.name.lower(),
-        "verdict": visit.verdict.name.lower(),
+        "outcome": _OUTCOMES[visit.outcome],
+        "verdict": _VERDICTS[visit.verdict],
         "magnitude": round(visit.magnitude, 3),
         "status": visit.status,
         "size": visit.size,

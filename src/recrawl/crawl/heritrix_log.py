@@ -6,13 +6,13 @@ Many tools of archives read it, recrawl's own import among them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from recrawl.crawl.log import Stream
 from recrawl.crawl.target import Visited
 from recrawl.detect import unchunked
 from recrawl.formats.warc_records import payload_digest
 from recrawl.model import Outcome, Verdict
+from recrawl.time import iso_second, seconds_and_millionths
 
 _DIGITS = str.maketrans("", "", "-T:.")
 """Leaves nothing but the digits of a time."""
@@ -38,11 +38,10 @@ def log_line(visited: Visited) -> str:
     is its own seed.
     """
     visit, capture = visited.visit, visited.capture
-    began = datetime.fromtimestamp(visit.time, UTC)
-    ended = datetime.fromtimestamp(visit.time + visit.cost, UTC)
+    began, ended = _moment(visit.time), _moment(visit.time + visit.cost)
     return " ".join(
         (
-            ended.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            f"{ended}Z",
             f"{visit.status:>5}",
             f"{visit.size if capture is not None else '-':>10}",
             visited.target.url.replace(" ", "%20"),
@@ -50,12 +49,18 @@ def log_line(visited: Visited) -> str:
             visited.via or "-",
             visited.judgement.mime or "-",
             "#000",
-            f"{began.isoformat(timespec='milliseconds')[:23].translate(_DIGITS)}+{round(visit.cost * 1000)}",
+            f"{began.translate(_DIGITS)}+{round(visit.cost * 1000)}",
             payload_digest(capture) if capture is not None and unchunked(capture) else "-",
             "-",
             ",".join(_annotations(visited)) or "-",
         )
     )
+
+
+def _moment(when: float) -> str:
+    """A time with its thousandths, those that have begun."""
+    second, millionths = seconds_and_millionths(when)
+    return f"{iso_second(second)}.{millionths // 1000:03}"
 
 
 def _annotations(visited: Visited) -> list[str]:

@@ -106,11 +106,14 @@ _BITS = 1024
 """Whole numbers beyond this are written as hexadecimal text: readers and Python itself refuse very long ones."""
 
 
+_AS_IT_IS = frozenset({str, bool, type(None)})
+
+
 def _plain(value: object, depth: int = _DEPTH) -> object:  # noqa: PLR0911 - one a type
     """The nearest thing JSON can hold."""
+    if type(value) in _AS_IT_IS:
+        return value
     match value:
-        case None | bool():
-            return value
         case str():
             return str(value)
         case int():
@@ -119,9 +122,10 @@ def _plain(value: object, depth: int = _DEPTH) -> object:  # noqa: PLR0911 - one
             return float(value) if math.isfinite(value) else str(float(value))
         case bytes():
             return value.decode("utf-8", "backslashreplace")
-        case Mapping() if depth:
+        case dict() | Mapping() if depth:
             return {
-                _text(key): entry if type(entry) is str else _plain(entry, depth - 1) for key, entry in value.items()
+                key if type(key) is str else _text(key): entry if type(entry) is str else _plain(entry, depth - 1)
+                for key, entry in value.items()
             }
         case list() | tuple() | set() | frozenset() if depth:
             return [_plain(entry, depth - 1) for entry in value]

@@ -127,10 +127,9 @@ class Visitor:
         if capture is None:
             return Underway(target, answer)
         aside = () if capture is answer or answer.made else (answer,)
-        validators = _validators(target)
         if capture.failure == NOT_ALLOWED:
             visit = Visit(target.page, capture.time, Outcome.REFUSED, status=NOT_ALLOWED)
-            return Visited(target, visit, Judgement(Outcome.REFUSED, validators=validators), capture)
+            return Visited(target, visit, Judgement(Outcome.REFUSED, validators=_validators(target)), capture)
         if self._judging is None:
             heard: Result = seen_once(target, Sight(capture, judge(capture, target.known), conditional))
         else:

@@ -19,8 +19,8 @@ def asked_patience(capture: Capture) -> float | None:
     >>> asked_patience(Capture("http://x/", 0.0, 503, b"HTTP/1.1 503 Busy\r\nRetry-After: 120\r\n\r\n"))
     120.0
     """
-    text = capture.header("retry-after").strip()
-    if capture.status not in _ASKING or not text:
+    text = capture.header("retry-after").strip() if capture.status in _ASKING else ""
+    if not text:
         return None
     if _SECONDS.fullmatch(text):
         wait = float(text)
