@@ -114,6 +114,24 @@ def test_discs_unfold_and_fold_at_a_click_and_nothing_moves(page, pages, report,
     assert nodes(page) == folded
 
 
+def test_one_page_alone_is_a_mark_with_its_name_and_no_ring_across_the_picture(page, tmp_path):
+    alone = SitePages(
+        np.array([1]), ["http://a.org/"], np.array([ChangeClass.UNSEEN]), np.array([np.nan]), np.array([np.nan]),
+        np.array([NOW]), np.array([1]), ["text/html"], np.array([ROOT]),
+    )  # fmt: skip
+    file = tmp_path / "alone.html"
+    file.write_text(report_html(Report("A", "About", NOW, "1", [graph_section(alone)]), EXTRAS), "utf-8")
+    go(page, file.as_uri())
+    size, label, width = page.evaluate(
+        f"""({HANDLE})('site-graph').then(({{ sigma }}) => {{
+            const drawn = sigma.getNodeDisplayData("p0");
+            return [sigma.scaleSize(drawn.size), drawn.label, sigma.getDimensions().width];
+        }})"""
+    )
+    assert label == "a.org"
+    assert 4 <= size <= width / 20
+
+
 def test_a_page_is_found_by_its_address_also_if_it_is_folded(page, pages, report):
     go(page, report)
     search = page.get_by_label("Find a page by its address")

@@ -310,3 +310,29 @@ def test_a_capture_that_has_not_begun_has_its_seed(store):
     pages = pages_of_capture(store, store.begin_site_capture(URLS[0], "{}", delay=1.0, now=START, known=known))
     assert pages.urls == URLS[:1]
     assert graph_data(pages)["drawn"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (1, "1 page, from which no other was found."),
+        (
+            2,
+            (
+                "2 pages, drawn as the tree in which they were found. 1 page lies in a part where nothing changed and "
+                "is folded into 1 disc; 1 page remains: what changed, the way to it, and what nobody has judged."
+            ),
+        ),
+    ],
+)
+def test_of_one_page_it_speaks_as_of_one(count, words):
+    few = SitePages(
+        np.arange(count),
+        [f"http://a.org/{number}" for number in range(count)],
+        np.full(count, ChangeClass.UNCHANGED),
+        *(np.zeros(count) for _ in range(3)),
+        np.ones(count, np.int64),
+        ["text/html"] * count,
+        np.array([ROOT, 0][:count]),
+    )
+    assert graph_section(few).words[0] == words

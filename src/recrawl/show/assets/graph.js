@@ -5,6 +5,7 @@
   const { CLASSES, SHAPE, element, sign, shortName, factsOf, files } = recrawl.site;
   const DOT = 0.4;
   const MANY = 20000;
+  const LEAST = 16;
   const MOST_FOUND = 30;
 
   const nameOf = (page) => `p${page}`;
@@ -19,7 +20,7 @@
     const addPage = (page) => {
       const change = pages.change[page];
       graph.addNode(nameOf(page), { x: tree.x[page], y: tree.y[page], size: change === 1 ? DOT : DOT * 1.25, shape: change, change,
-        label: children[page] || change > 1 ? shortName(pages.urls[page]) : null, zIndex: change === 1 ? 1 : 2 });
+        label: children[page] || parent[page] < 0 || change > 1 ? shortName(pages.urls[page]) : null, zIndex: change === 1 ? 1 : 2 });
     };
     const addEdge = (page) => {
       if (parent[page] >= 0) graph.addEdgeWithKey(`e${page}`, nameOf(parent[page]), nameOf(page), {});
@@ -97,12 +98,17 @@
     return button;
   };
 
-  // From where to where the picture goes, in both directions.
+  // From where to where the picture goes, in both directions. A few pages are drawn small, not as large as the picture.
   const extentOf = (tree) => {
     const extent = { x: [Infinity, -Infinity], y: [Infinity, -Infinity] };
     const grow = (side, low, high) => { extent[side] = [Math.min(extent[side][0], low), Math.max(extent[side][1], high)]; };
     tree.x.forEach((x, page) => { grow("x", x - 1, x + 1); grow("y", tree.y[page] - 1, tree.y[page] + 1); });
     for (const { x, y, radius } of tree.disc.values()) { grow("x", x - radius, x + radius); grow("y", y - radius, y + radius); }
+    for (const side of ["x", "y"]) {
+      const [low, high] = extent[side];
+      const room = Math.max(LEAST - (high - low), 0) / 2;
+      extent[side] = [low - room, high + room];
+    }
     return extent;
   };
 

@@ -145,14 +145,10 @@ def _tables(pages: SitePages) -> list[Table]:
 def _words(pages: SitePages, tree: CollapsedTree) -> list[str]:
     count = np.bincount(np.asarray(pages.change, np.int64), minlength=len(ChangeClass))
     drawn = int(tree.drawn.sum())
-    lines = [
-        (
-            f"{counted(len(pages), 'page')}, drawn as the tree in which they were found. "
-            f"{counted(len(pages) - drawn, 'page')} lie in parts where nothing changed and are folded into "
-            f"{counted(int((tree.folded > 0).sum()), 'disc')}; {counted(drawn, 'page')} remain: those that changed, "
-            "the way to them, and those that nobody has judged."
-        )
-    ]
+    if len(pages) == 1:
+        lines = ["1 page, from which no other was found."]
+    else:
+        lines = [f"{len(pages):,} pages, drawn as the tree in which they were found.{_folding(tree, drawn)}"]
     if len(pages) > drawn and (largest := int(tree.folded.max(initial=0))) * 4 > len(pages):
         lines.append(
             f"The largest disc holds {counted(largest, 'page')}, {100 * largest / len(pages):.0f} % of all. What does "
@@ -161,6 +157,19 @@ def _words(pages: SitePages, tree: CollapsedTree) -> list[str]:
     if int(count[ChangeClass.UNSEEN]) == len(pages):
         lines.append("No page was seen twice, so nobody knows yet what changes. Capture the site again.")
     return lines
+
+
+def _folding(tree: CollapsedTree, drawn: int) -> str:
+    """What of a tree is folded; nothing if nothing is."""
+    folded, discs = len(tree.drawn) - drawn, int((tree.folded > 0).sum())
+    if not folded:
+        return ""
+    lie = "1 page lies in a part" if folded == 1 else f"{folded:,} pages lie in parts"
+    fold = f"{'is' if folded == 1 else 'are'} folded into {counted(discs, 'disc')}"
+    remain = "1 page remains" if drawn == 1 else f"{drawn:,} pages remain"
+    return (
+        f" {lie} where nothing changed and {fold}; {remain}: what changed, the way to it, and what nobody has judged."
+    )
 
 
 _NOTES = [
