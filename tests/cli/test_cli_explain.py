@@ -142,6 +142,13 @@ def test_what_cannot_be_explained_says_why(run, workspace, arguments, words):
     assert "Traceback" not in result.stderr
 
 
+def test_a_page_that_nobody_visited_is_said_to_be_so(run, workspace):
+    assert run("add", "http://new.example/", "-w", workspace).returncode == 0
+    result = run("explain", "http://new.example/", "-w", workspace)
+    assert result.returncode != 0
+    assert "http://new.example/ was not visited yet." in result.stderr
+
+
 def test_second_looks_and_servers_that_lie_are_told(tmp_path, run, workspace):
     last = told(run, workspace)["time"]
     with open_workspace(tmp_path / workspace, {}).open_store() as store:

@@ -91,8 +91,9 @@ def pauses_of(order: CaptureOrder, rules: PolitenessRules) -> PolitenessRules:
 @contextmanager
 def shown() -> Iterator[Show]:
     """A bar for people: pages visited and seen again, and how long what is known of will take."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+
+    from recrawl.cli.waiting import bars
 
     columns = (
         TextColumn("{task.description:<8}"),
@@ -101,7 +102,7 @@ def shown() -> Iterator[Show]:
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with bars(*columns) as bar:
         visits = bar.add_task("visits", total=None, left="")
         again = bar.add_task("revisits", total=None, left="", visible=False)
 

@@ -129,6 +129,10 @@ def story_of(store: Store, archived: ArchivedBytes, page: Page, until: float, *,
     from recrawl.model import Verdict
 
     visits = store.visits(pages=np.array([page.id]))
+    if not len(visits):
+        raise InputError(
+            f"{page.url} was not visited yet.", "recrawl plan says when it is due, recrawl run goes there."
+        )
     rows = np.flatnonzero((visits.time <= until) & ((visits.verdict == Verdict.CHANGED) | (not changed)))
     if not len(rows):
         what = "visit that found a change" if changed else "visit"

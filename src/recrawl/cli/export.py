@@ -157,11 +157,11 @@ def _check(what: What, *, host: str | None, url: str, base_url: str, path_index:
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], None]]:
     """A bar for each kind of work, on standard error, from when it is first told of."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    from recrawl.cli.waiting import bars
+
+    with bars(TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()) as bar:
         tasks: dict[str, TaskID] = {}
 
         def tell(work: str, done: int, whole: int) -> None:

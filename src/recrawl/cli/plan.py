@@ -89,9 +89,7 @@ def plan(  # noqa: PLR0913 - one argument an option
     if questions and _was_given(context, "limit"):
         raise InputError("--limit is about the list of pages that come next.", "Leave it out here.")
     if not questions and concurrency is not None:
-        raise InputError(
-            "--concurrency changes nothing of what comes next.", "Add --slots, --crawl-time or --capacity."
-        )
+        raise InputError("--concurrency does not change what comes next.", "Add --slots, --crawl-time or --capacity.")
     if capacity and host is not None:
         raise InputError("--capacity is about all pages: hosts share one budget.", "Leave out --host.")
     if not capacity and (freshness, recall, pages) != (None, None, None):

@@ -142,7 +142,7 @@ def _cost(what: str, asked: int, reach: Machines | None) -> str:
     if reach is None:
         return f"{what} cannot be reached: schedule.min_interval is too long for the pages that change most often."
     return (
-        f"{what} takes {_figure(reach.spending * DAY)} visits a day for {asked:,} pages, "
+        f"{what} takes {_figure(reach.spending * DAY)} visits a day for {counted(asked, 'page')}, "
         f"{_figure(reach.needed, '.3g')} times what there are now. These would keep {reach.pages:,.0f} such pages so."
     )
 
@@ -150,10 +150,10 @@ def _cost(what: str, asked: int, reach: Machines | None) -> str:
 def _machines(asked: int, able: Machines) -> str:
     """How many machines can make these visits, by what they can download."""
     machines = max(math.ceil(able.needed - 1e-9), 1)
-    few = "1 machine" if machines == 1 else f"{about(machines)} machines"
+    few = "1 machine" if machines == 1 else f"{about(machines)} machines"  # thousands of them are told roughly
     return (
         f"By its downloads alone one machine could keep {about(able.pages)} such pages so, on more such hosts: "
-        f"{asked:,} pages need {few} like this one."
+        f"{counted(asked, 'page')} {'needs' if asked == 1 else 'need'} {few} like this one."
     )
 
 

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, ProgressColumn
 
 
-def bars() -> Progress:
-    """Bars for work of several parts; one whose end is not known runs to and fro."""
+def bars(*columns: ProgressColumn) -> Progress:
+    """Bars for work of several parts, with these columns or the usual; one that knows no end runs to and fro."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -25,7 +25,7 @@ def bars() -> Progress:
         TimeRemainingColumn,
     )
 
-    columns = (
+    usual = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
@@ -33,7 +33,7 @@ def bars() -> Progress:
         TimeRemainingColumn(),
     )
     console = Console(stderr=True)
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    return Progress(*(columns or usual), console=console, transient=True, disable=not console.is_terminal)
 
 
 @contextmanager
