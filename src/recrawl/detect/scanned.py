@@ -6,7 +6,7 @@ To be imported late: numba is loaded with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -87,10 +87,9 @@ class ScannedText:
         path: list[int] = self._parts[:, 0].tolist()
         return path
 
-    def _spans(self) -> list[list[int]]:
+    def _spans(self) -> Iterator[tuple[int, int]]:
         """Where each part begins and ends."""
-        spans: list[list[int]] = self._parts[:, 1:3].tolist()
-        return spans
+        return zip(self._parts[:, 1].tolist(), self._parts[:, 2].tolist(), strict=True)
 
     @cached_property
     def said(self) -> list[str]:
@@ -218,10 +217,11 @@ def warm_up() -> None:
 
 def _references(html: str, written: bytes, links: Numbers, *, plain: bool) -> list[str | tuple[str, dict[str, str]]]:
     found: list[str | tuple[str, dict[str, str]]]
+    spans = zip(links[:, 1].tolist(), links[:, 2].tolist(), strict=True)  # two lists make no lists of pairs
     if len(html) == len(written):
-        found = [html[begin:end] for begin, end in links[:, 1:].tolist()]
+        found = [html[begin:end] for begin, end in spans]
     else:
-        found = [written[begin:end].decode() for begin, end in links[:, 1:].tolist()]
+        found = [written[begin:end].decode() for begin, end in spans]
     for row in () if plain else np.flatnonzero(links[:, 0]).tolist():
         one = str(found[row])
         found[row] = _element(one) if links[row, 0] == WHOLE else _unescaped(one)
