@@ -44,8 +44,10 @@ def links(store):
     return {pair: written(seen) for pair, seen in zip(pairs, found.first_seen.tolist(), strict=True)}
 
 
-@pytest.mark.parametrize("quirks", ["mild", "wild"])
-def test_an_imported_crawl_says_what_the_live_crawl_said(quirks, tmp_path):
+@pytest.mark.parametrize(("quirks", "many"), [("mild", payloads._MANY), ("wild", 1)])
+def test_an_imported_crawl_says_what_the_live_crawl_said(quirks, many, tmp_path, monkeypatch):
+    """Also where there are so many captures that they are read in machine code."""
+    monkeypatch.setattr(payloads, "_MANY", many)
     web = synthetic_web(pages=30, start=1.79e9, days=5, seed=6, hot=0.8)
     settings = TrialSettings(
         CrawlSettings(80 / DAY, "twice/1 (+https://example.org/)", judging=JudgingRules(second_looks=False)),

@@ -40,6 +40,9 @@ ReadCapture = Callable[[str, int], Capture | None]
 
 _CAPTURES_AT_ONCE, _PAGES_AT_ONCE = 2_000, 500
 """Judged and recorded together: bounds the memory by the links of so many captures."""
+_MANY = 2_000
+"""Captures from which on they are read in machine code: that takes half the time, but some seconds to be loaded, and
+twenty to be made for the first time."""
 _LINKS_REMEMBERED = 500_000
 _PLACES_REMEMBERED = 100_000
 _NOWHERE = ("", -1)
@@ -98,6 +101,8 @@ class PayloadJudge:
 
         Pages are noted as read portion by portion, so that after a kill only the rest has to be read.
         """
+        if int(self._store.capture_counts(pages).sum()) >= _MANY:
+            self._base = replace(self._base, in_machine_code=True)
         recorded = done = 0
         for some in chunks_of(self._store, pages, _CAPTURES_AT_ONCE, _PAGES_AT_ONCE):
             keep, start, page = self._kept(some), 0, _Page()
