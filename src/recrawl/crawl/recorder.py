@@ -144,8 +144,8 @@ class Recorder:
         """Page ids of these URLs; those in scope are put on the agenda, others only remembered."""
         wanted = list(urls)
         with suppress(KeyError):  # most of the time there is none: pages name each other
-            return np.array(list(map(self._page_of.__getitem__, wanted)), dtype=np.int64)
-        unknown = [url for url in dict.fromkeys(wanted) if url not in self._page_of]
+            return self._ids(wanted)
+        unknown = list(dict.fromkeys([url for url in wanted if url not in self._page_of]))
         inside = self._inside(unknown)
         outside = [url for url in unknown if url not in inside]
         for some, importance in ((list(inside), 1.0), (outside, 0.0)):
@@ -161,7 +161,7 @@ class Recorder:
             if len(waiting := self._agenda.welcome(found, now)):
                 found_now = np.full(len(waiting), now)  # not those that somebody else found, and visited, before
                 self._store.reschedule(waiting, self._agenda.due(waiting, now), before=found_now)
-        ids = np.array([self._page_of[url] for url in wanted], dtype=np.int64)
+        ids = self._ids(wanted)
         if len(self._page_of) > _REMEMBERED:
             self._page_of.clear()
         return ids
@@ -225,6 +225,10 @@ class Recorder:
         return known
 
     # -- inside -------------------------------------------------------------------------------
+
+    def _ids(self, urls: Sequence[str]) -> IntArray:
+        """The pages that have these URLs; a KeyError if one is not remembered."""
+        return np.fromiter(map(self._page_of.__getitem__, urls), np.int64, len(urls))
 
     def _inside(self, urls: Iterable[str]) -> dict[str, None]:
         """Which of these URLs are to be visited if they are new."""
@@ -311,7 +315,10 @@ def recall(store: Store, pages: IntArray, validators: Sequence[Validators]) -> l
     links, fingerprints = store.outlinks(pages[read]), store.fingerprints(pages)
     keys = np.array([_key(url) for url in store.urls(links.target)], dtype=np.object_)
     known: list[Known | None] = []
-    for page, last, fingerprint in zip(pages.tolist(), validators, fingerprints, strict=True):
+    for page, last, fingerprint, has_links in zip(pages.tolist(), validators, fingerprints, read.tolist(), strict=True):
+        if not has_links:
+            known.append(Known(last, last.gone, last.mime, fingerprint=fingerprint))
+            continue
         mine = slice(*np.searchsorted(links.source, [page, page + 1]).tolist())
         # Links noted by a visit that was never acknowledged (a kill came between) are not known.
         old = links.first_seen[mine] <= last.links_read_at
