@@ -141,7 +141,7 @@ def test_the_scope_says_which_links_are_followed(run, site, scope, asked):
 
 
 def test_this_machine_is_out_of_reach_unless_allowed(run, site, workspace):
-    result = run("run", "--once", "--for", "2s", "-w", "w", *HURRY)
+    result = run("run", "--once", "--for", "5s", "-w", "w", *HURRY)
     assert result.returncode == 0, result.stderr
     assert not site.handler.asked
     events = [json.loads(line) for line in (workspace / "recrawl.log").read_text().splitlines()]

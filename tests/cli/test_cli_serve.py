@@ -40,7 +40,7 @@ def serving(tmp_path):
     for process in processes:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
 
 
 def test_it_answers_and_ends_when_interrupted(run, serving):
@@ -48,14 +48,14 @@ def test_it_answers_and_ends_when_interrupted(run, serving):
     assert run("add", "-w", "w", "http://a.example/").returncode == 0
     process, address = serving()
     assert address.startswith("http://127.0.0.1:")
-    with urllib.request.urlopen(f"{address}api/pages", timeout=60) as answer:
+    with urllib.request.urlopen(f"{address}api/pages", timeout=120) as answer:
         assert [one["url"] for one in json.load(answer)["pages"]] == ["http://a.example/"]
     # What another process adds meanwhile is seen.
     assert run("add", "-w", "w", "http://b.example/").returncode == 0
-    with urllib.request.urlopen(f"{address}api/pages", timeout=60) as answer:
+    with urllib.request.urlopen(f"{address}api/pages", timeout=120) as answer:
         assert len(json.load(answer)["pages"]) == 2
     process.send_signal(signal.SIGINT)
-    said, errors = process.communicate(timeout=60)
+    said, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
     assert "has ended" in said
 
@@ -77,12 +77,12 @@ def test_beyond_this_machine_it_asks_for_a_token(run, serving):
     token = address.partition("token=")[2]
     assert len(token) >= 16
     with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/api/pages", timeout=60)
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/api/pages", timeout=120)
     request = urllib.request.Request(f"http://127.0.0.1:{port}/api/pages", headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         assert json.load(answer)["pages"] == []
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0
+    assert process.wait(120) == 0
 
 
 def test_what_cannot_be_served_is_said(run):

@@ -244,9 +244,13 @@ class Reader:
 
 
 def free_ports(how_many: int) -> int:
-    """The first of so many free ports in a row, below those that systems give to anybody who asks."""
+    """The first of so many free ports in a row, below those that systems give to anybody who asks.
+
+    A page may come to its port minutes later, so tests that run beside this one have ports of their own.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))  # noqa: TID251 - which one this is
     for _ in range(1000):
-        first = 20_000 + secrets.randbelow(10_000)
+        first = 20_000 + 1_000 * (worker % 10) + secrets.randbelow(990)
         if all(_is_free(port) for port in range(first, first + how_many)):
             return first
     pytest.fail("no free ports")

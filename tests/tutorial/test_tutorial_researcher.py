@@ -13,7 +13,7 @@ from recrawl.crawl.clock import RealClock
 from recrawl.time import DAY
 
 TESTS = Path(__file__).resolve().parents[1]
-YEARS = 3
+YEARS = 2
 
 
 @pytest.mark.timeout(1200)  # many commands, each a process of its own
