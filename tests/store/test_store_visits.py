@@ -275,3 +275,20 @@ def test_the_latest_visits_are_the_latest_of_all(new_location, small_segments, b
             found = store.latest_visits(limit, host=of)
             assert found.page.tolist() == every.page[order].tolist()
             assert found.time.tolist() == every.time[order].tolist()
+
+
+def test_looks_at_few_pages_are_those_among_all_visits_as_segments_fill(store, small_segments):
+    """Of full segments it is remembered which pages they have: nothing may be missing, before and after they fill."""
+    rng = np.random.default_rng(5)
+    ids = store.discover([f"http://few.example/{number}" for number in range(9)], 0.0)
+    for batch in range(12):
+        some = np.sort(rng.choice(ids[max(0, batch - 4) : batch + 2], 5)) if batch % 2 else rng.choice(ids, 4)
+        times = rng.integers(0, 30, len(some)).astype(np.float64)
+        store.record(Visits.of(some, times, verdict=rng.integers(0, 3, len(some)), kinds=2))
+        if batch == 7:
+            store.withdraw(some[:1], times[:1])
+        for wanted in (ids[:1], ids[3:5], ids[[8, 0]], ids):
+            found, whole = store.looks(wanted), store.visits(pages=wanted)
+            for name in ("page", "time", "outcome", "verdict", "kinds"):
+                assert getattr(found, name).tolist() == getattr(whole, name).tolist(), (batch, name)
+    assert len(store.looks(np.empty(0, np.int64))) == 0

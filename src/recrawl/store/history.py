@@ -27,6 +27,9 @@ PACKS_AT_ONCE = 16
 SCAN_PER_SEEK = 20
 """Visits that are scanned in the time of one look into a segment for a page, roughly, in both engines."""
 
+FEW_PAGES = 16
+"""Pages up to which nobody asks whether it is worth to look for each."""
+
 _VISIT = np.dtype(list(VISIT_COLUMNS.items()))
 _ID = np.dtype([("id", np.int64)])
 _UNTOLD = {
@@ -69,10 +72,45 @@ def load_histories(session: Session, selection: Selection, kind: ChangeKind | No
     return Histories.from_visits(load_looks(session, selection), kind)
 
 
+class PageSpans:
+    """From which page to which the visits of full segments go: these never change, so each is asked for once.
+
+    Visits that follow from an imported archive are recorded page by page: then those of a page lie in few segments, and
+    whoever looks up one page need not look into all the others.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[int, tuple[int, int]] = {}
+
+    def segments(self, session: Session, pages: IntArray) -> IntArray:
+        """The segments that may have visits of these pages (ascending, at least one)."""
+        low, high = int(pages[0]), int(pages[-1])
+        states = session.rows(session.statements.segment_states)
+        new = [segment for segment, full in states if full and segment not in self._of]
+        if new:
+            told = session.rows(session.statements.segment_spans, np.array(new, np.int64))
+            self._of |= {segment: (least, most) for segment, least, most in told}
+        everything = (low, high)
+        spans = [(segment, self._of[segment] if full else everything) for segment, full in states]
+        return np.array([segment for segment, (least, most) in spans if least <= high and low <= most], np.int64)
+
+
+def looks_of_pages(session: Session, pages: IntArray, spans: PageSpans) -> Visits:
+    """The visits of these pages, by page and time, each once; columns that histories do not need may say nothing."""
+    if not 0 < len(pages) <= FEW_PAGES:
+        return load_looks(session, select(session, None, pages, None, None))
+    wanted = np.unique(np.asarray(pages, np.int64))
+    segments = spans.segments(session, wanted)
+    return _as_visits(_sought(session, segments, Selection(wanted)))
+
+
 def load_looks(session: Session, selection: Selection) -> Visits:
     """The selected visits, by page and time, each once; columns that histories do not need may say nothing."""
     read = _sought_looks if _worth_seeking(session, selection) else standing_looks
-    looks = read(session, selection)
+    return _as_visits(read(session, selection))
+
+
+def _as_visits(looks: dict[str, AnyArray]) -> Visits:
     count = len(looks["page"])
     return Visits(**looks, **{name: np.broadcast_to(one, count) for name, one in _UNTOLD.items()})
 
@@ -88,6 +126,10 @@ def standing_looks(session: Session, selection: Selection) -> dict[str, AnyArray
 def _sought_looks(session: Session, selection: Selection) -> dict[str, AnyArray]:
     """The same of few pages, through the key."""
     segments = session.table(_ID, session.statements.segments_between, selection.since, selection.until)["id"]
+    return _sought(session, segments, selection)
+
+
+def _sought(session: Session, segments: IntArray, selection: Selection) -> dict[str, AnyArray]:
     if selection.pages is None or not len(selection.pages) or not len(segments):
         return {name: np.empty(0, VISIT_COLUMNS[name]) for name in LOOK_NAMES}
     rows = session.table(LOOK, session.statements.looks_of_pages, segments, selection.pages)

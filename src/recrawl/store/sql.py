@@ -44,6 +44,7 @@ class SqlStore(SqlArchives, SqlLookUps):
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._spans = history.PageSpans()
 
     def discover(self, urls: Sequence[str], now: float | FloatArray, *, importance: float = 1.0) -> IntArray:
         """The id of the page each URL names, added if it is new; -1 where it is not an http(s) URL."""
@@ -148,9 +149,7 @@ class SqlStore(SqlArchives, SqlLookUps):
 
     def looks(self, pages: IntArray) -> Visits:
         """Visits of these pages, as far as histories need them."""
-        return self._database.read(
-            lambda session: history.load_looks(session, history.select(session, None, pages, None, None))
-        )
+        return self._database.read(lambda session: history.looks_of_pages(session, pages, self._spans))
 
     def latest_visits(self, limit: int, *, host: int | None = None) -> Visits:
         """The latest visits, latest first."""

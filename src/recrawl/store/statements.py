@@ -225,6 +225,12 @@ class Statements:
             f"SELECT {_VISIT} FROM visit WHERE segment = $1 AND time >= $2 "
             "AND page IN (SELECT page FROM schedule WHERE host = $3) ORDER BY page, time"
         )
+        # Times are written with the pack; to ask for the pack itself would read it.
+        self.segment_states = "SELECT id, last_time IS NOT NULL FROM visit_segment ORDER BY id"
+        self.segment_spans = (
+            "SELECT id, (SELECT min(page) FROM visit WHERE segment = visit_segment.id), "
+            f"(SELECT max(page) FROM visit WHERE segment = visit_segment.id) FROM visit_segment WHERE id {among(1)}"
+        )
         self.segment_ends = "SELECT id, last_time FROM visit_segment"
         self.segments = "SELECT count(*), coalesce(sum(visits), 0) FROM visit_segment"
         self.segments_between = (
