@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from recrawl.detect import read_html
 from recrawl.detect.body import text_of
+from recrawl.detect.fingerprint import MOST_PARTS, packed
 from recrawl.detect.html import Document
 from recrawl.detect.rules import NO_PAGE_RULES, PageRules, Rules
 from recrawl.formats.warc_stream import fastwarc
@@ -56,6 +57,7 @@ def told(read: Document, *, in_machine_code: bool) -> dict[str, object]:
         "runs": (list(read.runs.path), list(read.runs.html)),
         "said": (list(read.parts.path), list(read.parts.said), read.parts.written()),
         "parts": list(map(list, parts)),
+        "packed": read.parts.columns() or (packed(parts) if len(parts.path) <= MOST_PARTS else None),
         "samples": [read.parts.sample(parts, mask, in_machine_code=in_machine_code).tolist() for mask in masks],
         "links outside": [read.links_outside(mask) for mask in masks],
     }

@@ -61,6 +61,9 @@ class Units(NamedTuple):
             return Parts(self.path, [0] * len(content), content)
         return Parts(self.path, [template_of(*one) for one in zip(self.path, self.said, strict=True)], content)
 
+    def columns(self) -> None:
+        """Not at hand: they are made of the parts."""
+
     def sample(self, parts: Parts, mask: frozenset[int], *, in_machine_code: bool = False) -> Shingles:  # noqa: ARG002
         """The smallest numbers of all parts outside the mask: how much of the data is in both versions. O(length)."""
         hidden = hidden_rows(parts, mask) if mask else [False] * len(parts.content)

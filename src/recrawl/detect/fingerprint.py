@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from zlib import crc32
 
 import numpy as np
 
-from recrawl.detect.parts import Parts
+from recrawl.detect.parts import Columns, Parts
 from recrawl.detect.shingle_terms import Shingles
 from recrawl.model import AnyArray
 
@@ -24,6 +24,21 @@ MOST_PARTS = 192
 _FORMAT = 1
 _HEAD = struct.Struct("<BdIHBBBB")
 NO_PARTS = Parts((), (), ())
+
+
+def packed(parts: Parts) -> Columns:
+    """The bytes to store of at most :data:`MOST_PARTS` parts. O(n)."""
+    paths = dict.fromkeys(parts.path)
+    number = dict(zip(paths, range(len(paths)), strict=True))
+    templated = [row for row, template in enumerate(parts.template) if template]
+    columns = [
+        struct.pack(f"<{len(paths)}I", *paths),
+        bytes(map(number.__getitem__, parts.path)),
+        struct.pack(f"<{len(parts.content)}I", *parts.content),
+        bytes(templated),
+        struct.pack(f"<{len(templated)}I", *filter(None, parts.template)),
+    ]
+    return Columns(len(parts.path), len(paths), len(templated), b"".join(columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +56,17 @@ class Fingerprint:
     folded: frozenset[int] = frozenset()
     """Paths whose parts were folded into one, where no template and no share of differing parts is known."""
 
+    columns: Columns | None = field(default=None, compare=False, repr=False)
+    """The parts as they are packed, where these are not needed themselves."""
+
     def pack(self) -> bytes:
         """The bytes to store."""
-        paths = dict.fromkeys(self.parts.path)
-        number = dict(zip(paths, range(len(paths)), strict=True))
-        templated = [row for row, template in enumerate(self.parts.template) if template]
-        sizes = len(self.sample), len(self.parts.path), len(paths), len(templated), len(self.folded)
-        return b"".join(
-            [
-                _HEAD.pack(_FORMAT, self.time, self.rules, *sizes),
-                self.sample.astype("<u4").tobytes(),
-                struct.pack(f"<{len(paths)}I", *paths),
-                bytes(map(number.__getitem__, self.parts.path)),
-                struct.pack(f"<{len(self.parts.content)}I", *self.parts.content),
-                bytes(templated),
-                struct.pack(f"<{len(templated)}I", *filter(None, self.parts.template)),
-                bytes(sorted(number[path] for path in self.folded)),
-            ]
-        )
+        columns = self.columns or packed(self.parts)
+        sizes = len(self.sample), columns.parts, columns.paths, columns.templates, len(self.folded)
+        head = _HEAD.pack(_FORMAT, self.time, self.rules, *sizes)
+        order = list(dict.fromkeys(self.parts.path)) if self.folded else []
+        numbers = bytes(sorted(map(order.index, self.folded)))
+        return b"".join([head, self.sample.astype("<u4").tobytes(), columns.data, numbers])
 
     @classmethod
     def unpack(cls, data: bytes) -> Fingerprint | None:

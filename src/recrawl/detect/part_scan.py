@@ -131,3 +131,46 @@ def number_parts(  # noqa: PLR0913, PLR0917 - all that is read and written
             template[row] = template_at(text, begin, end, parts[row, 0], longest, tables)
             unknown += template[row] == UNKNOWN
     return unknown
+
+
+@bare_code
+def put_four(out: Bytes, place: int, number: int) -> int:
+    """Write a number in four bytes, the lowest first; where the next begins."""
+    for lane in range(4):
+        out[place + lane] = (number >> (8 * lane)) & 255
+    return place + 4
+
+
+@bare_code
+def pack_parts(parts: Numbers, template: Numbers, content: Numbers, paths: Numbers, out: Bytes) -> tuple[int, int, int]:
+    """Write parts as a fingerprint keeps them; how many paths, templates and bytes there are.
+
+    There may be 256 parts; ``paths`` is room for one more, ``out`` for 14 bytes each. O(parts times paths), mostly
+    much less: neighbours lie at one path.
+    """
+    many, count, number, filled = len(parts), 0, 0, 0
+    numbers = out[4 * many :]
+    for row in range(many):
+        if number >= count or paths[number] != parts[row, 0]:
+            number = 0
+            while number < count and paths[number] != parts[row, 0]:
+                number += 1
+            paths[number] = parts[row, 0]
+            count = max(count, number + 1)
+        numbers[row] = number
+    size = 0
+    for row in range(count):
+        size = put_four(out, size, paths[row])
+    for row in range(many):  # never beyond where they stand
+        out[size + row] = numbers[row]
+    size += many
+    for row in range(many):
+        size = put_four(out, size, content[row])
+    for row in range(many):
+        out[size + filled] = row
+        filled += template[row] != 0
+    size += filled
+    for row in range(many):
+        if template[row]:
+            size = put_four(out, size, template[row])
+    return count, filled, size

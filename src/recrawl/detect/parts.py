@@ -77,6 +77,18 @@ class Parts(NamedTuple):
     content: Sequence[int]
 
 
+class Columns(NamedTuple):
+    """Parts as a fingerprint keeps them."""
+
+    parts: int
+    paths: int
+    """How many different ones there are."""
+    templates: int
+    """How many parts have one."""
+    data: bytes
+    """Paths; the number of each part's path among them; contents; which parts have templates, and these."""
+
+
 class Told(Protocol):
     """The text of a page in parts, however it is kept."""
 
@@ -93,6 +105,9 @@ class Told(Protocol):
 
     def parts(self) -> Parts:
         """The numbers of the parts."""
+
+    def columns(self) -> Columns | None:
+        """The same as a fingerprint keeps them, where that is at hand."""
 
     def sample(self, parts: Parts, mask: frozenset[int], *, in_machine_code: bool = False) -> Shingles:
         """The smallest numbers of the shingles of the text outside the mask; ``parts`` are its own."""
@@ -116,6 +131,9 @@ class Text(NamedTuple):
         content = [crc32(text.encode("utf-8", "surrogatepass")) for text in self.said]
         template = [template_of(*one) for one in zip(self.path, self.said, strict=True)]
         return Parts(self.path, template, content)
+
+    def columns(self) -> None:
+        """Not at hand: they are made of the parts."""
 
     def sample(self, parts: Parts, mask: frozenset[int], *, in_machine_code: bool = False) -> Shingles:
         """The smallest numbers of the shingles of the text outside the mask; ``parts`` are its own. O(length)."""

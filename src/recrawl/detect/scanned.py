@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from recrawl.detect.fingerprint import MOST_PARTS
 from recrawl.detect.noise import without_kinds
 from recrawl.detect.noise_scan import scanned_words
 from recrawl.detect.page_scan import (
@@ -27,8 +28,8 @@ from recrawl.detect.page_scan import (
     WORDS,
     read_page,
 )
-from recrawl.detect.part_scan import CRC, UNKNOWN, number_parts
-from recrawl.detect.parts import BETWEEN, LONGEST_TEMPLATE, Parts, Text, hidden_rows, template_of
+from recrawl.detect.part_scan import CRC, UNKNOWN, number_parts, pack_parts
+from recrawl.detect.parts import BETWEEN, LONGEST_TEMPLATE, Columns, Parts, Text, hidden_rows, template_of
 from recrawl.detect.shingle_scan import Wide, shingles_of_words
 from recrawl.detect.shingle_terms import Shingles
 from recrawl.detect.shingles import SAMPLE, shingles_of
@@ -105,6 +106,21 @@ class ScannedText:
 
     def parts(self) -> Parts:
         """The numbers of the parts. O(length)."""
+        template, content = self._numbers
+        return Parts(self.path, template.tolist(), content.tolist())
+
+    def columns(self) -> Columns | None:
+        """The same as a fingerprint keeps them; ``None`` if there are too many."""
+        many = len(self._parts)
+        if many > MOST_PARTS:
+            return None
+        out = np.empty(14 * many, np.uint8)
+        paths, templates, size = pack_parts(self._parts, *self._numbers, np.empty(many + 1, np.int64), out)
+        return Columns(many, paths, templates, out[:size].tobytes())
+
+    @cached_property
+    def _numbers(self) -> tuple[Numbers, Numbers]:
+        """Templates and contents."""
         written, rows = self._written, self._parts
         template, content = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
         most = 1 if written.isascii() else _MOST_BYTES
@@ -113,7 +129,7 @@ class ScannedText:
         for row in np.flatnonzero(template == UNKNOWN).tolist() if unknown else ():
             path, begin, end = rows[row, :3].tolist()
             template[row] = _template_of(path, written[begin:end])
-        return Parts(self.path, template.tolist(), content.tolist())
+        return template, content
 
     def sample(self, parts: Parts, mask: frozenset[int], *, in_machine_code: bool = True) -> Shingles:
         """The smallest numbers of the shingles of the text outside the mask; ``parts`` are its own. O(length)."""
@@ -213,6 +229,7 @@ def warm_up() -> None:
         text = page.clean_text()
         for mask in (frozenset[int](), frozenset(text.path[:1])):
             text.sample(text.parts(), mask, in_machine_code=True)
+        text.columns()
 
 
 def _references(html: str, written: bytes, links: Numbers, *, plain: bool) -> list[str | tuple[str, dict[str, str]]]:

@@ -200,11 +200,11 @@ def _compare(
     keys = frozenset(map(_KEY, links))
     found, verdict, kinds, magnitude, counts = None, Verdict.UNKNOWN, ChangeKind.NONE, UNMEASURED, _UNCOUNTED
     if known is None or not (known.gone or known.validators.digest):
-        fingerprint = _packed(capture, version, standards)
+        fingerprint = version.packed(capture, standards)
     elif known.gone:
         counts = _counts(capture, version, known, frozenset())
         verdict, kinds, magnitude = Verdict.CHANGED, ChangeKind.EXISTENCE, 1.0
-        fingerprint = _packed(capture, version, standards)
+        fingerprint = version.packed(capture, standards)
     else:
         differs = version.text_digest != known.validators.text_digest
         latest = version.fingerprint(capture, standards) if differs else None
@@ -216,7 +216,7 @@ def _compare(
         changed = bool(kinds & found.telling)
         fingerprint = b""
         if changed or not found.comparable or not known.fingerprint:
-            fingerprint = latest.pack() if latest else _packed(capture, version, standards)
+            fingerprint = latest.pack() if latest else version.packed(capture, standards)
         if found.comparable:
             verdict, magnitude = Verdict.CHANGED if changed else Verdict.UNCHANGED, found.magnitude
         else:
@@ -239,12 +239,6 @@ def _compare(
         tuple(map(_URL, version.shunned)),
         version.feeds,
     )
-
-
-def _packed(capture: Capture, version: Version, standards: Standards) -> bytes:
-    """The fingerprint to keep, empty if the version has no parts."""
-    kept = version.fingerprint(capture, standards)
-    return kept.pack() if kept else b""
 
 
 class _Counts(NamedTuple):

@@ -33,7 +33,7 @@ from recrawl.detect.data import (
     xml_units,
 )
 from recrawl.detect.digest import digest, text_digest
-from recrawl.detect.fingerprint import Fingerprint, folded
+from recrawl.detect.fingerprint import NO_PARTS, Fingerprint, folded
 from recrawl.detect.html import Document, read_html
 from recrawl.detect.nesting import is_too_costly
 from recrawl.detect.noise import without_noise
@@ -96,6 +96,17 @@ class Version:
         parts = content.parts()
         sample = content.sample(parts, standards.mask, in_machine_code=standards.in_machine_code)
         return Fingerprint(capture.time, standards.rules.of(capture.url).number, sample, *folded(parts))
+
+    def packed(self, capture: Capture, standards: Standards) -> bytes:
+        """The same to be stored at once, empty if there is nothing to keep: parts are not made where nobody asks."""
+        content = self.content() if self.content else None
+        columns = content.columns() if content is not None and not standards.mask else None
+        if content is None or columns is None:
+            kept = self.fingerprint(capture, standards)
+            return kept.pack() if kept else b""
+        sample = content.sample(NO_PARTS, standards.mask, in_machine_code=standards.in_machine_code)
+        rules = standards.rules.of(capture.url).number
+        return Fingerprint(capture.time, rules, sample, columns=columns).pack()
 
 
 def body_of(capture: Capture) -> tuple[bytes, bool]:
