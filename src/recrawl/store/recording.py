@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from recrawl.store.site_values import SiteProgress
 from recrawl.store.validators import to_columns
 from recrawl.store.values import CaptureRecord, Lessons, Links
 
+_capture_row = attrgetter("page", "time", "status", "mime", "digest", "size", "warc_file", "warc_offset", "warc_length")
 _LINKS = np.dtype([("source", np.int64), ("target", np.int64), ("first_seen", np.float64), ("last_seen", np.float64)])
 
 
@@ -52,7 +54,7 @@ def record(  # noqa: PLR0913 - the parts of one transaction
     if validators is not None:
         _set_validators(session, visits.page[latest], [validators[row] for row in latest.tolist()])
     if captures:
-        session.apply(session.statements.add_captures, *map(list, zip(*captures, strict=True)))
+        session.apply(session.statements.add_captures, *map(list, zip(*map(_capture_row, captures), strict=True)))
     if site is not None:
         site_captures.advance(session, site)
     if due is not None or worker is not None or host_ready is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +16,8 @@ KEY_START_LENGTH = 256
 """Characters of a key by which pages are sorted; keys that agree in so many are sorted where they are met."""
 
 
-class CaptureRecord(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CaptureRecord:
     """Where a capture lies in the archive, and what it is."""
 
     page: int
