@@ -200,16 +200,16 @@ class Judging:
         )
 
     def _after_304(self, target: Target, seen: Sight, capture: Capture) -> Visited:
-        """Both visits. If the page is another than the server said a moment ago, the first says nothing.
+        """Both visits. If the page has other content than the server said a moment ago, the second found it, and a lie.
 
-        The second then found a change and a lie, unless what differs may be noise: nobody takes a third look.
+        Where what differs may be noise the 304 stands, since nobody takes a third look: a visit that says nothing would
+        leave the page due at once, and be made again and again. A change among it is found by the next visit.
         """
         host, first, sign = self._host(target.host), seen.judgement, NO_SIGN
         judged = judge(capture, target.known, host.standards)
-        if judged.verdict == Verdict.CHANGED:
-            first = _undecided(first, target.known)
-        if judged.outcome == Outcome.FETCHED and first.verdict == Verdict.UNKNOWN and _is_content(host.book, judged):
-            sign = LIE
+        changed = judged.outcome == Outcome.FETCHED and judged.verdict == Verdict.CHANGED
+        if changed and _is_content(host.book, judged):
+            first, sign = _undecided(first, target.known), LIE
         else:
             judged = replace(_undecided(judged, target.known), validators=first.validators, mime=first.mime)
         before = seen_once(target, replace(seen, judgement=first))
