@@ -1,4 +1,4 @@
-"""Visits are written down in a thread while the crawl goes on: nothing is lost, and no more gather than may.
+"""A thread waits for the disk while the crawl goes on: nothing is lost, and no more visits gather than may.
 
 Everything is real. Only the disk is slowed down or filled up: what waits for it is replaced.
 """
@@ -6,7 +6,9 @@ Everything is real. Only the disk is slowed down or filled up: what waits for it
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import time
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
@@ -178,6 +180,30 @@ def test_a_disk_that_is_full_for_a_while(tmp_path, monkeypatch):
             await here.run_until(lambda: disk.waits >= 2 * ENOUGH)
             here.check_nothing_is_lost()
             assert len(here.events("waiting for room on the disk")) == 2
+            assert len(here.events("going on")) == 1
+
+    asyncio.run(crawl())
+    assert left == [0]
+
+
+def test_a_disk_that_fails_after_the_store_was_told(tmp_path, monkeypatch):
+    """The group is written once more, and counts once."""
+    left, waits, real = [2], [0], os.fsync
+
+    def failing(file):
+        if Path(f"/proc/self/fd/{file}").readlink().name.endswith("-wal"):
+            waits[0] += 1
+            if waits[0] > ENOUGH and left[0]:
+                left[0] -= 1
+                raise OSError(errno.EIO, "the disk is tired")
+        real(file)
+
+    async def crawl():
+        async with scene(tmp_path, batch=BATCH) as here:
+            monkeypatch.setattr("os.fsync", failing)
+            await here.run_until(lambda: waits[0] >= 3 * ENOUGH)
+            here.check_nothing_is_lost()
+            assert here.events("waiting for the store")
             assert len(here.events("going on")) == 1
 
     asyncio.run(crawl())

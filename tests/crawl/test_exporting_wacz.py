@@ -112,7 +112,7 @@ def test_a_file_in_an_odd_packing_is_packed_so_that_all_can_replay_it(ending, st
 
 def test_nothing_at_hand_is_said_with_the_reason(store, tmp_path):
     note(store, ["http://a.org/"], "far.warc.gz")
-    with pytest.raises(InputError, match="1 captures lie in files that are not here"):
+    with pytest.raises(InputError, match="1 capture in files that are not here"):
         pack(store, tmp_path / "warc", tmp_path / "a.wacz", INFO)
     assert not (tmp_path / "a.wacz").exists()
 

@@ -133,19 +133,27 @@ def test_what_another_store_must_have_acknowledged_stays(stages, monkeypatch):
 def test_bytes_are_on_the_disk_before_the_store_knows_of_them(tmp_path, monkeypatch):
     """No test pulls the plug of the machine; this one listens to what is asked of it, and in which order."""
     said = []
-    real = os.fdatasync
+    real, lasting = os.fdatasync, os.fsync
     monkeypatch.setattr("recrawl.formats.warc._fdatasync", lambda file: (said.append("synced"), real(file)))
     with open_store(tmp_path / "store.db", create=True) as store:
         store.discover(["http://a.example/1"], START)
-        recorded = store.record
-        monkeypatch.setattr(store, "record", lambda *rest, **more: (said.append("recorded"), recorded(*rest, **more)))
+        recorded = store.record_ahead
+
+        def record(*rest, **more):
+            wait = recorded(*rest, **more)
+            said.append("recorded")
+            return wait
+
+        monkeypatch.setattr(store, "record_ahead", record)
         with WarcWriter(tmp_path / "warc", VirtualClock(START), INFO) as writer:
             agenda = Agenda(FixedInterval(60.0), budget=1.0)
             agenda.add(store.pages())
             archive = WarcArchive(writer, store)
             recorder = Recorder("one", store, agenda, HostScope(frozenset(["a.example"])), archive)
+            monkeypatch.setattr("os.fsync", lambda file: (said.append("lasting"), lasting(file)))
             recorder.record([visited(1, "http://a.example/1", 1)], START, np.array([START]))
-    assert said == ["synced", "recorded"]
+            told = list(said)
+    assert told == ["synced", "recorded", "lasting"]
 
 
 def test_a_file_without_anything_open_gets_its_name_as_ever(stages):
@@ -199,14 +207,14 @@ def test_a_batch_that_was_kept_is_not_written_again_when_it_is_tried_again(stage
     recorder = Recorder("one", stage.store, agenda, HostScope(frozenset(["a.example"])), stage.archive)
     batch = [visited(page, stage.url(page), page) for page in (1, 2, 3)]
     ready = np.full(3, START)
-    real, failures = stage.store.record, [DiskFullError("full"), DiskFullError("full")]
+    real, failures = stage.store.record_ahead, [DiskFullError("full"), DiskFullError("full")]
 
     def record(*arguments, **named):
         if failures:
             raise failures.pop()
-        real(*arguments, **named)
+        return real(*arguments, **named)
 
-    monkeypatch.setattr(stage.store, "record", record)
+    monkeypatch.setattr(stage.store, "record_ahead", record)
     for _ in range(2):
         with pytest.raises(DiskFullError):
             recorder.record(batch, START, ready)

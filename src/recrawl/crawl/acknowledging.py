@@ -1,17 +1,21 @@
 """Acknowledging visits: each waits a moment for others, then all of them are recorded at once.
 
-A group is one wait for the archive file and one transaction in the store, whatever its size. Both may be left to a
-thread: the crawl goes on meanwhile, and gathers the next group. One group is written at a time, so that the order of
-writes is the same; and no more visits gather than one group holds, so that what a kill can cost stays bounded.
+A group is one wait for the archive file and one transaction in the store, whatever its size. What waits may be left
+to a thread: the crawl goes on meanwhile, and gathers the next group. What takes the processor is not: two threads that
+want the interpreter wake each other at every step, which costs more than to write. One group is written at a time, so
+that the order of writes is the same; and no more visits gather than one group holds, so that what a kill can cost
+stays bounded.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -26,6 +30,18 @@ from recrawl.schedule.politeness import Politeness
 
 _HEAVY = 32 * 1024 * 1024
 """Bytes of answers that are not kept waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """A group, and what it waits for."""
+
+    group: Group
+    waiting: Future[object]
+    over: asyncio.Task[None]
+    """Ends when that does."""
+    recorded: bool
+    """Whether the store has it by then, or only the archive."""
 
 
 class Acknowledging:
@@ -47,7 +63,7 @@ class Acknowledging:
     ) -> None:
         """A visit waits for ``linger`` seconds, or until ``most`` do.
 
-        ``aside`` writes groups while the crawl goes on; without it the crawl waits for that.
+        ``aside`` waits for the disk while the crawl goes on; without it the crawl does.
         """
         self._recorder = recorder
         self._politeness = politeness
@@ -66,17 +82,17 @@ class Acknowledging:
         self._weight = 0
         """Bytes of the answers among them."""
         self._due = math.inf
-        self._written: tuple[Group, Future[None], asyncio.Task[None]] | None = None
-        """The group that is written aside, and what ends when that is over."""
+        self._written: _Wait | None = None
+        """The group that is written."""
 
     def __len__(self) -> int:
         """Visits that are not acknowledged yet."""
-        return len(self._waiting) + (len(self._written[0].batch) if self._written else 0)
+        return len(self._waiting) + (len(self._written.group.batch) if self._written else 0)
 
     @property
     def made(self) -> Sequence[Visited]:
         """Visits that are not acknowledged yet."""
-        return [*self._written[0].batch, *self._waiting] if self._written else self._waiting
+        return [*self._written.group.batch, *self._waiting] if self._written else self._waiting
 
     @property
     def due(self) -> float:
@@ -85,8 +101,8 @@ class Acknowledging:
 
     @property
     def writing(self) -> asyncio.Task[None] | None:
-        """What ends when the group is written that is written aside."""
-        return self._written[2] if self._written else None
+        """What ends when the group that is written can go on, or is acknowledged."""
+        return self._written.over if self._written else None
 
     def is_due(self, now: float) -> bool:
         """Whether they have waited long enough, or are enough."""
@@ -116,40 +132,62 @@ class Acknowledging:
             self._end(now)
             return
         group = self._recorder.prepare(self._waiting, now, np.array(self._host_ready))
-        writing = self._aside.submit(self._recorder.write, group)
-        self._written = group, writing, asyncio.create_task(_over(writing))
         self._begin_anew()
+        self._wait_aside(group, partial(self._recorder.settle, group), recorded=False)
+
+    def _wait_aside(self, group: Group, wait: Callable[[], object], *, recorded: bool) -> None:
+        assert self._aside is not None  # noqa: S101 - nothing is begun without it
+        waiting = self._aside.submit(wait)
+        self._written = _Wait(group, waiting, asyncio.create_task(_over(waiting)), recorded)
 
     def end(self, now: float) -> None:
-        """Take note if what was written aside is acknowledged by now.
+        """Go on with what is written, if it need not wait any more; take note if it is acknowledged by now.
 
         Raises:
             StoreError: it could not be written, and waits again, before all others.
         """
-        if self._written is not None and self._written[1].done():
-            self._end(now)
+        if self._written is None or not self._written.waiting.done():
+            return
+        written = self._written
+        with self._again_if_it_fails(now):
+            written.waiting.result()
+            if not written.recorded:
+                self._wait_aside(written.group, self._recorder.acknowledge(written.group), recorded=True)
+                return
+        self._acknowledged(written.group, now)
 
     def record(self, now: float) -> None:
         """Acknowledge all visits, and return when that is done."""
         self._end(now)
         if self._waiting:
             group = self._recorder.prepare(self._waiting, now, np.array(self._host_ready))
-            self._recorder.write(group)
+            self._recorder.settle(group)
+            self._recorder.acknowledge(group)()
             self._begin_anew()
             self._acknowledged(group, now)
         self._hands.look_again()
 
     def _end(self, now: float) -> None:
-        """Wait for what is written aside."""
+        """Wait for what is written."""
         if self._written is None:
             return
-        (group, writing, _), self._written = self._written, None
+        written = self._written
+        with self._again_if_it_fails(now):
+            written.waiting.result()
+            if not written.recorded:
+                self._recorder.acknowledge(written.group)()
+        self._acknowledged(written.group, now)
+
+    @contextmanager
+    def _again_if_it_fails(self, now: float) -> Iterator[None]:
+        """Nothing is written any more, unless that is begun within it; what fails within it waits before all others."""
+        assert self._written is not None  # noqa: S101 - its callers looked
+        group, self._written = self._written.group, None
         try:
-            writing.result()
+            yield
         except BaseException:
             self._waiting[:0], self._host_ready[:0], self._due = group.batch, group.host_ready.tolist(), now
             raise
-        self._acknowledged(group, now)
 
     def _acknowledged(self, group: Group, now: float) -> None:
         """Tell everybody, also if somebody has no room to note it; the leases ended, so there may be pages for us."""
@@ -163,7 +201,7 @@ class Acknowledging:
     def give_up(self) -> None:
         """Forget those that are not acknowledged: they will be made again."""
         if self._written is not None:
-            wait([self._written[1]])
+            wait([self._written.waiting])
             self._written = None
         self._begin_anew()
         self._recorder.give_up()
@@ -172,7 +210,7 @@ class Acknowledging:
         self._waiting, self._host_ready, self._due = [], [], math.inf
 
 
-async def _over(writing: Future[None]) -> None:
+async def _over(writing: Future[object]) -> None:
     """End when it does, whatever comes of it."""
     await asyncio.wait([asyncio.wrap_future(writing)])
 

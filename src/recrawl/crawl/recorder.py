@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -56,6 +56,8 @@ class Group:
     lessons: Lessons
     again: IntArray
     """Pages among them that are to be visited at once, whatever the policy says."""
+    captures: Sequence[CaptureRecord]
+    """Where their bytes are."""
 
 
 class Recorder:
@@ -90,35 +92,42 @@ class Recorder:
     def record(self, batch: Sequence[Visited], now: float, host_ready: FloatArray) -> None:
         """Acknowledge a batch of visits; ``host_ready`` says, per visit, when its host may be asked again."""
         group = self.prepare(batch, now, host_ready)
-        self.write(group)
+        self.settle(group)
+        self.acknowledge(group)()
         self.finish(group)
 
     def prepare(self, batch: Sequence[Visited], now: float, host_ready: FloatArray) -> Group:
-        """Write down what pages link to, and decide when they are due; the rest is left to ``write`` and ``finish``."""
+        """Write down what pages link to, archive what came, and decide when they are due."""
         self._links(batch, now)
         self._dates(batch)
         for visited in batch:
             to = visited.judgement.redirect_to
             if to and len(visited.hops) < MOST_HOPS:
                 self.discover([to], now)
+        captures = self._keep(batch)
         visits = Visits.from_rows(visited.visit for visited in batch)
         self._agenda.tell(visits)
         due = self._agenda.due(visits.page, now)
         again = visits.page[self._respelled(batch)]
         due[np.isin(visits.page, again)] = now
         validators = [last_version(visited) for visited in batch]
-        return Group(batch, visits, due, validators, host_ready, self._judging.lessons(batch), again)
+        return Group(batch, visits, due, validators, host_ready, self._judging.lessons(batch), again, captures)
 
-    def write(self, group: Group) -> None:
-        """Archive what came, wait for the disk, then acknowledge the visits. A thread may do it, a group at a time."""
-        captures = self._keep(group.batch)
-        if captures:
+    def settle(self, group: Group) -> None:
+        """Wait until the disk has what was archived. A thread may do it, a group at a time."""
+        if group.captures:
             self._archive.settle()
-        self._store.record(
+
+    def acknowledge(self, group: Group) -> Callable[[], object]:
+        """Record the visits of a group that is settled. They are acknowledged when what is returned has returned, too.
+
+        A thread may call that.
+        """
+        return self._store.record_ahead(
             group.visits,
             due=group.due,
             validators=group.validators,
-            captures=captures,
+            captures=group.captures,
             worker=self._worker,
             host_ready=group.host_ready,
             lessons=group.lessons,

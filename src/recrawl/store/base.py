@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, Self
+from collections.abc import Callable, Sequence
+from typing import Protocol, Self, TypedDict, Unpack
 
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, NoiseCounts, Page, Pages, Validators, Visits
 from recrawl.store.base_archives import Archives
@@ -21,6 +21,25 @@ from recrawl.store.values import (
     Links,
     StoreCounts,
 )
+
+
+class Recorded(TypedDict, total=False):
+    """What may be recorded with visits, in the same transaction. What has an entry for each visit says so."""
+
+    due: FloatArray | None
+    """When to come back, for each visit. Of several visits to a page the latest decides, here and below."""
+    validators: Sequence[Validators | None] | None
+    """What the page said about its version, for each visit; ``None`` leaves what is known."""
+    captures: Sequence[CaptureRecord] | None
+    """Where the bytes are."""
+    worker: str | None
+    """Whose leases on these pages end, and its hold on hosts where it has no other lease."""
+    host_ready: FloatArray | None
+    """Before which time nobody asks the host, for each visit; the latest stands."""
+    site: SiteProgress | None
+    """The step of a site capture that the visit was. It is refused if another process made that step."""
+    lessons: Lessons | None
+    """What else they taught: what pages look like now, and counts about noise and about hosts that are added."""
 
 
 class Store(Archives, LookUps, Protocol):
@@ -95,32 +114,19 @@ class Store(Archives, LookUps, Protocol):
 
     # -- visits -------------------------------------------------------------------------------
 
-    def record(  # noqa: PLR0913 - the parts of one transaction
-        self,
-        visits: Visits,
-        *,
-        due: FloatArray | None = None,
-        validators: Sequence[Validators | None] | None = None,
-        captures: Sequence[CaptureRecord] | None = None,
-        worker: str | None = None,
-        host_ready: FloatArray | None = None,
-        site: SiteProgress | None = None,
-        lessons: Lessons | None = None,
-    ) -> None:
+    def record(self, visits: Visits, **more: Unpack[Recorded]) -> None:
         """Append visits with all that follows from them. When it returns, the batch is acknowledged.
-
-        ``due``, ``validators`` and ``host_ready`` have one entry a visit: when to come back, what the page said
-        about its version (``None`` leaves what is known), and before which time nobody asks its host (the latest
-        stands). Of several visits to a page the latest decides. With a ``worker``, its leases on these pages end,
-        and its hold on hosts where it has no other lease. ``site`` is the step of a site capture that the visit was; it
-        is refused if another process made that step.
-
-        ``lessons`` is what else they taught: what pages look like now, and counts about noise and about hosts that are
-        added to those of the store.
 
         A visit recorded twice (same page, same time) is read back once, as it was last recorded: so a capture can be
         judged again. A capture recorded twice stays as it was first recorded. A visit by somebody whose lease has
         expired is recorded all the same: it happened.
+        """
+        ...
+
+    def record_ahead(self, visits: Visits, **more: Unpack[Recorded]) -> Callable[[], object]:
+        """As :meth:`record`, but for what waits for others: that is left to what is returned, for a thread to call.
+
+        When that has returned, the batch is acknowledged. If it raises, the batch is to be recorded again.
         """
         ...
 

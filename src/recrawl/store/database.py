@@ -65,6 +65,13 @@ class Database(Protocol):
         """
         ...
 
+    def write_ahead(self, work: Callable[[Session], object]) -> Callable[[], object]:
+        """Do of :meth:`write` what takes the processor; what is returned does the rest, and a thread may call it.
+
+        Only when that has returned too does the work survive, all or nothing; if it fails it is to be done again.
+        """
+        ...
+
     def close(self) -> None:
         """Let go of the files and connections. Doing it twice is harmless."""
         ...

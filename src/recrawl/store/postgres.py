@@ -133,6 +133,10 @@ class PostgresDatabase:
         wait = "on" if lasting and self._lasting else "off"
         return self._transaction(f"BEGIN; SET LOCAL synchronous_commit TO {wait}", work)
 
+    def write_ahead(self, work: Callable[[Session], object]) -> Callable[[], object]:
+        """Leave all of it to what is returned: here it is mostly waiting for the server."""
+        return lambda: self.write(work)
+
     def close(self) -> None:
         """Close the connection."""
         with self._lock:

@@ -32,13 +32,13 @@ def record(  # noqa: PLR0913 - the parts of one transaction
     session: Session,
     visits: Visits,
     *,
-    due: FloatArray | None,
-    validators: Sequence[Validators | None] | None,
-    captures: Sequence[CaptureRecord] | None,
-    worker: str | None,
-    host_ready: FloatArray | None,
-    site: SiteProgress | None,
-    lessons: Lessons | None,
+    due: FloatArray | None = None,
+    validators: Sequence[Validators | None] | None = None,
+    captures: Sequence[CaptureRecord] | None = None,
+    worker: str | None = None,
+    host_ready: FloatArray | None = None,
+    site: SiteProgress | None = None,
+    lessons: Lessons | None = None,
 ) -> None:
     """Append visits and everything that follows from them."""
     for name, column in (("due", due), ("validators", validators), ("host_ready", host_ready)):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import Self, Unpack
 
 import numpy as np
 
@@ -21,19 +21,18 @@ from recrawl.store import (
     told,
     totals,
 )
+from recrawl.store.base import Recorded
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
 from recrawl.store.database import Database, Session
-from recrawl.store.site_values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteProgress, SiteStep
+from recrawl.store.site_values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteStep
 from recrawl.store.sql_archives import SqlArchives
 from recrawl.store.sql_look_ups import SqlLookUps
 from recrawl.store.values import (
     Backlog,
-    CaptureRecord,
     DuePages,
     Failing,
     Hosts,
     Leased,
-    Lessons,
     Links,
     StoreCounts,
 )
@@ -107,32 +106,13 @@ class SqlStore(SqlArchives, SqlLookUps):
         if len(hosts):
             self._database.write(lambda session: session.run(session.statements.pause_hosts, paused, hosts))
 
-    def record(  # noqa: PLR0913 - the parts of one transaction
-        self,
-        visits: Visits,
-        *,
-        due: FloatArray | None = None,
-        validators: Sequence[Validators | None] | None = None,
-        captures: Sequence[CaptureRecord] | None = None,
-        worker: str | None = None,
-        host_ready: FloatArray | None = None,
-        site: SiteProgress | None = None,
-        lessons: Lessons | None = None,
-    ) -> None:
+    def record(self, visits: Visits, **more: Unpack[Recorded]) -> None:
         """Append visits with all that follows from them; when it returns, the batch is acknowledged."""
-        self._database.write(
-            lambda session: recording.record(
-                session,
-                visits,
-                due=due,
-                validators=validators,
-                captures=captures,
-                worker=worker,
-                host_ready=host_ready,
-                site=site,
-                lessons=lessons,
-            )
-        )
+        self._database.write(lambda session: recording.record(session, visits, **more))
+
+    def record_ahead(self, visits: Visits, **more: Unpack[Recorded]) -> Callable[[], object]:
+        """As :meth:`record`, but for what waits: that is left to what is returned, which a thread may call."""
+        return self._database.write_ahead(lambda session: recording.record(session, visits, **more))
 
     def visits(
         self,

@@ -152,6 +152,29 @@ class SqliteDatabase:
             self._connection.pragma("synchronous", "FULL" if lasting and self._lasting else "NORMAL")
             return self._transaction("BEGIN IMMEDIATE", work)
 
+    def write_ahead(self, work: Callable[[Session], object]) -> Callable[[], object]:
+        """Do ``work`` and commit it; what is returned waits for the disk."""
+        self.write(work, lasting=False)
+        return self._wait_for_disk if self._lasting else lambda: None
+
+    def _wait_for_disk(self) -> None:
+        """Return once all that was committed is on the disk, as a commit with ``synchronous=FULL`` would.
+
+        That is in the write-ahead log, or was taken into the file by a checkpoint, which waits for the disk itself.
+        """
+        try:
+            log = os.open(f"{self._path}-wal", os.O_RDONLY)
+        except FileNotFoundError:  # whoever closed the file last took the log in
+            return
+        try:
+            os.fsync(log)
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise _full(self._path) from error
+            raise StoreAwayError(f"The disk with {self._path} does not keep what is written: {error}.") from error
+        finally:
+            os.close(log)
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:
@@ -238,15 +261,19 @@ def _connect(path: Path) -> apsw.Connection:
     return connection
 
 
+def _full(path: Path) -> DiskFullError:
+    return DiskFullError(
+        f"The disk with {path} is full.", "Free some space and go on; what was recorded before is kept."
+    )
+
+
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     """Turn what SQLite says into what to do."""
     try:
         yield
     except apsw.FullError as error:
-        raise DiskFullError(
-            f"The disk with {path} is full.", "Free some space and go on; what was recorded before is kept."
-        ) from error
+        raise _full(path) from error
     except apsw.NotADBError as error:
         raise StoreError(f"{path} is not a store of recrawl.", "Give another file name.") from error
     except apsw.CorruptError as error:
