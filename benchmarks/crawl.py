@@ -1,7 +1,7 @@
 """How fast, how steadily and how politely a crawl goes: the whole of it, against other crawlers in the same run.
 
 uv run --group bench python benchmarks/crawl.py                      all figures of the documentation, in three minutes
-uv run --group bench python benchmarks/crawl.py speed --fetches 20000
+uv run --group bench python benchmarks/crawl.py speed --fetches 6000
 uv run --group bench python benchmarks/crawl.py floor          what no rewriting of Python can avoid, part by part
 uv run --group bench python benchmarks/crawl.py memory --fetches 1000000     an hour
 uv run --group bench python benchmarks/crawl.py polite --hosts 1000
@@ -41,6 +41,8 @@ SETTLED = 8.0
 """Seconds after which a crawl has read the rules of all hosts."""
 WARM_UP = 500
 """Pages that are not counted."""
+ROUNDS = 3
+"""Turns of all crawlers whose speed is compared."""
 SAMPLE_EVERY = 1_000
 """Pages between two looks at the memory."""
 AIMS = 3, 2
@@ -133,27 +135,35 @@ def _metered(pipe: Connection, crawler: Crawler) -> None:
 
 
 def measure_speed(place: Web, fetches: int) -> None:
-    """The same pages by all crawlers, one after the other."""
+    """The same pages by all crawlers, one after the other, in some rounds: a machine has its quick and slow minutes."""
     urls = page_urls(HOSTS, PAGES, place.port)
     often = [urls[number % len(urls)] for number in range(fetches + WARM_UP)]
+    crawlers: dict[str, Callable[[Path], Crawler]] = {
+        "Scrapy's engine alone": lambda folder: Rival("scrapy_engine", often, folder),
+        "aiohttp, lxml, warcio, SQLite": lambda folder: Rival("usual_parts", often, folder),
+        "recrawl, everything": lambda folder: Ours(folder, "one", Job(fetches + WARM_UP)),
+    }
+    meters: dict[str, list[Meter]] = {name: [] for name in crawlers}
+    for _ in range(ROUNDS):
+        for name, crawler in crawlers.items():
+            with tempfile.TemporaryDirectory() as folder:
+                crawl_ours.seed(Path(folder), urls)
+                meters[name] += run(crawler(Path(folder)))
     rates = {}
-    for name, crawler in (
-        ("Scrapy's engine alone", lambda folder: Rival("scrapy_engine", often, folder)),
-        ("aiohttp, lxml, warcio, SQLite", lambda folder: Rival("usual_parts", often, folder)),
-        ("recrawl, everything", lambda folder: Ours(folder, "one", Job(fetches + WARM_UP))),
-    ):
-        with tempfile.TemporaryDirectory() as folder:
-            crawl_ours.seed(Path(folder), urls)
-            [meter] = run(crawler(Path(folder)))
-        rates[name] = meter.rate()
+    for name, rounds in meters.items():
+        each = [1e6 / meter.rate() for meter in rounds]
+        rates[name] = 1e6 / float(np.mean(each))
         print(
-            f"{name:30} {meter.rate():7,.0f} pages/s of processor time ({1e6 / meter.rate():,.0f} us a page), "
-            f"{meter.pages / meter.wall:,.0f}/s of real time"
+            f"{name:30} {rates[name]:7,.0f} pages/s of processor time ({np.mean(each):,.0f} us a page; "
+            f"{min(each):,.0f} to {max(each):,.0f} in {ROUNDS} rounds), "
+            f"{np.mean([meter.pages / meter.wall for meter in rounds]):,.0f}/s of real time"
         )
     *others, (_, own) = rates.items()
     for name, rate in others:
         print(f"{'':30} {own / rate:.2f} x {name}")
-        note(f"speed, {name}", own, "pages/s of a processor", f"{fetches:,} pages", baseline=rate, beside=name)
+        note(
+            f"speed, {name}", own, "pages/s of a processor", f"{ROUNDS} × {fetches:,} pages", baseline=rate, beside=name
+        )
 
 
 def measure_floor(place: Web, fetches: int) -> None:

@@ -27,12 +27,8 @@ REASONS = {
         "A hundredth short: 220 columns of a million pages do not fit near the processor. The default needs none."
     ),
     "crawl-speed: speed, Scrapy's engine alone": (
-        "Ours understands and keeps each page, Scrapy's engine drops it. About half of the cost of a page is parsing "
-        "it and writing out what the parser read."
-    ),
-    "crawl-speed: speed, aiohttp, lxml, warcio, SQLite": (
-        "The baseline does what was asked for and no more; ours also learns noise, keeps parts and logs, and waits for "
-        "the disk. See [Speed](explanation/performance.md)."
+        "Ours understands and keeps each page, Scrapy's engine drops it. A third of Scrapy's time leaves half of what "
+        "Python takes now beside the machine code that is called (`benchmarks/crawl.py floor`)."
     ),
     "crawl-polite: late": (
         "A thousand requests a second are close to what one processor can do, so some wait for their turn."
