@@ -189,3 +189,18 @@ def test_after_a_leap_nobody_takes_what_others_hold(tmp_path):
         other.leap(START + 70.0, DAY, [])
         assert set(one.lease(one.lease_at).page.tolist()).isdisjoint(store.held("other").tolist())
         assert len(store.held("other")) == 2
+
+
+def test_a_page_that_is_looked_at_twice_does_not_look_as_if_somebody_had_taken_one(tmp_path):
+    with open_store(tmp_path / "store.db", create=True, durable=False) as store:
+        store.discover([f"http://h{number}.example/" for number in range(3)], START)
+        hands = Hands("one", store, 3, 1, 900.0, 60.0)
+        leased = hands.lease(START)
+        hands.hold(leased, [None] * len(leased))
+        visited = int(leased.page[0])
+        hands.take(visited)
+        assert len(hands.renew(START + 450.0, [visited, visited])) == 0
+        assert len(hands) == 2
+        store.acknowledge("one", leased.page[1:2])
+        assert len(hands.renew(START + 900.0, [visited])) == 2  # now one is not ours any more
+        assert len(hands) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
+from recrawl.errors import DiskFullError
 from recrawl.formats.captures import Report
 from recrawl.formats.warc import ROLL_SIZE, WarcInfo, WarcWriter
 from recrawl.formats.warc_reader import index_warc, read_capture
@@ -241,3 +243,40 @@ def test_a_disk_that_is_full_when_a_file_rolls_can_be_waited_out(tmp_path):
     assert "disk is full" in done.stdout
     found = [urls(path) for path in sorted(tmp_path.iterdir())]
     assert found == [["http://example.org/1"], ["http://example.org/3"]]
+
+
+def test_a_full_file_that_could_not_be_followed_by_another_is_named_once(tmp_path, monkeypatch):
+    """No room for the next file, twice, while what is in the full one is not acknowledged yet."""
+    left, begin = [2], WarcWriter._begin
+    with WarcWriter(tmp_path, VirtualClock(START), INFO, roll_size=1000) as writer:
+
+        def failing(writer):
+            if left[0]:
+                left[0] -= 1
+                raise DiskFullError("full")
+            begin(writer)
+
+        monkeypatch.setattr(WarcWriter, "_begin", failing)
+        writer.hold()
+        writer.write(page(1))
+        for _ in range(2):
+            with pytest.raises(DiskFullError):
+                writer.write(page(2))
+        writer.write(page(2))
+        writer.sync()
+        writer.release()
+        assert len(list(tmp_path.glob("*.warc.gz"))) == 1
+    assert sorted(url for path in tmp_path.iterdir() for url in urls(path)) == [page(1).url, page(2).url]
+
+
+def test_a_disk_without_room_for_what_it_took_is_told_as_full(tmp_path, monkeypatch):
+    def full(_file):
+        raise OSError(errno.ENOSPC, "no room")
+
+    with WarcWriter(tmp_path, VirtualClock(START), INFO) as writer:
+        writer.write(page(1))
+        with monkeypatch.context() as patch:
+            patch.setattr("recrawl.formats.warc._fdatasync", full)
+            with pytest.raises(DiskFullError, match="disk is full"):
+                writer.sync()
+        writer.sync()

@@ -91,8 +91,10 @@ class Acknowledging:
 
     @property
     def made(self) -> Sequence[Visited]:
-        """Visits that are not acknowledged yet."""
-        return [*self._written.group.batch, *self._waiting] if self._written else self._waiting
+        """Visits that the store has not heard of yet: those leases are still ours."""
+        if self._written is None or self._written.recorded:
+            return self._waiting
+        return [*self._written.group.batch, *self._waiting]
 
     @property
     def due(self) -> float:
@@ -132,8 +134,8 @@ class Acknowledging:
             self._end(now)
             return
         group = self._recorder.prepare(self._waiting, now, np.array(self._host_ready))
-        self._begin_anew()
         self._wait_aside(group, partial(self._recorder.settle, group), recorded=False)
+        self._begin_anew()
 
     def _wait_aside(self, group: Group, wait: Callable[[], object], *, recorded: bool) -> None:
         assert self._aside is not None  # noqa: S101 - nothing is begun without it
@@ -212,7 +214,9 @@ class Acknowledging:
 
 async def _over(writing: Future[object]) -> None:
     """End when it does, whatever comes of it."""
-    await asyncio.wait([asyncio.wrap_future(writing)])
+    waiting = asyncio.wrap_future(writing)
+    await asyncio.wait([waiting])
+    waiting.exception()  # whoever goes on with the group meets it; here it is only not to be reported as forgotten
 
 
 _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}

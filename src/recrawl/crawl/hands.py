@@ -124,7 +124,7 @@ class Hands:
         """
         if now < self.renew_at:
             return np.empty(0, np.int64)
-        held = np.array([*self._targets, *running], dtype=np.int64)
+        held = np.unique(np.array([*self._targets, *running], dtype=np.int64))
         kept = self._store.renew(self._worker, now, ttl=self._lease_time, pages=held) if len(held) else 0
         self.renew_at = now + self._lease_time / 2 if kept else math.inf
         return self.empty() if kept < len(held) else np.empty(0, np.int64)
@@ -135,7 +135,7 @@ class Hands:
         Taking new pages drops leases that have ended, and by the new time all have. So nobody is asked for pages until
         everybody can have renewed his own.
         """
-        held = np.array([*self._targets, *running], dtype=np.int64)
+        held = np.unique(np.array([*self._targets, *running], dtype=np.int64))
         now = before + seconds
         if len(held):
             self._store.renew(self._worker, before, ttl=seconds + self._lease_time, pages=held)

@@ -138,8 +138,8 @@ class Recorder:
         self._judging.learn(group.lessons)
         self._remember(group.batch, group.validators)
         self.at_once = self.at_once.difference(group.visits.page.tolist()).union(group.again.tolist())
-        self._archive.acknowledged(self._captures())
-        self._kept = {}
+        captures, self._kept = self._captures(), {}
+        self._archive.acknowledged(captures)
 
     def give_up(self) -> None:
         """Forget visits that were tried and not acknowledged; what was archived of them does not count."""

@@ -164,9 +164,9 @@ class WarcWriter:
     def release(self) -> None:
         """All that was written is acknowledged; full files get their final names."""
         self._held = False
-        for file, path in self._waiting:
-            self._seal(file, path)
-        self._waiting = []
+        while self._waiting:
+            self._seal(*self._waiting[0])
+            del self._waiting[0]
 
     def sync(self) -> None:
         """Return once all that was written is on the disk, if the writer is durable.
@@ -174,8 +174,13 @@ class WarcWriter:
         A thread may wait for what is held while others go on writing.
         """
         if self._durable:
-            for file, _ in self._open_files():
-                _fdatasync(file.fileno())
+            for file, path in self._open_files():
+                try:
+                    _fdatasync(file.fileno())
+                except OSError as error:
+                    if error.errno in FULL:
+                        raise _no_room(path) from error
+                    raise
 
     def _open_files(self) -> list[tuple[BinaryIO, Path]]:
         """Full files that wait, and the one that is written, unless the disk was full when it was to be begun."""
@@ -226,7 +231,7 @@ class WarcWriter:
         """Begin the next file; the full one gets its final name, at once or when what is held is released."""
         if not self._held:
             self.close()
-        elif not self._file.closed:
+        elif not self._file.closed and all(self._file is not file for file, _ in self._waiting):
             self._waiting.append((self._file, self.path))
         self._begin()
 
@@ -241,9 +246,7 @@ class WarcWriter:
                 self._file.truncate(offset)
                 self._file.seek(offset)
             if error.errno in FULL:
-                raise DiskFullError(
-                    f"{_open_name(self.path)}: the disk is full.", "Free some space; what was written before is kept."
-                ) from error
+                raise _no_room(self.path) from error
             raise
         self._size += len(data)
         self.written += len(data)
@@ -252,6 +255,10 @@ class WarcWriter:
 
 _fdatasync = getattr(os, "fdatasync", os.fsync)
 """Where the system has it: the time of the last write need not be on the disk."""
+
+
+def _no_room(path: Path) -> DiskFullError:
+    return DiskFullError(f"{_open_name(path)}: the disk is full.", "Free some space; what was written before is kept.")
 
 
 def _cannot_be_made(folder: Path, error: OSError) -> RecrawlError:

@@ -18,7 +18,7 @@ def open_store(
     database. A store with an older schema is brought to the present one.
 
     What was acknowledged always survives the death of the process. If ``durable``, it also survives a power cut:
-    each batch waits for the disk (SQLite ``synchronous=FULL``, PostgreSQL ``synchronous_commit=on``). Without, the
+    each batch waits for the disk (SQLite's log is synced, PostgreSQL has ``synchronous_commit=on``). Without, the
     last batches before a power cut may be missing, never half there. Leases never wait for the disk.
 
     With ``patience``, a call that only reads is given up after so many seconds, with a ``StoreError``: for questions of

@@ -27,7 +27,10 @@ def _read(path: str, over: Callable[[], bool], most: int) -> int:
     import apsw
 
     # SQLite's own way to the file: to close it in any other way would undo the locks that this process has on it.
-    file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    try:
+        file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    except apsw.Error:  # whoever asks for something says why it cannot be read
+        return 0
     try:
         end, done = min(file.xFileSize(), most), 0
         while done < end and not over():

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -127,6 +128,10 @@ class SqliteDatabase:
         self._patience = patience
         self._lasting = durable
         self._lock = threading.RLock()
+        self._log: int | None = None
+        """The write-ahead log, once somebody waited for it; wherever the file is moved."""
+        self._is_in_doubt = False
+        """Whether the disk failed to keep what was committed."""
         if not path.exists() and not create:
             raise StoreError(f"There is no store at {path}.", "Make one with: recrawl init")
         if not path.parent.is_dir():
@@ -154,31 +159,50 @@ class SqliteDatabase:
 
     def write_ahead(self, work: Callable[[Session], object]) -> Callable[[], object]:
         """Do ``work`` and commit it; what is returned waits for the disk."""
+        if self._is_in_doubt:
+            with self._lock, self._explained():
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self._is_in_doubt = False
         self.write(work, lasting=False)
-        return self._wait_for_disk if self._lasting else lambda: None
+        if not self._lasting:
+            return lambda: None
+        if self._log is None:
+            with self._told_of_disk():
+                self._log = os.open(self._connection.filename_wal, os.O_RDONLY)
+        return partial(self._wait_for_disk, self._log)
 
-    def _wait_for_disk(self) -> None:
+    def _wait_for_disk(self, log: int) -> None:
         """Return once all that was committed is on the disk, as a commit with ``synchronous=FULL`` would.
 
         That is in the write-ahead log, or was taken into the file by a checkpoint, which waits for the disk itself.
         """
-        try:
-            log = os.open(f"{self._path}-wal", os.O_RDONLY)
-        except FileNotFoundError:  # whoever closed the file last took the log in
-            return
-        try:
+        with self._told_of_disk():
             os.fsync(log)
+
+    @contextmanager
+    def _told_of_disk(self) -> Iterator[None]:
+        """Explain what the disk says.
+
+        Where it failed once, a second try tells nothing of what it did not keep: so the log is emptied into the file
+        before more is written.
+        """
+        try:
+            yield
         except OSError as error:
+            self._is_in_doubt = True
             if error.errno in _NO_ROOM:
                 raise _full(self._path) from error
-            raise StoreAwayError(f"The disk with {self._path} does not keep what is written: {error}.") from error
-        finally:
-            os.close(log)
+            raise StoreAwayError(
+                f"The disk with {self._path} keeps nothing: {error}.", "Look after the disk."
+            ) from error
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
             self._connection.close()
+            if self._log is not None:
+                os.close(self._log)
+                self._log = None
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
