@@ -362,6 +362,17 @@ def test_lines_that_are_no_pages_are_told_with_their_place(tmp_path):
     assert [error.position for error in told] == [start, start + 2, start + 4]
 
 
+def test_a_member_without_a_name_is_told(tmp_path):
+    (tmp_path / "a.warc.gz").write_bytes(zlib.compress(b"x" * 5000))
+    path, told = written(tmp_path / "ours.wacz", [tmp_path / "a.warc.gz"], LINES[:50]), []
+    with zipfile.ZipFile(path, "a") as package:
+        package.writestr(nameless := zipfile.ZipInfo("x"), b"?")
+        nameless.filename = ""
+    with WaczReader(path, Report(on_bad=told.append)) as reader:
+        assert "" not in reader.names
+    assert [error.what for error in told] == ["the member '' leads out of the folder"]
+
+
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
 def test_a_damaged_file_is_told_and_nothing_else_happens(tmp_path, data):

@@ -182,7 +182,7 @@ class WaczReader:
     def _safe_members(self, report: Report) -> dict[str, zipfile.ZipInfo]:
         members: dict[str, zipfile.ZipInfo] = {}
         for info in self._zip.infolist():
-            if info.is_dir():
+            if info.filename.endswith("/"):  # a folder; a damaged file may also have members without a name
                 continue
             what = "leads out of the folder" if not _is_safe(info.filename) else "is there twice"
             if _is_safe(info.filename) and info.filename not in members:
