@@ -370,7 +370,8 @@ def test_a_member_without_a_name_is_told(tmp_path):
         nameless.filename = ""
     with WaczReader(path, Report(on_bad=told.append)) as reader:
         assert "" not in reader.names
-    assert [error.what for error in told] == ["the member '' leads out of the folder"]
+    [error] = told
+    assert error.what.endswith("the member '' leads out of the folder")
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
