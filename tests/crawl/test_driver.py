@@ -129,17 +129,24 @@ def test_asked_to_stop_it_finishes_what_runs(tmp_path):
     asyncio.run(run())
 
 
+@asynccontextmanager
+async def idle_run(tmp_path):
+    """A driver that has nothing to do, and its run."""
+    clock = RealClock()
+    with open_store(str(tmp_path / "store.db"), create=True) as store:
+        async with HttpFetcher(clock, AGENT) as fetcher:
+            driver = driver_of("one", clock, store, fetcher, HostScope(frozenset()))
+            task = asyncio.create_task(driver.run(clock.now() + 600.0))
+            await asyncio.sleep(0.2)
+            assert not task.done()
+            yield driver, task
+
+
 def test_a_run_that_has_nothing_to_do_can_be_stopped(tmp_path):
     async def run():
-        clock = RealClock()
-        with open_store(str(tmp_path / "store.db"), create=True) as store:
-            async with HttpFetcher(clock, AGENT) as fetcher:
-                driver = driver_of("one", clock, store, fetcher, HostScope(frozenset()))
-                task = asyncio.create_task(driver.run(clock.now() + 600.0))
-                await asyncio.sleep(0.2)
-                assert not task.done()
-                driver.stop()
-                await asyncio.wait_for(task, 20)
+        async with idle_run(tmp_path) as (driver, task):
+            driver.stop()
+            await asyncio.wait_for(task, 20)
 
     asyncio.run(run())
 
@@ -148,17 +155,12 @@ def test_told_to_stop_and_cancelled_in_one_breath_it_is_cancelled(tmp_path):
     """As by Ctrl+C twice, before the run noticed the first: nobody then wants to wait for what runs."""
 
     async def run():
-        clock = RealClock()
-        with open_store(str(tmp_path / "store.db"), create=True) as store:
-            async with HttpFetcher(clock, AGENT) as fetcher:
-                driver = driver_of("one", clock, store, fetcher, HostScope(frozenset()))
-                task = asyncio.create_task(driver.run(clock.now() + 600.0))
-                await asyncio.sleep(0.2)
-                driver.stop()
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await asyncio.wait_for(task, 20)
-                assert task.cancelled()
+        async with idle_run(tmp_path) as (driver, task):
+            driver.stop()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.wait_for(task, 20)
+            assert task.cancelled()
 
     asyncio.run(run())
 
