@@ -26,7 +26,7 @@ from recrawl.time import DAY, format_duration
 if TYPE_CHECKING:
     from recrawl.cli.knowledge import Lesson
     from recrawl.cli.settings import PolitenessSettings, ScheduleSettings, Settings
-    from recrawl.model import IntArray
+    from recrawl.model import FloatArray, IntArray
     from recrawl.show.experiments import Line, Panel
     from recrawl.store.base import Store
 
@@ -74,12 +74,11 @@ def compare_policies(store: Store, settings: Settings, trial: Trial) -> Comparis
     in_use = policy_in_use(settings.schedule)
     names = known_policies([in_use, *(trial.policies or USUAL)])
     links = in_use == OURS_FOR_LINKS
-    lesson = lesson_of(store, Span(kind=ChangeKind.NEW_LINKS if links else None))
-    stays = left_alone(store, lesson.histories)
-    fields = _fields(store, lesson, stays, trial)
+    past = _past_of(store, lesson_of(store, Span(kind=ChangeKind.NEW_LINKS if links else None)))
+    fields = _fields(past, trial)
     rules = _rules(fields[0], settings.politeness, trial.tick)
     there = _pages_at_once(fields[0])
-    daily = _budget(lesson, stays, settings.schedule) if trial.budget is None else trial.budget / there
+    daily = _budget(past, settings.schedule) if trial.budget is None else trial.budget / there
     budgets = [daily * factor for factor in (FACTORS if trial.several_budgets else (1.0,))]
     make = partial(entry, shortest=settings.schedule.min_interval, longest=settings.schedule.max_interval)
     runs = [Run(_PAST, name, budget) for name in names for budget in budgets]
@@ -95,35 +94,55 @@ def policy_in_use(settings: ScheduleSettings) -> str:
     return settings.policy if settings.policy in NAMES else f"{settings.policy}-{settings.objective}"
 
 
-def left_alone(store: Store, histories: Histories) -> BoolArray:
-    """Pages that are wanted and still there though nobody looked again: our own last visit did not find them gone.
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What was seen of every page that is wanted, row by row: what is run again, and what tells how much was spent."""
+
+    histories: Histories
+    exact: BoolArray
+    """Whether its changes were logged."""
+    stays: BoolArray
+    """Whether it is still there though nobody looked again: our own last visit did not find it gone.
 
     That we did not return was a choice, and so it would be for others. What an archive holds of a page may have other
-    reasons. Only visits of our own have a cost.
+    reasons.
     """
+    host: IntArray
+    cluster: IntArray
+    importance: FloatArray
+
+
+def _past_of(store: Store, lesson: Lesson) -> _Past:
+    importance = store.pages(lesson.histories.page).importance
+    wanted = importance > 0
+    histories, levels = lesson.histories.take(wanted), lesson.evidence.levels
     visits = store.visits(pages=histories.page)
     last = visits.take(np.flatnonzero(np.diff(visits.page, append=-1)))
-    ours = last.page[(last.cost > 0) & (last.outcome != Outcome.GONE)]
-    return np.isin(histories.page, ours) & (store.pages(histories.page).importance > 0)
+    ours = last.page[(last.cost > 0) & (last.outcome != Outcome.GONE)]  # only visits of our own have a cost
+    return _Past(
+        histories=histories,
+        exact=lesson.exact[wanted],
+        stays=np.isin(histories.page, ours),
+        host=levels[0][wanted],
+        cluster=levels[-1][wanted],
+        importance=importance[wanted],
+    )
 
 
-def _fields(store: Store, lesson: Lesson, stays: BoolArray, trial: Trial) -> list[Field]:
+def _fields(past: _Past, trial: Trial) -> list[Field]:
     """The past of the store, once for each draw of when pages changed."""
-    pages, levels = store.pages(lesson.histories.page), lesson.evidence.levels
-    wanted = pages.importance > 0
-    histories = lesson.histories.take(wanted)
     rng = np.random.default_rng(trial.seed)
     try:
         fields = [
             field_from_histories(
                 _PAST,
-                histories,
+                past.histories,
                 rng,
-                exact=lesson.exact[wanted],
-                stays=stays[wanted],
-                host=levels[0][wanted],
-                cluster=levels[-1][wanted],
-                importance=pages.importance[wanted],
+                exact=past.exact,
+                stays=past.stays,
+                host=past.host,
+                cluster=past.cluster,
+                importance=past.importance,
             )
             for _ in range(trial.repeats)
         ]
@@ -144,11 +163,10 @@ def _rules(field: Field, politeness: PolitenessSettings, tick: float | None) -> 
     return Rules(0.0, tick=length, found_after=0.0, per_host=max(most or 1, 1) if crowded else None)
 
 
-def _budget(lesson: Lesson, stays: BoolArray, settings: ScheduleSettings) -> float:
+def _budget(past: _Past, settings: ScheduleSettings) -> float:
     """Visits a page a day that were really made; those of the settings where only logs of changes are known."""
-    looked = lesson.histories.take(~lesson.exact)
-    made = visits_per_page(looked, stays[~lesson.exact]) * DAY
-    return made if made > 0 else settings.budget / max(len(lesson.histories), 1)
+    made = visits_per_page(past.histories, exact=past.exact, stays=past.stays) * DAY
+    return made if made > 0 else settings.budget / max(len(past.histories), 1)
 
 
 def _pages_at_once(field: Field) -> float:

@@ -12,12 +12,13 @@ from recrawl.errors import StoreError
 from recrawl.fetch.access import Talk
 from recrawl.fetch.robots import Rules
 from recrawl.model import Capture, Outcome, Validators, Visit
+from recrawl.model.values import plain_value
 
 BROKEN = -5
 """Heritrix's status for an unexpected exception (conventions L3)."""
 
 
-@dataclass(frozen=True, slots=True)
+@plain_value
 class Sight:
     """What one look at a page showed, while a second one is to tell what of it is noise."""
 
@@ -28,7 +29,7 @@ class Sight:
     """Whether the request carried validators."""
 
 
-@dataclass(frozen=True, slots=True)
+@plain_value
 class Target:
     """A page to visit, or an errand: a sitemap to read, which is no page. Errands have negative numbers."""
 
@@ -65,7 +66,7 @@ class Target:
         return self.page < 0
 
 
-@dataclass(frozen=True, slots=True)
+@plain_value
 class Visited:
     """A page was visited, or refused by the rules of its host (then there is no capture)."""
 

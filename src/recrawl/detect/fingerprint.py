@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from zlib import crc32
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from recrawl.detect.parts import Columns, Parts
 from recrawl.detect.shingle_terms import Shingles
 from recrawl.model import AnyArray
+from recrawl.model.values import plain_value
 
 MOST_PARTS = 192
 """So many are kept of a page: the number of a path among them fits a byte."""
@@ -41,7 +42,7 @@ def packed(parts: Parts) -> Columns:
     return Columns(len(parts.path), len(paths), len(templated), b"".join(columns))
 
 
-@dataclass(frozen=True, slots=True)
+@plain_value
 class Fingerprint:
     """One version of a page, as far as the next one needs it."""
 

@@ -16,6 +16,7 @@ from recrawl.detect.robots_tag import NO_FOLLOWING, words
 from recrawl.detect.rules import NO_PAGE_RULES, PageRules
 from recrawl.errors import require
 from recrawl.model.compiled import can_compile
+from recrawl.model.values import plain_value
 from recrawl.urls import Address, address
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _NAMES_BEGIN = frozenset(f"/{string.ascii_letters}{string.digits}")
 MOST_FEEDS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@plain_value
 class Document:
     """What is compared and what is followed of a page, its noise removed."""
 

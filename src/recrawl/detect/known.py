@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from recrawl.model import Validators
+from recrawl.model.values import plain_value
 
 
-@dataclass(frozen=True, slots=True)
+@plain_value
 class Known:
     """What we knew of a page before the capture."""
 

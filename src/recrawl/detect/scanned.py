@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -46,6 +45,7 @@ from recrawl.detect.tag_kinds import (
 )
 from recrawl.detect.tag_scan import read_tags
 from recrawl.detect.tag_tables import TABLES
+from recrawl.model.values import plain_value
 
 _MOST_BYTES = 4
 """Of a character in UTF-8."""
@@ -168,7 +168,7 @@ def _template_of(path: int, said: bytes) -> int:
     return template_of(path, said.decode())
 
 
-@dataclass(frozen=True, slots=True)
+@plain_value
 class Scanned:
     """What was found on a page."""
 

@@ -17,7 +17,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ from recrawl.detect.noise import is_noisy_key
 from recrawl.detect.standards import Standards
 from recrawl.detect.version import Version, body_of, page_version, redirect_version
 from recrawl.model import UNCOUNTED, UNMEASURED, Capture, ChangeKind, Outcome, Validators, Verdict
+from recrawl.model.values import plain_value
 from recrawl.urls import host_of
 
 _NOT_MODIFIED = 304
@@ -41,7 +42,7 @@ _URL, _KEY = itemgetter(0), itemgetter(2)
 """Of a link."""
 
 
-@dataclass(frozen=True, slots=True)
+@plain_value
 class Judgement:
     """What a capture taught us: the fields of a visit, and what to know for the next one."""
 

@@ -17,7 +17,6 @@ RDF that cannot be parsed is compared line by line.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -44,6 +43,7 @@ from recrawl.detect.robots_tag import forbids_following
 from recrawl.detect.standards import Standards
 from recrawl.errors import InputError
 from recrawl.model import Capture, ChangeKind
+from recrawl.model.values import plain_value
 from recrawl.urls import Address, address
 
 _HTML = ("text/html", "application/xhtml+xml")
@@ -65,7 +65,7 @@ MAX_READ = 16 * 1024 * 1024
 _ANY = Standards()
 
 
-@dataclass(frozen=True, slots=True)
+@plain_value
 class Version:
     """Digests, parts and links of one answer."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Protocol
 
 from recrawl.errors import ConfigError
 from recrawl.model import Capture
+from recrawl.model.values import plain_value
 
 _CONTACT = re.compile(r"https?://[^\s/]+|[^\s@<>()]+@[^\s@<>()]+\.[^\s@<>()]+")
 _VISIBLE = re.compile(r"[\x20-\x7e]+")
 
 
-@dataclass(frozen=True, slots=True)
+@plain_value
 class Request:
     """One request; with validators it is conditional, and the server may answer 304."""
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
+from recrawl.model.values import plain_value
 
-@dataclass(frozen=True, slots=True)
+
+@plain_value
 class Capture:
     """One answer, with the bytes as they came over the wire."""
 

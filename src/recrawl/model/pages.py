@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recrawl.model.arrays import AnyArray, FloatArray, IntArray
+from recrawl.model.values import plain_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Page:
     discovered: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@plain_value
 class Validators:
     """What a page last said about its version, for a conditional request and the next verdict. Empty where unknown."""
 

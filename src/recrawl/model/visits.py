@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recrawl.model.arrays import AnyArray, FloatArray, IntArray, order_by
+from recrawl.model.values import plain_value
 
 
 class Outcome(enum.IntEnum):
@@ -77,7 +78,7 @@ UNMEASURED = -1.0
 """A magnitude that nobody measured."""
 
 
-@dataclass(frozen=True, slots=True)
+@plain_value
 class Visit:
     """One visit, for the places that handle one at a time."""
 

@@ -3,9 +3,10 @@
 Visits tell that a page changed between two looks, not when, nor how often. So each gap in which a change was found
 gets one change, at a time drawn at random within it; whoever wants to know how much that matters draws several times.
 Changes that no visit found are not there, which favours whoever visited as the histories did. A page comes with its
-first look. It goes with its last one, unless it stays to the end: pages of which there are logs of changes
-(``ChangeKind.EXACT``), which know every time; and pages to which whoever made the visits chose not to return. Without
-these, others would be spared the visits that choosing saved, and would do as well as if they had chosen.
+first look. It goes with its last one, with two exceptions. Pages of which there are logs of changes
+(``ChangeKind.EXACT``), which know every time, stay to the end of the record. Pages to which whoever made the visits
+chose not to return stay until the last look at any page: without these, others would be spared the visits that choosing
+saved, and would do as well as if they had chosen.
 """
 
 from __future__ import annotations
@@ -31,37 +32,42 @@ def field_from_histories(  # noqa: PLR0913 - the columns of a field
 ) -> Field:
     """One of the fields that these histories allow; all columns have a row a page. O(gaps log gaps).
 
-    ``stays`` are pages that are there to the end of the record, whenever they were last looked at. Other pages seen
-    only once, of which nothing can be told, are left out.
+    ``stays`` are pages that are there as long as somebody looks at any, whenever they were last looked at themselves.
+    Other pages seen only once, of which nothing can be told, are left out.
 
     Raises:
         ValueError: no page was seen twice.
     """
-    if not bool((_until(histories, exact) > histories.first_visit).any()):
+    if not bool((_until(histories, exact, np.zeros_like(stays)) > histories.first_visit).any()):
         msg = "no page was seen twice"
         raise ValueError(msg)
-    last = _until(histories, exact | stays)
+    last = _until(histories, exact, stays)
     lived = np.flatnonzero(last > histories.first_visit)
     kept = histories.take(lived)
     truth = Truth(kept.first_visit, last[lived], _drawn(kept, exact[lived], rng), *_span(kept.first_visit, last[lived]))
     return Field.of(name, truth, host=host[lived], cluster=cluster[lived], importance=importance[lived])
 
 
-def visits_per_page(histories: Histories, stays: BoolArray) -> float:
+def visits_per_page(histories: Histories, *, exact: BoolArray, stays: BoolArray) -> float:
     """How many looks a second were spent on each page while it was there, first ones not counted; 0 without any.
+
+    A page is there as long as in the field of the same histories. Pages with a log were not looked at.
 
     >>> from recrawl.model import Visits
     >>> told = Histories.from_visits(Visits.of([1, 1, 2, 2], [0.0, 10.0, 0.0, 30.0], verdict=[0, 1, 0, 1]))
-    >>> visits_per_page(told, np.array([False, False])), visits_per_page(told, np.array([True, False]))
+    >>> none = np.array([False, False])
+    >>> visits_per_page(told, exact=none, stays=none), visits_per_page(told, exact=none, stays=np.array([True, False]))
     (0.05, 0.03333333333333333)
     """
-    there = float((_until(histories, stays) - histories.first_visit).sum())
-    return len(histories.gaps) / there if there > 0 else 0.0
+    there = float((_until(histories, exact, stays) - histories.first_visit)[~exact].sum())
+    return int(histories.counts()[~exact].sum()) / there if there > 0 else 0.0
 
 
-def _until(histories: Histories, stays: BoolArray) -> FloatArray:
-    """When each page goes: with its last look, or at the end of the record."""
-    return np.where(stays, np.nanmax(histories.last_visit, initial=-np.inf), histories.last_visit)
+def _until(histories: Histories, exact: BoolArray, stays: BoolArray) -> FloatArray:
+    """When each page goes: with its last look, with the last look at any page, or at the end of the record."""
+    last = histories.last_visit
+    looked = np.where(stays, np.nanmax(last[~exact], initial=-np.inf), last)
+    return np.where(exact, np.nanmax(last, initial=-np.inf), looked)
 
 
 def _span(first: FloatArray, last: FloatArray) -> tuple[float, float]:

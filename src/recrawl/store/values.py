@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recrawl.model import BoolArray, FloatArray, IntArray, NoiseCounts, Validators
+from recrawl.model.values import plain_value
 
 REVISIT = "warc/revisit"
 """The media type under which indexes list a revisit (conventions X1)."""
@@ -16,7 +17,7 @@ KEY_START_LENGTH = 256
 """Characters of a key by which pages are sorted; keys that agree in so many are sorted where they are met."""
 
 
-@dataclass(frozen=True, slots=True)
+@plain_value
 class CaptureRecord:
     """Where a capture lies in the archive, and what it is."""
 
