@@ -186,7 +186,8 @@ def test_pages_seen_once_tell_nothing():
     visits = Visits.of([1, 2, 2], [0.0, 0.0, 5.0], verdict=[0, 0, 1])
     histories = Histories.from_visits(visits)
     assert len(of_histories(histories)) == 1
-    assert visits_per_page(histories, np.array([False, False])) == 0.2
+    none = np.array([False, False])
+    assert visits_per_page(histories, exact=none, stays=none) == 0.2
     with pytest.raises(ValueError, match="seen twice"):
         of_histories(Histories.from_visits(visits.take(np.array([0, 1]))))
 
@@ -197,9 +198,31 @@ def test_pages_left_alone_are_there_to_the_end_and_ask_for_visits():
     stays = np.array([True, True, False])
     field = of_histories(histories, stays=stays)
     assert field.truth.died.tolist() == [10.0, 10.0, 10.0]
-    assert visits_per_page(histories, stays) == 2 / 30
+    assert visits_per_page(histories, exact=np.zeros(3, np.bool_), stays=stays) == 2 / 30
     with pytest.raises(ValueError, match="seen twice"):
         of_histories(Histories.from_visits(visits.take(np.array([0, 1]))), stays=np.array([True, True]))
+
+
+def test_budget_and_field_see_pages_left_alone_go_at_the_same_time():
+    """A log of changes that goes on for longer than the looks says nothing of whether other pages are still there."""
+    kinds = [0, 0, 0, ChangeKind.EXACT | ChangeKind.CONTENT, 0]
+    visits = Visits.of([1, 1, 2, 2, 3], [0.0, 10.0, 0.0, 90.0, 0.0], verdict=[0, 1, 0, 2, 0], kinds=kinds)
+    histories = Histories.from_visits(visits)
+    exact, stays = np.array([False, True, False]), np.array([True, False, True])
+    died = of_histories(histories, exact=exact, stays=stays).truth.died
+    assert died.tolist() == [10.0, 90.0, 10.0]
+    assert visits_per_page(histories, exact=exact, stays=stays) == 1 / died[~exact].sum()
+
+
+def test_visits_to_pages_nobody_wants_any_more_are_not_shared_among_the_others(run, crawled, tmp_path):
+    folder = shutil.copytree(crawled, tmp_path / "ws")
+    with open_store(folder / "recrawl.db") as store:
+        page = store.discover([f"http://gone.org/{n}" for n in range(30)], START, importance=0.0)
+        times = START + np.arange(DAYS) * DAY
+        store.record(Visits.of(np.repeat(page, DAYS), np.tile(times, 30), verdict=np.full(30 * DAYS, 1)))
+    facts = json.loads(run("compare", "-w", folder, "--json", *FAST).stdout)
+    assert facts["pages"] == HOT + COLD
+    assert facts["visits_a_page_a_day"] == pytest.approx(0.5, rel=0.02)
 
 
 # -- the grand table -----------------------------------------------------------------------------

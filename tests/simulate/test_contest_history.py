@@ -70,17 +70,18 @@ def test_pages_that_were_left_alone_are_part_of_the_past():
     assert 0 < np.count_nonzero(told.counts()) < PAGES / 4
 
     def back_test(stays):
+        exact, left_alone = np.zeros(PAGES, np.bool_), np.full(PAGES, stays)
         past = field_from_histories(
             "past",
             told,
             np.random.default_rng(3),
-            exact=np.zeros(PAGES, np.bool_),
-            stays=np.full(PAGES, stays),
+            exact=exact,
+            stays=left_alone,
             host=np.zeros(PAGES, np.int64),
             cluster=np.arange(PAGES),
             importance=np.ones(PAGES),
         )
-        return advantage(past, visits_per_page(told, np.full(PAGES, stays)) * DAY)
+        return advantage(past, visits_per_page(told, exact=exact, stays=left_alone) * DAY)
 
     assert abs(np.log(back_test(stays=True) / really)) < 0.25
     assert back_test(stays=False) < 1.1
