@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from recrawl.cli.contest_runs import KeptTallies, Run, run_all
-from recrawl.cli.experiments.policies import MARK
+from recrawl.cli.experiments.report_folder import MARK
 from recrawl.errors import ExitCode
 from recrawl.model import ChangeKind, Histories, Verdict, Visits
 from recrawl.simulate.contest import Rules

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import typer
 
 from recrawl.cli.experiments.classes_report import (
     Learners,
@@ -19,6 +18,7 @@ from recrawl.cli.experiments.classes_report import (
     report,
     score_columns,
 )
+from recrawl.cli.experiments.report_folder import ReportFolder
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, days: int) -> None
     """Try all learners and methods on each data set; write two tables, a report and a picture into ``output``."""
     from recrawl.cli.datasets import find_datasets
     from recrawl.cli.waiting import bars
-    from recrawl.show.experiments import draw_panels, write_csv
+    from recrawl.show.experiments import draw_panels
     from recrawl.simulate.class_trial import SCALES
 
-    output.mkdir(parents=True, exist_ok=True)
+    written = ReportFolder(output)
     results: list[Results] = []
     with bars() as bar:
         folders = find_datasets(data)
@@ -48,20 +48,16 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, days: int) -> None
             for scale in SCALES:
                 results.append(_results(folder, scale, rounds, rng))
                 bar.advance(task)
-    write_csv(output / "classes.csv", score_columns(results))
-    write_csv(output / "classes-learners.csv", learner_columns(results))
-    text = report(results, days)
-    (output / "classes.md").write_text(text, encoding="utf-8")
+    written.table("classes.csv", score_columns(results))
+    written.table("classes-learners.csv", learner_columns(results))
     draw_panels(
-        output / "classes.png",
+        written.file("classes.png"),
         panels(results),
         x_label="days since the first visit",
         y_label="share of pages in a wrong class",
         title="Change classes assigned by static and historic classification",
     )
-    typer.echo(text)
-    written = ("classes.md", "classes.csv", "classes-learners.csv", "classes.png")
-    typer.echo(f"Written: {', '.join(str(output / name) for name in written)}")
+    written.end("classes.md", report(results, days))
 
 
 def _rounds(folder: Path, rng: np.random.Generator, repeats: int, days: int) -> list[Monitored]:

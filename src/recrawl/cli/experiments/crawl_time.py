@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
+from recrawl.cli.experiments.report_folder import ReportFolder
 from recrawl.time import MINUTE
 
 if TYPE_CHECKING:
@@ -36,31 +35,28 @@ def run(output: Path, logs: Sequence[Path], *, seed: int, crawls: int) -> None:
 
     from recrawl.cli.experiments.crawl_time_logs import judge_logs
     from recrawl.cli.waiting import bars
-    from recrawl.show.experiments import draw_panels, write_csv
+    from recrawl.show.experiments import draw_panels
     from recrawl.simulate.crawl_time_trial import judge_kind
     from recrawl.simulate.crawls import KINDS
 
     rng = np.random.default_rng(seed)
     recorded = judge_logs(logs, RECORDED, rng) if logs else []
-    output.mkdir(parents=True, exist_ok=True)
+    written = ReportFolder(output)
     judged: list[Judged] = []
     with bars() as bar:
         for kind in KINDS:
             task = bar.add_task(kind.name, total=crawls)
             judged += judge_kind(kind, crawls, rng, progress=lambda task=task: bar.advance(task))  # type: ignore[misc]
     judged += recorded
-    write_csv(output / "crawl-time.csv", _columns(judged))
-    text = report(judged)
-    (output / "crawl-time.md").write_text(text, encoding="utf-8")
+    written.table("crawl-time.csv", _columns(judged))
     draw_panels(
-        output / "crawl-time.png",
+        written.file("crawl-time.png"),
         [_panel(kind, [one for one in judged if one.kind == kind]) for kind in kinds_of(judged)],
         x_label="minutes that the crawl took, middle of group",
         y_label="error of the estimate, middle half of crawls, %",
         title="How long will a crawl take?",
     )
-    typer.echo(text)
-    typer.echo(f"Written: {output / 'crawl-time.md'}, {output / 'crawl-time.csv'}, {output / 'crawl-time.png'}")
+    written.end("crawl-time.md", report(judged))
 
 
 def kinds_of(judged: Sequence[Judged]) -> list[str]:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
+from recrawl.cli.experiments.report_folder import ReportFolder
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,12 +22,11 @@ def run(data: Path, output: Path, *, seed: int) -> None:
     import numpy as np
 
     from recrawl.cli.datasets import collections, find_datasets
-    from recrawl.show.experiments import draw_panels, write_csv
+    from recrawl.show.experiments import draw_panels
     from recrawl.simulate.datamonitor_trial import STRATEGIES, documents, try_strategy
 
-    output.mkdir(parents=True, exist_ok=True)
+    written = ReportFolder(output)
     found: dict[str, list[Outcome]] = {}
-    pictures = []
     for folder in find_datasets(data):
         rng = np.random.default_rng(seed)
         try:
@@ -36,20 +34,16 @@ def run(data: Path, output: Path, *, seed: int) -> None:
         except ValueError as error:
             raise InputError(str(error), "Take a data set with longer records.", source=str(folder)) from None
         found[folder.name] = [one for name in STRATEGIES for one in try_strategy(drawn, name, rng)]
-        pictures.append(output / f"datamonitor-{folder.name}.png")
         draw_panels(
-            pictures[-1],
+            written.file(f"datamonitor-{folder.name}.png"),
             _panels(found[folder.name]),
             x_label="year of the record",
             y_label="share",
             title=f"Recall and precision of adaptive rescheduling: {folder.name}",
             even=True,
         )
-    write_csv(output / "datamonitor.csv", _columns(found))
-    text = _report(found)
-    (output / "datamonitor.md").write_text(text, encoding="utf-8")
-    typer.echo(text)
-    typer.echo(f"Written: {', '.join(map(str, [output / 'datamonitor.md', output / 'datamonitor.csv', *pictures]))}")
+    written.table("datamonitor.csv", _columns(found))
+    written.end("datamonitor.md", _report(found))
 
 
 def _columns(found: dict[str, list[Outcome]]) -> dict[str, list[object]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from recrawl.cli.experiments.report_folder import ReportFolder
 
 if TYPE_CHECKING:
     from recrawl.show.experiments import Panel
@@ -81,13 +81,13 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, median: float) -> 
 
     from recrawl.cli.experiments.hacs_data import updates
     from recrawl.cli.waiting import bars
-    from recrawl.show.experiments import draw_panels, write_csv
+    from recrawl.show.experiments import draw_panels
     from recrawl.simulate.hacs_trial import WINDOWS, evaluate
     from recrawl.simulate.sampling import Irregular
     from recrawl.time import DAY
 
     levels = updates(data)
-    output.mkdir(parents=True, exist_ok=True)
+    written = ReportFolder(output)
     found: dict[str, list[Evaluation]] = {}
     with bars() as bar:
         task = bar.add_task("history sizes", total=len(levels) * repeats * len(WINDOWS))
@@ -96,11 +96,9 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, median: float) -> 
             schedule = Irregular(median * DAY, 1.5)
             found[level] = [evaluate(truth, schedule, rng, progress=lambda: bar.advance(task)) for _ in range(repeats)]
     pooled = {level: _pool(parts) for level, parts in found.items()}
-    write_csv(output / "hacs.csv", _columns(pooled))
-    text = report(pooled, median, {level: len(truth) for level, truth in levels.items()})
-    (output / "hacs.md").write_text(text, encoding="utf-8")
+    written.table("hacs.csv", _columns(pooled))
     draw_panels(
-        output / "hacs.png",
+        written.file("hacs.png"),
         [_ranked(level, one) for level, one in pooled.items()],
         x_label="history size w, weeks",
         y_label="mean weighted P@K",
@@ -108,16 +106,14 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, median: float) -> 
         even=True,
     )
     draw_panels(
-        output / "hacs-thresholds.png",
+        written.file("hacs-thresholds.png"),
         [_chosen(level, one, score) for level, one in pooled.items() for score in ("f1", "precision", "recall")],
         x_label="threshold θ",
         y_label="micro average",
         title=f"Choices of scholarly sites, w = {_FIGURE_WEEKS} weeks (figures 8 to 10)",
         even=True,
     )
-    typer.echo(text)
-    files = ("hacs.md", "hacs.csv", "hacs.png", "hacs-thresholds.png")
-    typer.echo(f"Written: {', '.join(str(output / name) for name in files)}")
+    written.end("hacs.md", report(pooled, median, {level: len(truth) for level, truth in levels.items()}))
 
 
 def _pool(parts: list[Evaluation]) -> Evaluation:

@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from recrawl.cli.experiments.lbla_numbers import STEPS, Number, Run, measured
+from recrawl.cli.experiments.report_folder import ReportFolder
 
 if TYPE_CHECKING:
     from recrawl.simulate.lbla_splits import Plan, RecordedLinks
@@ -28,9 +27,9 @@ def run(data: Path, output: Path, times: Sequence[float], plan: Plan, keep: Path
     from recrawl.cli.experiments.lbla_report import columns, history_panels, precision_panels, report
     from recrawl.cli.waiting import bars
     from recrawl.errors import InputError
-    from recrawl.show.experiments import draw_panels, write_csv
+    from recrawl.show.experiments import draw_panels
 
-    output.mkdir(parents=True, exist_ok=True)
+    written = ReportFolder(output)
     with bars() as bar:
         task = bar.add_task("learning", total=len(times) * plan.draws * 2 * 2 * (1 if plan.alone else STEPS))
         read = _reader(data)
@@ -39,29 +38,24 @@ def run(data: Path, output: Path, times: Sequence[float], plan: Plan, keep: Path
         ]
     if not runs:
         raise InputError("no site has pages at that time and a record of the period after it", "Give another --at.")
-    write_csv(output / "lbla.csv", columns(runs))
-    text = report(runs, plan)
-    (output / "lbla.md").write_text(text, encoding="utf-8")
+    written.table("lbla.csv", columns(runs))
     draw_panels(
-        output / "lbla.png",
+        written.file("lbla.png"),
         precision_panels(runs),
         x_label="k: per cent of the pages",
         y_label="share of the top k% found",
         title="Pages with the most new links, found by rank",
     )
-    written = ["lbla.md", "lbla.csv", "lbla.png"]
     if not plan.alone:
         draw_panels(
-            output / "lbla-history.png",
+            written.file("lbla-history.png"),
             history_panels(runs),
             x_label="periods looked back",
             y_label="balanced accuracy",
             title="Will there be new links?",
             even=True,
         )
-        written.append("lbla-history.png")
-    typer.echo(text)
-    typer.echo(f"Written: {', '.join(str(output / name) for name in written)}")
+    written.end("lbla.md", report(runs, plan))
 
 
 def moment(date: str) -> float:

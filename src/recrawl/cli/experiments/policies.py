@@ -8,8 +8,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
+from recrawl.cli.experiments.report_folder import ReportFolder
 from recrawl.errors import InputError
 from recrawl.time import DAY
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 BUDGETS = (0.01, 0.03, 0.1, 0.3, 1.0)
 """Visits for each page that is there, a day."""
-MARK = "<!-- written by recrawl experiment policies -->"
-"""Below this line a page is written anew."""
 MANY = 20
 """A data set of more collections than this is one field: each alone would be too small."""
 
@@ -55,18 +52,15 @@ class Asked:
 
 
 def run(data: Path, output: Path, asked: Asked) -> None:
-    """Hold all contests; write policies.csv, policies.md and policies.png into ``output``.
-
-    What a page that is there already says above :data:`MARK` is kept.
-    """
+    """Hold all contests; write policies.csv, policies.md and policies.png into ``output``."""
     from recrawl.cli.contest_runs import Run, known_policies, run_all
     from recrawl.cli.experiments.policies_table import GrandTable
-    from recrawl.show.experiments import draw_panels, write_csv
+    from recrawl.show.experiments import draw_panels
     from recrawl.simulate.contest_entries import entry
 
     policies = known_policies(asked.policies)
     fields = _fields(data, asked.only, asked.most_pages)
-    output.mkdir(parents=True, exist_ok=True)
+    written = ReportFolder(output)
     runs = [Run(name, policy, budget) for name in fields for policy in policies for budget in asked.budgets]
     tallies = run_all(
         {name: [field] * asked.repeats for name, field in fields.items()},
@@ -90,27 +84,15 @@ def run(data: Path, output: Path, asked: Asked) -> None:
         )
     as_printed = asked.most_pages is None and asked.rules.tick == DAY
     table = GrandTable(fields, tallies, asked.seed, as_printed=as_printed)
-    write_csv(output / "policies.csv", table.columns())
-    text = table.report()
-    page = output / "policies.md"
-    page.write_text(_head(page) + text, encoding="utf-8")
+    written.table("policies.csv", table.columns())
     draw_panels(
-        output / "policies.png",
+        written.file("policies.png"),
         table.panels(),
         x_label="visits a page a year",
         y_label="median over collections",
         title="What the same visits bring, by policy",
     )
-    typer.echo(text)
-    typer.echo(f"Written: {page}, {output / 'policies.csv'}, {output / 'policies.png'}")
-
-
-def _head(page: Path) -> str:
-    """What somebody wrote above the tables of an earlier run, the mark included."""
-    if not page.is_file():
-        return ""
-    above, mark, _ = page.read_text(encoding="utf-8").partition(MARK)
-    return f"{above}{mark}\n\n" if mark else ""
+    written.end("policies.md", table.report())
 
 
 def _fields(data: Path, only: Sequence[str], most_pages: int | None) -> dict[str, Field]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from recrawl.cli.experiments.report_folder import ReportFolder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,12 +23,12 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, most_pages: int) -
 
     from recrawl.cli.datasets import collections, find_datasets
     from recrawl.cli.waiting import bars
-    from recrawl.show.experiments import draw_panels, write_csv
+    from recrawl.show.experiments import draw_panels
     from recrawl.simulate.rate_populations import populations
     from recrawl.simulate.rate_trials import CUTS, LENGTHS, score
 
     folders = find_datasets(data)
-    output.mkdir(parents=True, exist_ok=True)
+    written = ReportFolder(output)
     methods = _methods()
     rng = np.random.default_rng(seed)
     scores: dict[str, dict[str, list[Score]]] = {}
@@ -47,18 +47,16 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, most_pages: int) -
             scores[folder.name] = {"all": score(together, rng)} | {
                 name: score(trial, rng) for name, trial in outcomes.items()
             }
-    write_csv(output / "scores.csv", _columns(scores))
-    text = _report({name: by_schedule["all"] for name, by_schedule in scores.items()}) + "\n" + _bias(output)
-    (output / "rates.md").write_text(text, encoding="utf-8")
+    written.table("scores.csv", _columns(scores))
+    text = _report({name: by_schedule["all"] for name, by_schedule in scores.items()}) + "\n" + _bias(written)
     draw_panels(
-        output / "rates.png",
+        written.file("rates.png"),
         [_panel(name, by_schedule["all"]) for name, by_schedule in scores.items()],
         x_label="gaps between visits known of a page",
         y_label="log loss of the next visit",
         title="Will the next visit find a change?",
     )
-    typer.echo(text)
-    typer.echo(f"Written: {output / 'rates.md'}, {output / 'scores.csv'}, {output / 'rates.png'}")
+    written.end("rates.md", text)
 
 
 _LOSS_NOTE = """\
@@ -157,11 +155,11 @@ def _report(scores: dict[str, list[Score]]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _bias(output: Path) -> str:
+def _bias(written: ReportFolder) -> str:
     """Bias of HACS eq. 3 and eq. 4 against the number of visits, on synthetic pages; bias.csv too."""
     from recrawl.assess.estimator_bias import bias_curve
     from recrawl.estimate import bias_reduced, naive
-    from recrawl.show.experiments import markdown_table, write_csv
+    from recrawl.show.experiments import markdown_table
 
     looks, ratios = (1, 2, 5, 10, 20, 50), (0.1, 0.5, 1.0, 2.0)
     formulas = {"X/T (eq. 3)": naive.rates, "bias-reduced (eq. 4)": bias_reduced.rates}
@@ -175,7 +173,7 @@ def _bias(output: Path) -> str:
             columns["looks"] += list(looks)
             columns["changes_a_gap"] += [ratio] * len(looks)
             columns["mean_over_truth"] += curve.mean.tolist()
-    write_csv(output / "bias.csv", columns)
+    written.table("bias.csv", columns)
     table = markdown_table(["mean estimate over true rate", *(f"{count} gaps" for count in looks)], rows)
     return f"## Bias on synthetic pages\n\n{_BIAS_NOTE}\n\n{table}\n"
 

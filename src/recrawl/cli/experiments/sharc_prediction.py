@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import typer
 
+from recrawl.cli.experiments.report_folder import ReportFolder
 from recrawl.cli.experiments.sharc_prediction_report import Part, columns, dots, report
 from recrawl.errors import InputError
 
@@ -33,31 +33,26 @@ def run(data: Path, output: Path, asked: Asked) -> None:
     from recrawl.cli.datasets import find_datasets
     from recrawl.cli.waiting import bars
     from recrawl.show.dot_chart import draw_dots
-    from recrawl.show.experiments import write_csv
 
     folders = [folder for folder in find_datasets(data) if (folder / "pages.parquet").is_file()]
     if not folders:
         raise InputError("no data set here tells of pages", "Name one with pages.parquet.", source=str(data))
-    output.mkdir(parents=True, exist_ok=True)
+    written = ReportFolder(output)
     sitemaps = [_of_sitemap(file, asked) for file in asked.sitemaps]
     parts = []
     with bars() as bar:
         for folder in bar.track(folders, description="sites"):
             parts += _parts(folder, asked)
     parts += [Part("sitemaps", "as published", tuple(sitemaps), binned=False)] * bool(sitemaps)
-    write_csv(output / "sharc-prediction.csv", columns(parts))
-    text = report(parts)
-    (output / "sharc-prediction.md").write_text(text, encoding="utf-8")
+    written.table("sharc-prediction.csv", columns(parts))
     draw_dots(
-        output / "sharc-prediction.png",
+        written.file("sharc-prediction.png"),
         dots(parts),
         x_label="share of pages in the right bin",
         title="Bins of change rates foretold from features",
         ours="siblings, online",
     )
-    typer.echo(text)
-    written = ", ".join(str(output / f"sharc-prediction.{ending}") for ending in ("md", "csv", "png"))
-    typer.echo(f"Written: {written}")
+    written.end("sharc-prediction.md", report(parts))
 
 
 def _parts(folder: Path, asked: Asked) -> list[Part]:

@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
+from recrawl.cli.experiments.report_folder import ReportFolder
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,8 +43,9 @@ def run_blur(output: Path, asked: Asked) -> None:
     from recrawl.simulate.capture_published import BLUR_TABLES
 
     chosen = _chosen(BLUR_TABLES, asked.only)
+    written = ReportFolder(output)
     tables = SharcTables(_cells(chosen, asked), whole=True, best="sharc-offline", digits=2)
-    _write(output, "sharc-blur", chosen, tables, _BLUR_NOTE)
+    _write(written, "sharc-blur", chosen, tables, _BLUR_NOTE)
 
 
 def run_coherence(output: Path, asked: Asked) -> None:
@@ -54,9 +54,10 @@ def run_coherence(output: Path, asked: Asked) -> None:
     from recrawl.simulate.capture_published import COHERENCE_TABLES
 
     chosen = _chosen(COHERENCE_TABLES, asked.only)
+    written = ReportFolder(output)
     cells = _cells(chosen, asked, also=("sharc-optimal",))
     tables = SharcTables(cells, whole=False, best="sharc-optimal", digits=0)
-    _write(output, "sharc-coherence", chosen, tables, _COHERENCE_NOTE)
+    _write(written, "sharc-coherence", chosen, tables, _COHERENCE_NOTE)
 
 
 _BLUR_NOTE = """\
@@ -102,24 +103,18 @@ def _cells(tables: Sequence[PublishedTable], asked: Asked, also: Sequence[str] =
     ]
 
 
-def _write(output: Path, name: str, chosen: Sequence[PublishedTable], tables: SharcTables, note: str) -> None:
-    from recrawl.cli.experiments.sharc_pages import write_page
-    from recrawl.show.experiments import write_csv
+def _write(written: ReportFolder, name: str, chosen: Sequence[PublishedTable], tables: SharcTables, note: str) -> None:
     from recrawl.show.sharc import draw_curves
 
-    output.mkdir(parents=True, exist_ok=True)
-    write_csv(output / f"{name}.csv", tables.columns())
+    written.table(f"{name}.csv", tables.columns())
     parts = ["## How well they agree", _AGREEMENT_NOTE, tables.agreement(), "## The tables", note]
     for table in chosen:
         parts += [f"### Table {table.name}: {table.title[0].lower()}{table.title[1:]}", tables.grid(table)]
-    text = "\n\n".join(parts) + "\n"
-    write_page(output / f"{name}.md", text)
     draw_curves(
-        output / f"{name}.png",
+        written.file(f"{name}.png"),
         [tables.panel(table) for table in chosen],
         columns=min(len(chosen), 2),
         y_label=f"in units of {tables.best}",
         title="Lines: expected; rings: published",
     )
-    typer.echo(text)
-    typer.echo(f"Written: {', '.join(str(output / f'{name}.{ending}') for ending in ('md', 'csv', 'png'))}")
+    written.end(f"{name}.md", "\n\n".join(parts) + "\n")

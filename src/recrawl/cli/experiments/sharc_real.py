@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from recrawl.cli.experiments.report_folder import ReportFolder
 
 if TYPE_CHECKING:
     from recrawl.simulate.capture_recorded import RecordedSite
@@ -33,26 +33,21 @@ class Asked:
 def run(data: Path, output: Path, asked: Asked) -> None:
     """Write sharc-real.csv, .md, .png and sharc-real-blur.png into ``output``."""
     from recrawl.cli.experiments.sharc_data import recorded_sites
-    from recrawl.cli.experiments.sharc_pages import write_page
     from recrawl.cli.experiments.sharc_real_report import RealTables
     from recrawl.cli.tasks import run_tasks
-    from recrawl.show.experiments import write_csv
     from recrawl.show.sharc import draw_dots
     from recrawl.simulate.capture_recorded_trial import least_incoherence
 
     sites = recorded_sites(data, asked.only)
+    written = ReportFolder(output)
     trials = _trials(sites, asked)
     bounds = run_tasks([partial(least_incoherence, site) for site in sites], what="bounds", jobs=asked.jobs)
     tables = RealTables(sites, trials, bounds)
-    output.mkdir(parents=True, exist_ok=True)
-    write_csv(output / "sharc-real.csv", _columns(trials))
-    text = tables.report()
-    write_page(output / "sharc-real.md", text)
-    draw_dots(output / "sharc-real.png", tables.sites, tables.coherence_panels(), title="Pages that changed meanwhile")
-    draw_dots(output / "sharc-real-blur.png", tables.sites, tables.blur_panels(), title="Blur of single-visit captures")
-    typer.echo(text)
-    names = ("sharc-real.md", "sharc-real.csv", "sharc-real.png", "sharc-real-blur.png")
-    typer.echo(f"Written: {', '.join(str(output / name) for name in names)}")
+    written.table("sharc-real.csv", _columns(trials))
+    pictures = written.file("sharc-real.png"), written.file("sharc-real-blur.png")
+    draw_dots(pictures[0], tables.sites, tables.coherence_panels(), title="Pages that changed meanwhile")
+    draw_dots(pictures[1], tables.sites, tables.blur_panels(), title="Blur of single-visit captures")
+    written.end("sharc-real.md", tables.report())
 
 
 def _trials(sites: Sequence[RecordedSite], asked: Asked) -> list[RecordedTrial]:

@@ -9,7 +9,7 @@ from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from recrawl.cli.experiments.report_folder import ReportFolder
 
 if TYPE_CHECKING:
     from recrawl.cli.experiments.sharc_published import Asked
@@ -33,33 +33,27 @@ class Place:
 
 def run(output: Path, asked: Asked) -> None:
     """Write sharc-threshold.csv, .md and .png into ``output``."""
-    from recrawl.cli.experiments.sharc_pages import write_page
-    from recrawl.show.experiments import write_csv
     from recrawl.show.sharc import draw_curves
     from recrawl.simulate.capture_published import THRESHOLD_TABLES, threshold_settings
 
     settings = {one.skew: one if one.pages <= asked.pages else one.shrunk(asked.pages) for one in threshold_settings()}
     comparable = all(one.pages <= asked.pages for one in threshold_settings())
+    written = ReportFolder(output)
     trials = _trials(settings, asked)
-    output.mkdir(parents=True, exist_ok=True)
-    write_csv(output / "sharc-threshold.csv", _columns(settings, trials, comparable=comparable))
+    written.table("sharc-threshold.csv", _columns(settings, trials, comparable=comparable))
     parts = [_NOTE]
     for table in THRESHOLD_TABLES:
         parts += [f"## Table {table}: {_TITLES[table]}", _grid(table, trials, comparable=comparable)]
     parts += ["## SHARC-Intervals before and after shrinking", _SHRINKING_NOTE, _shrinking_grid(settings)]
-    text = "\n\n".join(parts) + "\n"
-    write_page(output / "sharc-threshold.md", text)
     panels = [_panel(table, skew, trials, comparable=comparable) for table in THRESHOLD_TABLES for skew in settings]
     draw_curves(
-        output / "sharc-threshold.png",
+        written.file("sharc-threshold.png"),
         panels,
         columns=len(settings),
         y_label="incoherent pages",
         title="Which pages to give up, by threshold",
     )
-    typer.echo(text)
-    written = ", ".join(str(output / f"sharc-threshold.{ending}") for ending in ("md", "csv", "png"))
-    typer.echo(f"Written: {written}")
+    written.end("sharc-threshold.md", "\n\n".join(parts) + "\n")
 
 
 _TITLES = {"5.1": "SHARC-Threshold", "5.2": "SHARC-Intervals"}
