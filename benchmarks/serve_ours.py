@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from recrawl.cli.serve_run import bound, serve_all
+from recrawl.cli.serving.run import bound, serve_all
 from recrawl.cli.workspace import open_workspace
 from recrawl.crawl.clock import RealClock
 from recrawl.show.dashboard.security import Guard
@@ -25,7 +25,7 @@ def main() -> None:
     place = open_workspace(Path(folder), {})
     threading.Thread(target=_until_told, daemon=True).start()
     if what == "travel":
-        from recrawl.cli.serve_travel import time_travel
+        from recrawl.cli.serving.travel import time_travel
 
         with (
             bound("127.0.0.1", 0) as listening,
@@ -33,8 +33,8 @@ def main() -> None:
         ):
             serve_all(travel.apps, said(travel.apps[0][1]), [travel.first])
         return
-    from recrawl.cli.serve_warm import Looks
-    from recrawl.cli.serve_wiring import FIRST_LOOKS, wired
+    from recrawl.cli.serving.warm import Looks
+    from recrawl.cli.serving.wiring import FIRST_LOOKS, wired
     from recrawl.show.dashboard.app import make_app
 
     dashboard = wired(place, Guard(), RealClock().now)

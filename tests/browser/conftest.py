@@ -26,7 +26,7 @@ import pytest
 import uvicorn
 
 from recrawl.cli.main import main
-from recrawl.cli.serve_wiring import wired
+from recrawl.cli.serving.wiring import wired
 from recrawl.cli.wiring import crawl_settings_of, host_limits_of, policy_of, politeness_of
 from recrawl.cli.workspace import Workspace, make_workspace, open_workspace
 from recrawl.crawl.clock import RealClock

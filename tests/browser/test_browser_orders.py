@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from recrawl.cli.serve_policies import CompareProcess
+from recrawl.cli.serving.policies import CompareProcess
 from recrawl.crawl import controls
 
 

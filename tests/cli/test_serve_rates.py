@@ -7,9 +7,9 @@ import threading
 
 import numpy as np
 
-from recrawl.cli.serve_archive import RatesOfPages, archive_of
-from recrawl.cli.serve_run import bound, serve_all
-from recrawl.cli.serve_warm import Looks, look_first
+from recrawl.cli.serving.archive import RatesOfPages, archive_of
+from recrawl.cli.serving.run import bound, serve_all
+from recrawl.cli.serving.warm import Looks, look_first
 from recrawl.cli.workspace import make_workspace
 from recrawl.crawl.garbage import SELDOM
 from recrawl.model import Verdict, Visits

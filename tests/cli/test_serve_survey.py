@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.cli.serve_survey import survey_of
-from recrawl.cli.serve_survey_child import SurveyChild
+from recrawl.cli.serving.survey import survey_of
+from recrawl.cli.serving.survey_child import SurveyChild
 from recrawl.cli.workspace import make_workspace
 from recrawl.errors import InputError
 from recrawl.model import Verdict, Visits

@@ -14,26 +14,26 @@ PATIENCE = 120.0
 
 SURVEYS = """
 import sys
-from recrawl.cli import serve_survey_child
+from recrawl.cli.serving import survey_child
 from recrawl.cli.workspace import open_workspace
 from pathlib import Path
-serve_survey_child.__name__ = "hanging_survey"
-serve_survey_child.SurveyChild(open_workspace(Path(sys.argv[1]), {})).survey(0.0)
+survey_child.__name__ = "hanging_survey"
+survey_child.SurveyChild(open_workspace(Path(sys.argv[1]), {})).survey(0.0)
 """
 HANGING = """
 import os, sys, types
 from pathlib import Path
-from recrawl.cli import serve_survey_child
+from recrawl.cli.serving import survey_child
 def hangs(*_):
     Path(sys.argv[3], "pid").write_text(str(os.getpid()))
     while True:
         sum(range(10_000))
-sys.modules["recrawl.cli.serve_survey"] = types.SimpleNamespace(survey_of=hangs)
-serve_survey_child.main(*sys.argv[1:])
+sys.modules["recrawl.cli.serving.survey"] = types.SimpleNamespace(survey_of=hangs)
+survey_child.main(*sys.argv[1:])
 """
 VERBS = """
 import sys
-from recrawl.cli.serve_children import Child
+from recrawl.cli.serving.children import Child
 child = Child(["demo", "--serve", "--port=0", "--pages=6"], 0.0)
 print(child._process.pid, flush=True)
 sys.stdin.read()

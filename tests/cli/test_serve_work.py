@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from recrawl.cli.capture_output import report_lines
-from recrawl.cli.serve_captures import CaptureProcesses
-from recrawl.cli.serve_limits import WorkspaceControls
-from recrawl.cli.serve_policies import CompareProcess
+from recrawl.cli.serving.captures import CaptureProcesses
+from recrawl.cli.serving.limits import WorkspaceControls
+from recrawl.cli.serving.policies import CompareProcess
 from recrawl.cli.workspace import open_workspace
 from recrawl.crawl import controls
 from recrawl.crawl.capture_order import CaptureOrder

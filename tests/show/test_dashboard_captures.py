@@ -14,7 +14,7 @@ from time import sleep
 import numpy as np
 import pytest
 
-from recrawl.cli.serve_wiring import wired
+from recrawl.cli.serving.wiring import wired
 from recrawl.cli.workspace import make_workspace
 from recrawl.model import Verdict, Visits
 from recrawl.show.dashboard.app import make_app

@@ -15,7 +15,7 @@ from time import monotonic, sleep  # noqa: TID251 - waiting for what is worked o
 import numpy as np
 import pytest
 
-from recrawl.cli.serve_wiring import wired
+from recrawl.cli.serving.wiring import wired
 from recrawl.cli.workspace import make_workspace
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.importing import Importer

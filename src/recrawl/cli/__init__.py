@@ -1,1 +1,1 @@
-"""The command line: one file per verb. Parse, wire, print. What ``recrawl experiment`` does is in ``experiments``."""
+"""The command line: a file a verb. Parse, wire, print. Two verbs have a folder each: ``experiments``, ``serving``."""

@@ -61,7 +61,7 @@ def serve(  # noqa: PLR0913 - one argument an option
 
     for module in ("jinja2", "starlette", "uvicorn"):
         require(module, "show")
-    from recrawl.cli.serve_run import address_of, bound, heard_before
+    from recrawl.cli.serving.run import address_of, bound, heard_before
     from recrawl.show.dashboard.security import Guard
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
@@ -90,10 +90,10 @@ class Sockets(NamedTuple):
 
 def _serve(place: Workspace, guard: Guard, sockets: Sockets, *, opened: str, over: Callable[[], bool]) -> None:
     """Serve the dashboard, and archived pages at the port behind it, until somebody interrupts."""
-    from recrawl.cli.serve_run import serve_all
-    from recrawl.cli.serve_travel import time_travel
-    from recrawl.cli.serve_warm import Looks
-    from recrawl.cli.serve_wiring import FIRST_LOOKS, wired
+    from recrawl.cli.serving.run import serve_all
+    from recrawl.cli.serving.travel import time_travel
+    from recrawl.cli.serving.warm import Looks
+    from recrawl.cli.serving.wiring import FIRST_LOOKS, wired
     from recrawl.crawl.clock import RealClock
     from recrawl.show.dashboard.app import make_app
 

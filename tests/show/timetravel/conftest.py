@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 import uvicorn
 
-from recrawl.cli.serve_archive import archive_of
-from recrawl.cli.serve_run import bound
+from recrawl.cli.serving.archive import archive_of
+from recrawl.cli.serving.run import bound
 from recrawl.cli.workspace import make_workspace
 from recrawl.formats.warc import WarcWriter
 from recrawl.formats.warc_records import from_base32

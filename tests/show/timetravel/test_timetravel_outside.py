@@ -7,8 +7,8 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from recrawl.cli.serve_answers import WorkspaceAnswers
-from recrawl.cli.serve_archive import Package
+from recrawl.cli.serving.answers import WorkspaceAnswers
+from recrawl.cli.serving.archive import Package
 from recrawl.crawl.importing import Importer
 from recrawl.crawl.sources import Sources
 from recrawl.formats.warc import WarcWriter

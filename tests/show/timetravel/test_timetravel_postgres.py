@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from recrawl.cli.serve_wiring import wired
+from recrawl.cli.serving.wiring import wired
 from recrawl.show.dashboard.app import make_app
 from recrawl.show.dashboard.security import Guard
 from recrawl.store.site_values import FoundPages

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from recrawl.cli.serve_run import bound
-from recrawl.cli.serve_travel import time_travel
+from recrawl.cli.serving.run import bound
+from recrawl.cli.serving.travel import time_travel
 from recrawl.show.dashboard.security import Guard
 from recrawl.show.timetravel.pywb_server import Gate
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recrawl.cli.serve_tether import end_with_parent
+from recrawl.cli.serving.tether import end_with_parent
 from recrawl.errors import InputError, RecrawlError
 from recrawl.show.dashboard.answers import Survey
 
@@ -88,7 +88,7 @@ def _read(folder: Path) -> Survey:
 def main(folder: str, now: str, workspace: str, flags: str) -> None:
     """Make a survey of a workspace and leave it in a folder."""
     end_with_parent()
-    from recrawl.cli.serve_survey import survey_of
+    from recrawl.cli.serving.survey import survey_of
     from recrawl.cli.workspace import open_workspace
 
     if hasattr(os, "SCHED_BATCH"):  # one that comes before all others begins us with its own rank

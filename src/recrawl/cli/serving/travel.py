@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recrawl.cli.serve_archive import archive_of
-from recrawl.cli.serve_replay import PywbReplay
-from recrawl.cli.serve_run import address_of, bound
-from recrawl.cli.serve_warm import Looks, read_ahead_meanwhile
+from recrawl.cli.serving.archive import archive_of
+from recrawl.cli.serving.replay import PywbReplay
+from recrawl.cli.serving.run import address_of, bound
+from recrawl.cli.serving.warm import Looks, read_ahead_meanwhile
 from recrawl.crawl.clock import RealClock
 from recrawl.show.dashboard.security import Guard
 from recrawl.show.dashboard.stores import Stores

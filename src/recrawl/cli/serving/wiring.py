@@ -7,10 +7,10 @@ from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from recrawl.cli.serve_answers import WorkspaceAnswers
-from recrawl.cli.serve_captures import CaptureProcesses
-from recrawl.cli.serve_limits import WorkspaceControls
-from recrawl.cli.serve_policies import CompareProcess
+from recrawl.cli.serving.answers import WorkspaceAnswers
+from recrawl.cli.serving.captures import CaptureProcesses
+from recrawl.cli.serving.limits import WorkspaceControls
+from recrawl.cli.serving.policies import CompareProcess
 from recrawl.detect.conduct import is_believed
 from recrawl.show.dashboard import captures, hosts, overview, page, pages, policies, settings
 from recrawl.show.dashboard.app import Site

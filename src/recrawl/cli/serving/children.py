@@ -25,7 +25,7 @@ class Child:
         self._out, self._err = (Path(self._folder.name) / name for name in ("out", "err"))
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self._process = subprocess.Popen(  # noqa: S603 - our own program, and no shell
-                [sys.executable, "-m", "recrawl.cli.serve_tether", *arguments],
+                [sys.executable, "-m", "recrawl.cli.serving.tether", *arguments],
                 stdin=subprocess.PIPE,  # nothing is written: its end tells the child that we are no more
                 stdout=out,
                 stderr=err,

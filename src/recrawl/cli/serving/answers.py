@@ -11,8 +11,8 @@ import numpy as np
 from recrawl.assess.activity import activity
 from recrawl.cli.explain import as_facts, compared, story_of
 from recrawl.cli.rates_words import in_words
-from recrawl.cli.serve_survey import survey_of
-from recrawl.cli.serve_survey_child import SurveyChild
+from recrawl.cli.serving.survey import survey_of
+from recrawl.cli.serving.survey_child import SurveyChild
 from recrawl.cli.status_words import failure_words
 from recrawl.cli.status_work import work_facts
 from recrawl.detect.explanation import reasons

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
-from recrawl.cli.serve_run import address_at
+from recrawl.cli.serving.run import address_at
 from recrawl.errors import RecrawlError, require
 from recrawl.show.dashboard.security import Guard
 from recrawl.show.timetravel.app import COLLECTION

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from recrawl.capture import OFFLINE, STRATEGIES
 from recrawl.cli.capture import DEFAULT_STRATEGY
-from recrawl.cli.serve_children import Child, in_workspace
+from recrawl.cli.serving.children import Child, in_workspace
 from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.errors import ConfigError, ExitCode
 from recrawl.formats.seeds import parse_seed

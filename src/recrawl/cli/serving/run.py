@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from recrawl.cli.serve_warm import Looks, look_first
+from recrawl.cli.serving.warm import Looks, look_first
 from recrawl.crawl import event_loop
 from recrawl.crawl.garbage import seldom_collected
 from recrawl.errors import InputError

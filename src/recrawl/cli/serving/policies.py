@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recrawl.cli.serve_children import Child, in_workspace
+from recrawl.cli.serving.children import Child, in_workspace
 from recrawl.errors import ConfigError
 from recrawl.show.dashboard.policies import Standing
 
