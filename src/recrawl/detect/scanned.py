@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
+from threading import local
 
 import numpy as np
 
@@ -37,7 +38,6 @@ from recrawl.detect.tag_kinds import (
     HAS_BASE,
     HAS_ESCAPED,
     HAS_WHOLE,
-    LESS,
     NOISY,
     ROOM_FOR_NAMES,
     WHOLE,
@@ -51,6 +51,11 @@ _MOST_BYTES = 4
 """Of a character in UTF-8."""
 _MANY_WORDS = 2_000
 """As many as a page has of which not all shingles are kept."""
+_COMMON, _LARGE = 1 << 16, 1 << 20
+"""Bytes of a page that there is room for from the beginning, and of one for which none is kept."""
+_SHORTEST_TAG = 2
+"""Bytes, whatever stands there: kernels do not look where their room ends."""
+_PADDED = bytes(PADDING)
 _ATTRIBUTE = re.compile(r' ([^=> ]+)="([^"]*)"')
 _ENTITIES = (("&nbsp;", "\xa0"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&"))
 
@@ -193,31 +198,63 @@ class Scanned:
         return self.text.cleaned(self.marks[found > 0], may_be) if may_be else self.text
 
 
+class _Room:
+    """Arrays that the kernels write to, for pages of at most so many bytes with so many tags."""
+
+    def __init__(self, size: int, tags: int) -> None:
+        self.size = size
+        self.tags, self.links, self.around = _rows(tags, 4), _rows(tags, 3), np.empty(tags + 1, np.int64)
+        self.tag, self.names = _rows(ATTRIBUTES, 2), np.empty(ROOM_FOR_NAMES, np.int64)
+        self.out, self.state = np.empty(size + PADDING, np.uint8), np.empty(STATES, np.int64)
+        self.runs, self.pieces, self.parts = (_rows(2 * tags + 1, columns) for columns in (3, 2, 4))
+        self.words, self.marks = np.empty(size // 2 + 2, np.uint64), np.empty(size // 2 + 2, np.int64)
+
+
+_rooms = local()
+
+
+def _room_for(written: bytes) -> _Room:
+    """Room to read a page in. It is used again: memory that is asked for anew has to be found, and is slow at first.
+
+    What is not written to takes no memory, so there may be more rows than most pages have tags.
+    """
+    size = len(written)
+    if size > _LARGE:
+        return _Room(size, written.count(b"<") + 1)
+    room: _Room | None = getattr(_rooms, "room", None)
+    if room is None or room.size < size:
+        size = max(size, 2 * room.size if room else _COMMON)
+        room = _rooms.room = _Room(size, size // _SHORTEST_TAG + 1)
+    return room
+
+
+def _rows(many: int, columns: int) -> Numbers:
+    return np.empty((many, columns), np.int64)
+
+
 def scan_page(html: str) -> Scanned | None:
     """Read a page that a parser wrote; ``None`` if it must be read in another way. O(length)."""
     if BETWEEN in html:
         return None
     written = html.encode()
-    padded = np.frombuffer(written + bytes(PADDING), np.uint8)
-    data = padded[:-PADDING]
-    most = int(np.count_nonzero(data == LESS)) + 1
-    tags, links, around = np.empty((most, 4), np.int64), np.empty((most, 3), np.int64), np.empty(most + 1, np.int64)
-    tag, names = np.empty((ATTRIBUTES, 2), np.int64), np.empty(ROOM_FOR_NAMES, np.int64)
-    count, linked, flags = read_tags(data, TABLES, tags, links, tag, names, around)
+    padded = np.frombuffer(written + _PADDED, np.uint8)
+    room = _room_for(written)
+    tags, links, state = room.tags, room.links, room.state
+    count, linked, flags = read_tags(padded[:-PADDING], TABLES, tags, links, room.tag, room.names, room.around)
     if count < 0:
         return None
-    out, state = np.empty(len(padded), np.uint8), np.zeros(STATES, np.int64)
-    runs, pieces, parts = [np.empty((count * 2 + 1, columns), np.int64) for columns in (3, 2, 4)]
-    words, marks = np.empty(len(data) // 2 + 2, np.uint64), np.empty(len(data) // 2 + 2, np.int64)
-    read_page(padded, tags[:count], WORD_TERMS, out, state, runs, pieces, parts, words, marks)
+    state.fill(0)
+    runs, pieces, parts, words, marks = room.runs, room.pieces, room.parts, room.words, room.marks
+    read_page(padded, tags[:count], WORD_TERMS, room.out, state, runs, pieces, parts, words, marks)
+    noted = state.tolist()
     return Scanned(
-        ScannedRuns(written, runs[: state[RUNS]], pieces[: state[PIECES]]),
-        ScannedText(out[: state[SIZE]].tobytes(), parts[: state[PARTS]], words[: state[WORDS]]),
+        ScannedRuns(written, runs[: noted[RUNS]].copy(), pieces[: noted[PIECES]].copy()),
+        ScannedText(room.out[: noted[SIZE]].tobytes(), parts[: noted[PARTS]].copy(), words[: noted[WORDS]].copy()),
         _references(html, written, links[:linked], plain=not flags & (HAS_ESCAPED | HAS_WHOLE)),
         not flags & HAS_WHOLE,
         bool(flags & NOISY),
         bool(flags & HAS_BASE),
-        marks[: state[MARKS]],
+        marks[: noted[MARKS]].copy(),
     )
 
 
