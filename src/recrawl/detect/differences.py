@@ -135,7 +135,7 @@ def _quiet_links(version: Version, before: Fingerprint | None, mask: frozenset[i
     hidden = mask and {*page.runs.path, *(before.parts.path if before else ())} & mask
     if not (hidden or page.partial):
         return frozenset(), False
-    return frozenset(link.key for link in page.links) - page.links_outside(mask), True
+    return page.link_keys - page.links_outside(mask), True
 
 
 def _of_masked_kind(links: frozenset[str], mask: frozenset[int]) -> frozenset[str]:

@@ -7,7 +7,6 @@ import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from recrawl.detect.noise import drop_noisy_elements, without_noise
@@ -52,6 +51,8 @@ class Document:
     """What relative links are resolved against."""
     partial: bool = False
     """Rules left parts of the page out."""
+    link_keys: frozenset[str] = frozenset()
+    """Of the links."""
 
     @property
     def text(self) -> str:
@@ -74,31 +75,42 @@ class _Link(NamedTuple):
     nofollow: bool = False
 
 
-class _Neighbours(dict[str | _Link, Address | None]):
-    """What links mean on the pages of a directory, as far as that does not depend on the page."""
+class _Neighbours(dict[str | _Link, str]):
+    """The keys of links on the pages of a directory, as far as they do not depend on the page."""
 
     def __init__(self, directory: str) -> None:
         super().__init__()
         self._directory = directory
+        self.named: dict[str, Address] = {}
+        """The links themselves, by their keys."""
         self.others = 0
-        """How often somebody asked for a link that depends on the page."""
+        """How often somebody asked for a link of which there is more to say."""
 
-    def __missing__(self, href: str | _Link) -> Address | None:
-        """A link that was not met before, or one that depends on the page."""
-        if not isinstance(href, str) or href[:1] not in _NAMES_BEGIN or ":" in href:
-            self.others += 1
-            return _OTHER
+    def __missing__(self, href: str | _Link) -> str:
+        """The key of a link that was not met before; empty if there is more to say of it.
+
+        Its meaning depends on the page, or on more than the link, or it is another spelling of one that was met. Of no
+        directory there is more to say of all links.
+        """
+        if self._directory and isinstance(href, str) and href[:1] in _NAMES_BEGIN and ":" not in href:
+            found = address(href, base=self._directory)
+            if found is None or self.named.setdefault(found.key, found) == found:
+                key = self[href] = found.key if found else _NO_LINK
+                return key
+        self.others += 1
+        return _OTHER
+
+    def begin(self) -> None:
+        """Another page is read: forget what was met if that is too much."""
         if len(self) >= _MOST_NEIGHBOURS:
             self.clear()
-        found = self[href] = address(href, base=self._directory)
-        return found
+            self.named.clear()
 
 
-_OTHER = Address("", "", "")
-"""Stands for a link whose meaning depends on more than the directory, or of which there is more to say."""
+_OTHER, _NO_LINK = "", " "
+"""Stand for the key of such a link, and for that of what is none."""
 _MOST_NEIGHBOURS = 512
 _neighbours = lru_cache(maxsize=512)(_Neighbours)
-_KEY = itemgetter(2)
 
 
 @dataclass(slots=True)
@@ -178,50 +190,48 @@ def _document(named: _Named, url: str, base: str, text: Told, runs: Pieces, *, p
     """The page at ``url``, from what was read of it."""
     own = address(url)
     directory = own.url[: own.url.partition("?")[0].rfind("/") + 1] if own and base == url else ""
-    # Pages name the same place many times, and taking a URL apart is the dearest step here: each spelling once.
-    spelled = list(dict.fromkeys(named.links))
-    if directory:
-        neighbours = _neighbours(directory)
-        before = neighbours.others
-        found = list(map(neighbours.__getitem__, spelled))
-        are_known = neighbours.others == before
-    else:
-        found, are_known = [_OTHER] * len(spelled), not spelled
-    canonical, shunned = ("", frozenset[str]()) if are_known else _look_closer(spelled, found, base)
-    links = _by_key(found)
+    # Pages name the same places many times, and so do their neighbours: to take a URL apart is the dearest step here.
+    neighbours = _neighbours(directory)
+    neighbours.begin()
+    before = neighbours.others
+    links: dict[str, object] = dict.fromkeys(map(neighbours.__getitem__, named.links))
+    meant, canonical, shunned = neighbours.named, "", frozenset[str]()
+    if neighbours.others > before:
+        meant, canonical, shunned = _looked_closer(named.links, neighbours, base)
+        links = {**meant}
+    links.pop(_NO_LINK, None)
     if named.nothing_followed:
         shunned = frozenset([*links, own.key] if own else links)
     if own is not None:
         links.pop(own.key, None)
     feeds = _resolved(named.feeds, base) if named.feeds else ()
-    return Document(tuple(links.values()), text, canonical, shunned, feeds, runs, base, partial=partly)
+    found = tuple(map(meant.__getitem__, links))
+    return Document(found, text, canonical, shunned, feeds, runs, base, partial=partly, link_keys=frozenset(links))
 
 
-def _look_closer(spelled: list[_Link | str], found: list[Address | None], base: str) -> tuple[str, frozenset[str]]:
-    """Find the links that are missing; the canonical URL among them, and the keys of those that are not followed."""
-    canonical, shunned, followed = "", set[str](), set[str]()
-    for row, link in enumerate(spelled):
-        if found[row] is _OTHER:
-            found[row] = address(link if isinstance(link, str) else link.href, base=base)
-        one = found[row]
+def _looked_closer(
+    written: Iterable[_Link | str], neighbours: _Neighbours, base: str
+) -> tuple[dict[str, Address], str, frozenset[str]]:
+    """Links by their keys, the first spelling of each, in the order of the page.
+
+    With them the canonical URL among them, and the keys of those that are not to be followed.
+    """
+    links, canonical, shunned, followed = dict[str, Address](), "", set[str](), set[str]()
+    for link in dict.fromkeys(written):
+        key = neighbours[link]
+        if key == _NO_LINK:
+            continue
+        one = neighbours.named[key] if key else address(link if isinstance(link, str) else link.href, base=base)
         if one is None:
             continue
+        links.setdefault(one.key, one)
         if isinstance(link, str) or not link.nofollow:
             followed.add(one.key)
         else:
             shunned.add(one.key)
         if not canonical and not isinstance(link, str) and link.is_canonical:
             canonical = one.url
-    return canonical, frozenset(shunned - followed)
-
-
-def _by_key(found: Iterable[Address | None]) -> dict[str, Address]:
-    """Links by their keys, the first spelling of each, in the order of the page."""
-    kept = list(filter(None, found))
-    links = dict(zip(map(_KEY, kept), kept, strict=True))
-    if len(links) < len(kept):  # a later spelling took the place of the first
-        links.update(zip(map(_KEY, reversed(kept)), reversed(kept), strict=True))
-    return links
+    return links, canonical, frozenset(shunned - followed)
 
 
 def base_of(tree: Any, url: str) -> str:  # noqa: ANN401 - a selectolax tree

@@ -38,7 +38,7 @@ _NOT_MODIFIED = 304
 _BY_STATUS = {_NOT_MODIFIED: Outcome.NOT_MODIFIED, 404: Outcome.GONE, 410: Outcome.GONE, 429: Outcome.SERVER_ERROR}
 _BY_CLASS = {2: Outcome.FETCHED, 3: Outcome.REDIRECTED, 4: Outcome.REJECTED}
 _ANY = Standards()
-_URL, _KEY = itemgetter(0), itemgetter(2)
+_URL = itemgetter(0)
 """Of a link."""
 
 
@@ -198,7 +198,7 @@ def _compare(
     capture: Capture, outcome: Outcome, version: Version, known: Known | None, standards: Standards
 ) -> Judgement:
     links = version.links or ()
-    keys = frozenset(map(_KEY, links))
+    keys = version.link_keys
     found, verdict, kinds, magnitude, counts = None, Verdict.UNKNOWN, ChangeKind.NONE, UNMEASURED, _UNCOUNTED
     if known is None or not (known.gone or known.validators.digest):
         fingerprint = version.packed(capture, standards)

@@ -87,6 +87,8 @@ class Version:
     """Links that were passed over because the page or its server asks for it."""
     feeds: tuple[str, ...] = ()
     """Absolute URLs of the feeds that the page names."""
+    link_keys: frozenset[str] = frozenset()
+    """SURT keys of the links."""
 
     def fingerprint(self, capture: Capture, standards: Standards) -> Fingerprint | None:
         """What to keep of the version; parts that are noise do not count in how much changed. O(length)."""
@@ -155,8 +157,7 @@ def _html_version(capture: Capture, html: str, named: bytes, standards: Standard
     page = read_html(html, capture.url, standards.rules.of(capture.url), in_machine_code=standards.in_machine_code)
     passed_over = frozenset[str]()
     if standards.obeys_nofollow:
-        everything = forbids_following(capture, standards.agent)
-        passed_over = frozenset(link.key for link in page.links) if everything else page.nofollow
+        passed_over = page.link_keys if forbids_following(capture, standards.agent) else page.nofollow
     return Version(
         named,
         media_type(capture),
@@ -167,6 +168,7 @@ def _html_version(capture: Capture, html: str, named: bytes, standards: Standard
         document=page,
         shunned=tuple(link for link in page.links if link.key in passed_over) if passed_over else (),
         feeds=page.feeds,
+        link_keys=page.link_keys - passed_over if passed_over else page.link_keys,
     )
 
 
