@@ -48,7 +48,7 @@ def test_an_index_that_somebody_made_is_judged(run, weekly):
     done = run("assess", weekly)
     assert done.returncode == 0
     said = done.stdout
-    assert "1 of 1 files hold captures." in said
+    assert "1 of 1 file holds captures." in said
     assert "8 captures of 4 pages on 1 site" in said
     assert "Besides, 1 look found no page." in said
     assert "in 3 crawls." in said
@@ -181,7 +181,7 @@ def test_files_for_crawlers_are_no_pages(run, tmp_path):
     (tmp_path / "site.cdx").write_bytes(cdx(*((path, day, "a", 200) for path in paths for day in (0, 7))))
     told = json.loads(run("assess", tmp_path / "site.cdx", "--json").stdout)
     assert (told["pages"], told["leftOut"], told["captures"]) == (3, 3, 6)
-    assert told["words"][0] == "1 of 1 files hold captures. 3 files for crawlers (robots.txt, sitemaps) left out."
+    assert told["words"][0] == "1 of 1 file holds captures. 3 files for crawlers (robots.txt, sitemaps) left out."
 
 
 def test_each_file_can_be_a_crawl(run, warcs):
@@ -211,7 +211,7 @@ def test_broken_files_are_named_and_the_rest_goes_on(run, weekly, tmp_path):
     assert done.returncode == 0
     assert "broken.warc" in done.stderr
     assert "notes.txt: no capture in it" in done.stderr
-    assert "1 of 3 files hold captures." in done.stdout
+    assert "1 of 3 files holds captures." in done.stdout
 
 
 @pytest.mark.parametrize(

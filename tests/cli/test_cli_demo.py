@@ -86,7 +86,7 @@ def test_it_captures_a_site_whole_and_tells_the_truth_about_that(made):
     assert shown["site"].startswith("http://news.living.test")
     assert words.startswith("the whole site news was captured in ")
     assert f": {pages} pages, 1 of them just found and put in order by what pages around them do. " in words
-    assert f"{coherent} pages ({coherent / pages:.0%}) were the same from visit to revisit" in words
+    assert f"{coherent} pages ({coherent / pages:.0%}) stayed the same from visit to revisit" in words
     claimed = re.search(r"The truth: (\d+) of (\d+) really were\.$", words)
     assert claimed
     assert 0 < int(claimed[1]) <= int(claimed[2]) <= coherent

@@ -181,7 +181,7 @@ def test_a_host_that_asked_us_to_wait_is_named(run, known, tmp_path):
         store.set_host(hosts.id, ready_at=np.where([name == "hot.org" for name in hosts.name], END + 30 * DAY, 0.0))
     found = json.loads(run("plan", "-w", folder, "--json", *AT_END).stdout)["unmet"]
     assert [(one["what"], one["pages"]) for one in found] == [("hot.org", HOT)]
-    assert "not to be asked before 2024-02-12 22:13, and 6 pages fall due" in found[0]["reason"]
+    assert "not to be asked before 2024-02-12 22:13, by when 6 pages will be due" in found[0]["reason"]
     earlier = json.loads(run("plan", "-w", folder, "--json", "--at", "2024-01-01").stdout)["unmet"]
     assert earlier == []
 

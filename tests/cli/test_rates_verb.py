@@ -363,7 +363,7 @@ def test_compare_scores_every_estimator_and_marks_the_best(run, rates, known):
 def test_compare_refuses_where_there_is_too_little(run, known):
     result = run("rates", "-w", known, "--compare", "--host", "log.org")
     assert result.returncode == ExitCode.ERROR
-    assert "There are 0 looks that could have been foretold; a comparison needs 100." in result.stderr
+    assert "Of the looks here 0 could have been foretold; a comparison needs 100." in result.stderr
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------
