@@ -14,6 +14,7 @@ import numpy as np
 from scipy import special
 
 from recrawl.model import FloatArray
+from recrawl.model.words import counted
 
 DAYS, HOURS = 7, 24
 CERTAIN = 0.01
@@ -100,7 +101,7 @@ def _profile(seen: FloatArray, expected: FloatArray) -> Profile:
 def rhythm_words(found: Rhythm) -> list[str]:
     """What it means, in a sentence or two."""
     if not found.changes >= FEWEST_CHANGES:
-        known = f"Of {found.changes:.0f} changes it is known to within days when they came"
+        known = f"It is known to within days when {counted(round(found.changes), 'change')} came"
         return [f"{known}; {FEWEST_CHANGES:.0f} are needed to tell a rhythm."]
     days, hours = found.days, found.hours
     if not (days.complete or hours.complete):

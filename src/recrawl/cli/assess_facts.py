@@ -34,7 +34,8 @@ def paragraphs(found: Answer, archive: Archive | None) -> list[list[str]]:
     lines = archive_words(found.quality)
     if archive is not None:
         taken = sum(1 for one in archive.brought if one.accepted)
-        lines = [f"{taken:,} of {len(archive.brought):,} files hold captures.{_left_out(found.left_out)}", *lines]
+        files = f"{taken:,} of {counted(len(archive.brought), 'file')} {'holds' if taken == 1 else 'hold'} captures."
+        lines = [f"{files}{_left_out(found.left_out)}", *lines]
     if found.recorded.captures:
         own = counted(found.recorded.captures, "capture")
         lines.append(f"The workspace holds the statements of {own} of its own: recrawl capture --list.")

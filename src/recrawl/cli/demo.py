@@ -108,7 +108,8 @@ def demo(  # noqa: PLR0913 - one argument an option
         if find_spec(module) is None:
             raise MissingExtraError(module, "demo")
     # Said before anything large is loaded: right after an installation that takes a while.
-    typer.echo(f"A web of {pages} pages that change, and {days:g} days of crawling it: a minute or so.", err=True)
+    time = f"{days:g} {'day' if days == 1 else 'days'}"
+    typer.echo(f"A web of {pages} pages that change, and {time} of crawling it: a minute or so.", err=True)
     from rich.console import Console
 
     from recrawl.cli.demo_capture import capture_words
@@ -121,7 +122,7 @@ def demo(  # noqa: PLR0913 - one argument an option
     workspace = _new_workspace(folder, budget)
     result = crawl_twice(workspace, console, pages=pages, days=days, seed=seed)
     picture = workspace.reports / "demo.png"
-    title = f"{len(result.ours.page)} pages, {len(result.ours.visits):,} visits in {days:g} days"
+    title = f"{len(result.ours.page)} pages, {len(result.ours.visits):,} visits in {time}"
     print_table(result, console)
     print_rates(result, console)
     console.print("", *capture_words(result.capture), sep="\n", highlight=False)

@@ -116,7 +116,8 @@ def capture_words(result: DemoCapture) -> list[str]:
         f"{counted(said.pages, 'page')}, {ranked:,} of them just found and put in order {by}."
     )
     quality = (
-        f"{len(said.coherent):,} pages ({share:.0%}) were the same from visit to revisit; blur {blur.average:.2g} "
+        f"{counted(len(said.coherent), 'page')} ({share:.0%}) stayed the same from visit to revisit; blur "
+        f"{blur.average:.2g} "
         f"changes a page. The truth: {result.held:,} of {result.claimed:,} really were."
     )
     return [how, quality]

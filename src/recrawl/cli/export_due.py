@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from recrawl.cli.options import seconds_of
 from recrawl.errors import InputError
+from recrawl.model.words import counted
 
 if TYPE_CHECKING:
     from recrawl.cli.workspace import Workspace
@@ -57,5 +58,7 @@ def due_pages(place: Workspace, store: Store, period: Period) -> tuple[IntArray,
     due = due[np.lexsort((outlook.pages.id[due], outlook.due[due]))]
     affordable = int(np.searchsorted(np.cumsum(outlook.pages.cost[due]), outlook.budget * period.length, "right"))
     waiting = len(due) - affordable
-    said = f"{waiting:,} more fall due; the budget ({outlook.settings.schedule.budget:g} visits a day) lets them wait."
+    more = "1 more falls due" if waiting == 1 else f"{waiting:,} more fall due"
+    budget = counted(outlook.settings.schedule.budget, "visit")
+    said = f"{more}; the budget ({budget} a day) lets {'it' if waiting == 1 else 'them'} wait."
     return outlook.pages.id[due[:affordable]], said if waiting > 0 else ""

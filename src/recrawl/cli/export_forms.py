@@ -144,7 +144,8 @@ def _about_files(job: Job, files: ArchiveFiles) -> list[str]:
             stream.writelines(f"{name}\t{path}\n".encode("utf-8", "surrogateescape") for name, path in here)
         said.append(f"Wrote where {counted(len(here), 'archive file')} can be found to {job.path_index}.")
     elif renamed := sum(Path(path).name != name for name, path in here):
-        said.append(f"{renamed} archive files have another name in the index; --path-index FILE says which.")
+        have = f"{counted(renamed, 'archive file')} {'has' if renamed == 1 else 'have'}"
+        said.append(f"{have} another name in the index; --path-index FILE says which.")
     return said
 
 

@@ -143,7 +143,8 @@ def _cost(what: str, asked: int, reach: Machines | None) -> str:
         return f"{what} cannot be reached: schedule.min_interval is too long for the pages that change most often."
     return (
         f"{what} takes {_figure(reach.spending * DAY)} visits a day for {counted(asked, 'page')}, "
-        f"{_figure(reach.needed, '.3g')} times what there are now. These would keep {reach.pages:,.0f} such pages so."
+        f"{_figure(reach.needed, '.3g')} times what there are now. These would keep "
+        f"{counted(round(reach.pages), 'such page')} so."
     )
 
 

@@ -12,6 +12,7 @@ from recrawl.cli.plan_outlook import Outlook
 from recrawl.cli.rates_words import in_words
 from recrawl.cli.tables import shown_time
 from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.model.words import counted
 from recrawl.plan.capacity import Capacity, Hosts, capacity
 from recrawl.plan.keeping import Kept, keep, keep_at_rates
 from recrawl.time import DAY, format_duration
@@ -160,7 +161,8 @@ def _put_off(outlook: Outlook) -> list[Unmet]:
     return [
         Unmet(
             hosts.name[row],
-            f"it is not to be asked before {shown_time(float(hosts.ready_at[row]))}, and {late[row]:,} pages fall due",
+            f"it is not to be asked before {shown_time(float(hosts.ready_at[row]))}, by when "
+            f"{counted(int(late[row]), 'page')} will be due",
             float(late[row]),
             0.0,
             int(late[row]),

@@ -51,7 +51,8 @@ def tell_slots(  # noqa: PLR0913 - the question
     headings = ("hour from", "pages", "moved here", "takes", "at most (95 %)")
     print_table(headings, shown, right=headings[1:])
     if unplaced:
-        typer.echo(f"{unplaced:,} more pages fall due and fit into none of these hours.")
+        more = "1 more page falls due and fits" if unplaced == 1 else f"{unplaced:,} more pages fall due and fit"
+        typer.echo(f"{more} into none of these hours.")
 
 
 def fitting(outlook: Outlook, rows: IntArray, count: int, at_once: int) -> tuple[Slots, list[Forecast]]:

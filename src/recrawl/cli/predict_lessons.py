@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recrawl.errors import InputError
-from recrawl.model import Histories, IntArray, Verdict, Visits
+from recrawl.model import Histories, IntArray, Verdict, Visits, words
 from recrawl.predict.first_sight import first_sight, site_ids
 from recrawl.predict.look_counts import LookCounts
 from recrawl.predict.prior_model import LINK_EVENTS, counted
@@ -40,9 +40,10 @@ class Material:
     """Of the pages of the lessons."""
 
     def __post_init__(self) -> None:
-        if len(self.lessons) < FEWEST:
+        if (count := len(self.lessons)) < FEWEST:
+            pages = f"{words.counted(count, 'page')} {'was' if count == 1 else 'were'}"
             raise InputError(
-                f"Only {len(self.lessons)} pages were looked at more than once; a model needs {FEWEST}.",
+                f"Only {pages} looked at more than once; a model needs {FEWEST}.",
                 "Crawl longer, import histories, or learn from a data set with --data.",
             )
 

@@ -16,6 +16,7 @@ from recrawl.errors import InputError
 from recrawl.estimate.estimator import Estimator, Evidence
 from recrawl.estimate.estimators import ESTIMATORS
 from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.model.words import counted
 from recrawl.store.base import Store
 
 SEED = 4
@@ -59,7 +60,7 @@ def compare_estimators(store: Store, question: Question) -> Comparison:
     found = foretell(chosen, times, ESTIMATORS)
     if len(found.row) < FEWEST:
         raise InputError(
-            f"There are {len(found.row)} looks that could have been foretold; a comparison needs {FEWEST}.",
+            f"Of the looks here {len(found.row)} could have been foretold; a comparison needs {FEWEST}.",
             "Crawl longer, or import an archive; logs of changes (git) do not count, they hold no looks.",
         )
     hosts = chosen.levels[0][found.row]
@@ -166,8 +167,9 @@ HEADINGS = ("", "estimator", "log loss", "95 %", "behind", "Brier", "95 % ", "ca
 def rests_on(found: Comparison) -> str:
     """What the scores rest on, in a sentence."""
     return (
-        f"Rests on {found.predictions:,} predictions of the next look at {found.pages:,} pages, made at "
-        f"{found.moments} moments from the looks before them; {found.changed / found.predictions:.0%} found a change. "
+        f"Rests on {counted(found.predictions, 'prediction')} of the next look at {counted(found.pages, 'page')}, made "
+        f"at {counted(found.moments, 'moment')} from the looks before them; "
+        f"{found.changed / found.predictions:.0%} found a change. "
         "Lower is better. "
         f"Intervals resample whole {found.grouped_by}."
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def counted(number: float, one: str, many: str = "") -> str:
     """So many of something, in the singular where it is one; ``many`` is the plural where an s does not make it.
 
-    >>> counted(1, "page"), counted(1200, "page"), counted(2, "policy", "policies")
-    ('1 page', '1,200 pages', '2 policies')
+    >>> counted(1, "page"), counted(1200, "page"), counted(2, "policy", "policies"), counted(1.5, "day")
+    ('1 page', '1,200 pages', '2 policies', '1.5 days')
     """
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+    figure = f"{number:,g}" if number % 1 else f"{int(number):,}"
+    return f"{figure} {one if number == 1 else many or f'{one}s'}"

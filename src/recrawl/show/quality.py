@@ -54,7 +54,7 @@ def _blur_words(said: Mapping[str, Any]) -> list[str]:
     if achieved is not None:
         line += f"; {achieved['average']:.3g} given what the revisits found"
     if said["pagesWithRate"] < said["pages"]:
-        line += f" (of the {said['pagesWithRate']:,} pages whose rate is known)"
+        line += f" (of {counted(said['pagesWithRate'], 'page')} whose rate is known)"
     return [f"{line}."]
 
 

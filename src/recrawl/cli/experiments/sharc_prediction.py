@@ -12,6 +12,7 @@ import numpy as np
 from recrawl.cli.experiments.report_folder import ReportFolder
 from recrawl.cli.experiments.sharc_prediction_report import Part, columns, dots, report
 from recrawl.errors import InputError
+from recrawl.model.words import counted
 
 if TYPE_CHECKING:
     from recrawl.simulate.bin_trial import SiteForetold
@@ -72,7 +73,7 @@ def _parts(folder: Path, asked: Asked) -> list[Part]:
             wanted.append(pooled([one for one in found if len(one)], "all sites"))
         if not any(len(one) >= asked.fewest for one in wanted):
             remedy = "Ask for fewer with --fewest, or take longer records."
-            raise InputError(f"no site has {asked.fewest} pages", remedy, source=str(folder))
+            raise InputError(f"no site has {counted(asked.fewest, 'page')}", remedy, source=str(folder))
         found_bins = [foretold_bins(one, rng, repeats=asked.repeats) for one in wanted]
         parts.append(Part(folder.name, reading, tuple(found_bins)))
         if reading == WHOLE:

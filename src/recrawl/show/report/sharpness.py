@@ -107,7 +107,9 @@ def _tiles(found: Quality) -> list[Tile]:
     counts = tally(quality, quality.consecutive, np.zeros(len(quality.consecutive.row), np.int64), 1)
     judged = int(counts.judged()[0])
     if judged:
-        tiles.append(Tile("coherent", f"{counts.coherent[0] / judged:.0%}", f"of {judged:,} captures seen again"))
+        tiles.append(
+            Tile("coherent", f"{counts.coherent[0] / judged:.0%}", f"of {counted(judged, 'capture')} seen again")
+        )
     if found.staying is not None and np.isfinite(found.staying.fresh[0]):
         tiles.append(Tile("fresh now", f"{found.staying.fresh[0]:.0%}", f"expected on {to_iso(found.now)[:10]}"))
         tiles.append(
