@@ -85,6 +85,23 @@ def test_the_experiment(run, folder):
         assert (output / name).read_bytes().startswith(b"\x89PNG")
 
 
+def test_some_figures_alone(run, folder):
+    output = folder / "out"
+    options = ["--data", folder, "--output", output, "--at", "2021-01-10", "--period", "7d", "--trees", 2]
+    result = run("experiment", "lbla", *options, "--only", "10, 9")
+    assert result.returncode == 0, result.stderr
+    assert {row["table"] for row in rows_of(output / "lbla.csv")} == {"data", "change rate"}
+    text = (output / "lbla.md").read_text(encoding="utf-8")
+    assert "means of 1 run, at 1 time with 1 draw of what is judged" in text
+    assert "published 0.65" in text
+    assert "Spearman" not in text
+    assert {file.name for file in output.iterdir()} == {"lbla.md", "lbla.csv"}
+
+    refused = run("experiment", "lbla", *options, "--only", "9,11")
+    assert refused.returncode == ExitCode.BAD_CONFIG
+    assert "--only 11: there is no such figure. There are 9, 10, 12, 13, 14, 15." in " ".join(refused.stderr.split())
+
+
 def test_lbla_alone_at_several_times_has_intervals_and_is_kept(run, folder):
     output, kept = folder / "out", folder / "kept"
     options = ["--data", folder, "--output", output, "--period", "7d", "--alone", "--repeats", 2, "--keep", kept]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -98,6 +99,18 @@ def test_published_and_own_values_stand_side_by_side(tmp_path, capsys):
     assert all(len(values) == 12 for values in PUBLISHED.values())
     for picture in ("hacs.png", "hacs-thresholds.png"):
         assert (tmp_path / "out" / picture).stat().st_size > 10_000
+
+
+def test_what_is_undefined_is_a_dash(tmp_path, capsys):
+    """Nothing is ever new, so nobody hits anything."""
+    write_data(tmp_path / "data", days=2)
+    events = pq.read_table(tmp_path / "data" / "events.parquet")
+    late = pa.table({**{name: events[name] for name in events.column_names}, "t": pc.multiply(events["t"], 100.0)})
+    pq.write_table(late, tmp_path / "data" / "events.parquet")
+    run(tmp_path / "data", tmp_path / "out", seed=1, repeats=1, median=3.0)
+    printed = capsys.readouterr().out
+    assert "/ – | – | – |" in printed
+    assert "nan" not in printed
 
 
 def test_a_data_set_without_home_pages_is_refused():

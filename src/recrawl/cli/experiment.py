@@ -40,6 +40,7 @@ LBLA = """
 recrawl experiment lbla --data ../data/documents
 recrawl experiment lbla --data ../data/documents --at 2023-01-02 --at 2024-01-02 --repeats 2 --keep kept
 recrawl experiment lbla --data ../data/documents --period 28d --pages 2000 --trees 100
+recrawl experiment lbla --data tests/data/linked --only 9,14 --trees 20
 """
 
 app = new_app()
@@ -226,6 +227,12 @@ def lbla(  # noqa: PLR0913 - one argument an option
     alone: Annotated[
         bool, typer.Option("--alone", help="Only LBLA features against one feature: quick, for many pages and dates.")
     ] = False,
+    only: Annotated[
+        str,
+        typer.Option(
+            metavar="FIGURES", help="Only these of the figures 9, 10 and 12 to 15, with commas between; quicker."
+        ),
+    ] = "",
     keep: Annotated[
         Path | None,
         typer.Option(
@@ -239,7 +246,7 @@ def lbla(  # noqa: PLR0913 - one argument an option
     were not learned from. Compared are sets of features, sizes of history, learners, laws of counts, and rankings by
     one feature. With several dates and repeats the results have intervals.
     """
-    from recrawl.cli.experiments.lbla import moment, run
+    from recrawl.cli.experiments.lbla import moment, run, tables_of
     from recrawl.cli.options import seconds_of
     from recrawl.predict.link_learners import Settings
     from recrawl.simulate.lbla_splits import Plan
@@ -247,9 +254,8 @@ def lbla(  # noqa: PLR0913 - one argument an option
     times = [moment(date) for date in at or ["2024-01-02"]]
     # Fewer rounds than the paper's take longer steps; a tree of NGBoost need not try two hundred columns.
     settings = Settings(trees=trees, rounds=trees, rate=max(0.04, min(0.2, 6.0 / trees)), natural_columns=0.1)
-    run(
-        data, output, times, Plan(times[0], seconds_of("--period", period), pages, settings, seed, repeats, alone), keep
-    )
+    plan = Plan(times[0], seconds_of("--period", period), pages, settings, seed, repeats, alone)
+    run(data, output, times, plan, keep, tables_of(only))
 
 
 register(app)

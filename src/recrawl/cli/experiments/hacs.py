@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -165,7 +166,7 @@ def report(found: dict[str, Evaluation], median: float, sites: dict[str, int]) -
                 markdown_table(head, rows),
             ]
         rows = [
-            [str(weeks), *(f"{evaluation.precision_at_k[name, weeks]:.3f}" for name in RANKINGS)] for weeks in WINDOWS
+            [str(weeks), *(_shown(evaluation.precision_at_k[name, weeks]) for name in RANKINGS)] for weeks in WINDOWS
         ]
         parts += [f"## Figure 11, {level}: mean weighted P@K", markdown_table(["w", *RANKINGS], rows)]
     return "\n\n".join(parts) + "\n"
@@ -177,10 +178,15 @@ def _row(evaluation: Evaluation, level: str, kind: str, weeks: int) -> list[str]
     scores = {model: getattr(best, kind)(model) for model in best.counts}
     cells = [str(weeks), f"{PUBLISHED[level, kind, 'theta'][weeks - 1]:g} / {best.theta:g}"]
     cells += [
-        f"{PUBLISHED[level, kind, name][weeks - 1]:.3f} / {getattr(scores['hacs'], name):.3f}"
+        f"{PUBLISHED[level, kind, name][weeks - 1]:.3f} / {_shown(getattr(scores['hacs'], name))}"
         for name in ("precision", "recall", *(("f1",) if kind == "micro" else ()))
     ]
-    return [*cells, *(f"{scores[model].f1:.3f}" for model in ("random", "brute force") if kind == "micro")]
+    return [*cells, *(_shown(scores[model].f1) for model in ("random", "brute force") if kind == "micro")]
+
+
+def _shown(score: float) -> str:
+    """A score; a dash where nothing was hit and there is none."""
+    return "–" if isnan(score) else f"{score:.3f}"
 
 
 def _ranked(level: str, evaluation: Evaluation) -> Panel:

@@ -21,6 +21,8 @@ DATA, RATE, PRESENCE, LEARNERS, ORDER, CURVE, HEADS, IMPORTANCE = (
     "importance",
 )
 """The tables."""
+FIGURES = {"9": RATE, "10": RATE, "12": PRESENCE, "13": IMPORTANCE, "14": ORDER, "15": ORDER}
+"""Figures of the paper, and the table that each is drawn from."""
 PERCENTS = (1, 2, 3, 5, 10, 20, 30, 50, 100)
 BASELINES = ("NNL-Av", "NNL-Pr", "CCR")
 OURS = "NNL-SC-LBLA"
@@ -28,8 +30,6 @@ LBLA_ALONE = (OURS, "NNL-ET-LBLA")
 """Rankings by the number of new links that see nothing but LBLA features."""
 DRAWN = (*LBLA_ALONE, "NNL-ET", "NNL-NGB", *BASELINES)
 """Rankings in the picture."""
-STEPS = 6
-"""Steps of progress for each split and kind of links."""
 
 
 class Number(NamedTuple):
@@ -52,8 +52,13 @@ class Run:
     numbers: tuple[Number, ...]
 
 
-def measured(split: Split, progress: Callable[[], object], *, alone: bool = False) -> list[Number]:
-    """All numbers of one split; if ``alone`` only those of LBLA features against one feature."""
+def measured(
+    split: Split, progress: Callable[[], object], *, tables: Collection[str] = (), alone: bool = False
+) -> list[Number]:
+    """The numbers of one split: those of some tables, of all if none is named.
+
+    If ``alone`` only those of LBLA features against one feature. ``progress`` is called :func:`steps` times.
+    """
     from recrawl.simulate.lbla_trial import KINDS
 
     whole = split.trials[max(split.trials)]
@@ -63,20 +68,25 @@ def measured(split: Split, progress: Callable[[], object], *, alone: bool = Fals
             found += [*_data(split, whole, links), *_orders(whole, links, (OURS,))]
             progress()
             continue
-        for part in (
-            _data(split, whole, links),
-            _rates(whole, links),
-            _presence(split, whole, links),
-            _learners(whole, links),
-            _orders(whole, links),
-            _heads(whole, links),
-        ):
-            found += part
-            progress()
-        # A thousand questions to a model: once for each time is enough.
-        if split.draw == 0 and split.same_sites:
-            found += _importance(whole, links)
+        found += _data(split, whole, links)
+        parts = {
+            RATE: _rates(whole, links),
+            PRESENCE: _presence(split, whole, links),
+            LEARNERS: _learners(whole, links),
+            ORDER: _orders(whole, links),
+            HEADS: _heads(whole, links),
+            IMPORTANCE: _importance(split, whole, links),
+        }
+        for table, part in parts.items():
+            if not tables or table in tables:
+                found += part
+                progress()
     return found
+
+
+def steps(tables: Collection[str], *, alone: bool) -> int:
+    """How often :func:`measured` calls ``progress``."""
+    return 2 * (1 if alone else len(set(tables)) or 6)
 
 
 def _data(split: Split, trial: Trial, links: str) -> Iterable[Number]:
@@ -163,12 +173,15 @@ def _orders(trial: Trial, links: str, only: Collection[str] = ()) -> Iterable[Nu
 
 
 def _heads(trial: Trial, links: str) -> Iterable[Number]:
-    return (Number(links, HEADS, name, "log loss", loss) for name, loss in trial.count_losses(links).items())
+    yield from (Number(links, HEADS, name, "log loss", loss) for name, loss in trial.count_losses(links).items())
 
 
-def _importance(trial: Trial, links: str) -> Iterable[Number]:
+def _importance(split: Split, trial: Trial, links: str) -> Iterable[Number]:
+    # A thousand questions to a model: once for each time is enough.
+    if split.draw or not split.same_sites:
+        return
     from recrawl.predict.feature_sets import FeatureSet
     from recrawl.predict.link_learners import Learner
 
     found = trial.importance(links, FeatureSet.ALL, Learner.HISTOGRAM_BOOSTING, repeats=1)
-    return (Number(links, IMPORTANCE, one.name, "loss of balanced accuracy", one.loss) for one in found)
+    yield from (Number(links, IMPORTANCE, one.name, "loss of balanced accuracy", one.loss) for one in found)

@@ -50,7 +50,7 @@ _FURTHEST = 30
 _LOOKING = ("learned", "as in the last period")
 _NOTE = (
     "Learned from {learned:,.0f} examples of four times, one period of {period} apart, and judged on {judged:,.0f} "
-    "pages of {sites:.0f} sites: means of {runs} runs, at {times} times with {draws} draws of what is judged. In the "
+    "pages of {sites:.0f} sites: means of {runs}, at {times} with {draws} of what is judged. In the "
     "period that followed, {internal:.1%} of the pages had new internal links and {external:.1%} new external ones; "
     "in a week of the paper it was 25 to 32 % and 6 to 9 %. Of the truly related pages {related:.1%} were found."
 )
@@ -81,7 +81,8 @@ def report(runs: Sequence[Run], plan: Plan) -> str:
     parts = []
     for split in dict.fromkeys(run.split for run in runs):
         found = _Means([run for run in runs if run.split == split])
-        parts += [f"## {split.capitalize()}", found.note(plan), found.against(), *found.tables()]
+        against = [found.against()] if found.methods("internal", ORDER) else []
+        parts += [f"## {split.capitalize()}", found.note(plan), *against, *found.tables()]
     return "\n\n".join(["# New links foretold", *parts]) + "\n"
 
 
@@ -158,6 +159,7 @@ class _Means:
 
     def note(self, plan: Plan) -> str:
         """What was learned from and judged."""
+        from recrawl.model.words import counted
         from recrawl.time import format_duration
 
         told = {measure: self.of("internal", DATA, "all", measure).mean for measure in _MEASURED}
@@ -167,9 +169,9 @@ class _Means:
             **{_MEASURED[measure]: value for measure, value in told.items()},
             **share,
             period=format_duration(plan.period),
-            runs=len(self.runs),
-            times=len(times),
-            draws=plan.draws,
+            runs=counted(len(self.runs), "run"),
+            times=counted(len(times), "time"),
+            draws=counted(plan.draws, "draw"),
         )
 
     def against(self) -> str:
