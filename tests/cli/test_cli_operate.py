@@ -127,7 +127,7 @@ def test_a_crawl_that_runs_is_watched_held_limited_and_let_go(run, serve, crawli
     until(lambda: len(site.visits()) > 5, "the first visits")
 
     def measured() -> dict[tuple[str, str], float]:
-        with urllib.request.urlopen(address, timeout=10) as answer:
+        with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
             families = text_string_to_metric_families(answer.read().decode())
             return {
                 (sample.name, sample.labels.get("outcome", "")): sample.value
@@ -237,7 +237,7 @@ def test_a_host_is_held_by_name_until_it_is_let_go(run, serve):
 def test_a_site_that_is_added_while_a_run_goes_on_is_crawled_as_a_whole(run, serve, crawling):
     first, later = serve(pages=2), serve(pages=5)
     run("add", first.home, "-w", "ws")
-    process = crawling(*RICH, "--for", "60s")
+    process = crawling(*RICH, "--for", "600s")
     until(lambda: len(first.visits()) >= 3, "the first site")
     run("add", later.home, "-w", "ws")
     run("pause", first.host, "-w", "ws")  # so that it looks for others at once

@@ -17,7 +17,7 @@ from recrawl.show.dashboard.stores import Stores
 from recrawl.time import DAY, HOUR, VirtualClock
 
 NOW = 1_790_000_000.0
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 def test_what_is_likely_of_any_page_is_learned_anew_while_a_crawl_goes_on(tmp_path):

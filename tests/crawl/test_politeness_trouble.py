@@ -53,7 +53,7 @@ class Scene:
     async def run(self, seeds, rules_known=(), until=START + DAY):
         clock = self.clock
         names = Names(clock, reach=Reach.of(["127.0.0.1"]), look_up=look_up)
-        limits = Limits(connect=5.0, total=5.0)
+        limits = Limits(connect=60.0, total=60.0)
         with self.store as store:
             async with names, HttpFetcher(clock, AGENT, names=names, limits=limits) as fetcher:
                 robots = RobotsCache(fetcher, clock, AGENT, body_of=decoded)

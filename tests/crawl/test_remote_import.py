@@ -87,7 +87,7 @@ def store(tmp_path):
 def ask(store, url, cleaning=None):
     async def main():
         clock, report = VirtualClock(1e9), Report(strict=True)
-        async with HttpFetcher(clock, AGENT, limits=Limits(total=5.0)) as fetcher:
+        async with HttpFetcher(clock, AGENT, limits=Limits(total=60.0)) as fetcher:
             client = ArchiveClient(fetcher, clock, Manners(tries=2))
             taken = await RemoteArchives(store, Importer(store, clock, cleaning), client, clock).bring(url, report)
             return taken, report

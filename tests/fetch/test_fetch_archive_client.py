@@ -49,7 +49,7 @@ def asked(serving, answers, ask, manners=None, limits=None):
         script = Script({path: list(several) for path, several in answers.items()})
         async with (
             serving(script) as server,
-            HttpFetcher(clock, AGENT, limits=limits or Limits(total=5.0)) as fetcher,
+            HttpFetcher(clock, AGENT, limits=limits or Limits(total=60.0)) as fetcher,
         ):
             return await ask(ArchiveClient(fetcher, clock, manners), server, clock)
 

@@ -44,7 +44,7 @@ def run(serving, reply, use, **options):
     async def main():
         clock = VirtualClock(0.0)
         archive = Archive(reply)
-        async with serving(archive) as server, HttpFetcher(clock, AGENT, limits=Limits(total=5.0)) as fetcher:
+        async with serving(archive) as server, HttpFetcher(clock, AGENT, limits=Limits(total=60.0)) as fetcher:
 
             def make(**more):
                 client = ArchiveClient(fetcher, clock)

@@ -35,7 +35,7 @@ def answer(body=b"", status="200 OK", *headers):
 def run(serving, answers, use, **options):
     async def main():
         clock = VirtualClock(0.0)
-        async with serving(answers) as server, HttpFetcher(clock, AGENT, limits=Limits(total=5.0)) as fetcher:
+        async with serving(answers) as server, HttpFetcher(clock, AGENT, limits=Limits(total=60.0)) as fetcher:
 
             def make(**more):
                 places = {"timemap": server.url("/map/{form}/{url}"), "timegate": server.url("/{url}")}

@@ -221,7 +221,7 @@ def test_the_address_is_checked_again_when_the_connection_is_made(serving):
 )  # fmt: skip
 def test_every_spelling_of_home_is_refused_before_a_byte_is_sent(serving, host):
     async def run():
-        fetching = HttpFetcher(VirtualClock(), AGENT, limits=Limits(total=5.0), reach=Reach())
+        fetching = HttpFetcher(VirtualClock(), AGENT, limits=Limits(total=60.0), reach=Reach())
         async with serving({"/": HI}) as server, fetching as fetcher:
             return await fetcher.fetch(Request(f"http://{host}:{server.port}/")), server
 

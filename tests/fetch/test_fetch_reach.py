@@ -98,7 +98,7 @@ def test_nonsense_in_the_settings_says_what_to_write():
 def test_every_spelling_of_loopback_is_refused_before_a_byte_is_sent(serving, host):
     async def run():
         async with serving({"/": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"}) as server:
-            async with HttpFetcher(VirtualClock(), AGENT, limits=Limits(total=5.0), reach=Reach()) as fetcher:
+            async with HttpFetcher(VirtualClock(), AGENT, limits=Limits(total=60.0), reach=Reach()) as fetcher:
                 capture = await fetcher.fetch(Request(f"http://{host}:{server.port}/"))
             return capture, server
 
@@ -127,7 +127,7 @@ def test_an_allowed_network_is_served_and_the_next_transfer_is_judged_anew(servi
     async def run():
         async with serving({"/": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"}) as server:
             reach = Reach.of(["127.0.0.1/32"])
-            async with HttpFetcher(VirtualClock(), AGENT, limits=Limits(total=5.0), reach=reach) as fetcher:
+            async with HttpFetcher(VirtualClock(), AGENT, limits=Limits(total=60.0), reach=reach) as fetcher:
                 first = await fetcher.fetch(Request(f"http://127.0.0.2:{server.port}/"))
                 second = await fetcher.fetch(Request(server.url()))
                 await fetcher.fetch(Request(server.url()))

@@ -26,7 +26,7 @@ def with_cache(serving, answers, ask, **options):
 
     async def run():
         clock = VirtualClock(1_000.0)
-        async with serving(answers) as server, HttpFetcher(clock, AGENT, limits=Limits(total=1.0)) as fetcher:
+        async with serving(answers) as server, HttpFetcher(clock, AGENT, limits=Limits(total=60.0)) as fetcher:
             cache = RobotsCache(fetcher, clock, AGENT, body_of=decoded, **options)
             return await ask(cache, server, clock)
 

@@ -110,7 +110,7 @@ def _await(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     for _ in range(_START_TRIES):
         assert process.poll() is None, log.read_text()
         try:
-            urllib.request.urlopen(url, timeout=5).close()
+            urllib.request.urlopen(url, timeout=60).close()
         except urllib.error.HTTPError as answer:
             answer.close()
             return

@@ -274,7 +274,7 @@ def test_truncated_answers_break_off_and_keep_what_came(run, small):
 def test_slow_answers_arrive_whole_in_pieces(run, small, chunked):
     running = run(small, Quirks(slow=1.0, slowness=0.2, chunked=chunked))
     host, path = running.living.hosts()[0], small.path[steady(small)[0]]
-    with socket.create_connection(("127.0.0.1", running.living.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", running.living.port), timeout=120) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
         pieces = []
         while piece := connection.recv(65536):
@@ -286,7 +286,7 @@ def test_slow_answers_arrive_whole_in_pieces(run, small, chunked):
 def test_others_are_served_while_one_waits(run, small):
     running = run(small, Quirks(slow=1.0, slowness=2.0))
     host = running.living.hosts()[0]
-    with socket.create_connection(("127.0.0.1", running.living.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", running.living.port), timeout=120) as connection:
         connection.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
         begun = connection.recv(65536)
         assert running.client.get(f"http://{host}/robots.txt").status == 200
@@ -331,7 +331,7 @@ def test_presets_grow_wilder(small):
 
 
 def say(port, data, *, finish=True):
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
         connection.sendall(data)
         if finish:
             connection.shutdown(socket.SHUT_WR)
@@ -402,7 +402,7 @@ def test_a_fault_of_the_server_is_raised_when_it_closes(small, monkeypatch):
     living = LivingWeb(small, VirtualClock(small.start))
     monkeypatch.setattr(living._answers, "answer", lambda *_: 1 / 0)
     living.start()
-    with socket.create_connection(("127.0.0.1", living.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", living.port), timeout=120) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert connection.recv(10) == b""
     with pytest.raises(ZeroDivisionError):

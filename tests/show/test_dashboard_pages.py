@@ -117,7 +117,7 @@ def get(dashboard, ask):
 
 def until(look, wanted):
     """What ``look`` says once it is as wanted."""
-    end = monotonic() + 60
+    end = monotonic() + 120
     while not wanted(found := look()):
         assert monotonic() < end, found
         sleep(0.05)
