@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from recrawl.crawl.heritrix_log import log_line
+from recrawl.crawl.heritrix_log import log_lines
 from recrawl.crawl.target import Target, Visited
 from recrawl.detect import Known, judge
 from recrawl.formats.captures import RecordKind
@@ -31,13 +31,18 @@ def visited(capture: Capture, known: Known | None = None) -> Visited:
     return Visited(Target(1, 1, capture.url, 0.0, known), visit, judgement, capture)
 
 
+def line_of(one: Visited) -> str:
+    [line] = log_lines([one])
+    return line
+
+
 def known() -> Known:
     first = judge(ANSWER, None)
     return Known(replace(first.validators, mime=first.mime), mime=first.mime)
 
 
 def test_every_field_is_read_back():
-    line = parse_line(log_line(visited(ANSWER)))
+    line = parse_line(line_of(visited(ANSWER)))
     assert (line.url, line.status, line.size) == ("http://a.org/a%20page", 200, len(ANSWER.raw_body))
     assert (line.timestamp, line.duration, line.mime) == ("20231114221320250", 0.5, "text/html")
     assert line.digest == "sha1:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N", "of the body without its chunks (conventions W5)"
@@ -57,8 +62,8 @@ def test_every_field_is_read_back():
     ],
 )
 def test_what_repeats_what_was_known_says_so(capture, kind):
-    assert parse_line(log_line(visited(capture, known()))).kind is kind
+    assert parse_line(line_of(visited(capture, known()))).kind is kind
 
 
 def test_a_cut_is_noted():
-    assert parse_line(log_line(visited(replace(ANSWER, truncated="length")))).annotations == ("lenTrunc",)
+    assert parse_line(line_of(visited(replace(ANSWER, truncated="length")))).annotations == ("lenTrunc",)

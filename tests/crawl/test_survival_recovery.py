@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,11 +25,11 @@ from recrawl.crawl.recovery import acknowledged_by, give_back
 from recrawl.crawl.rollcall import AtWork, RollCall, roll
 from recrawl.crawl.scope import HostScope
 from recrawl.crawl.target import Target, Visited
-from recrawl.detect import Judgement
-from recrawl.errors import DiskFullError, InputError
+from recrawl.detect import Judgement, Known
+from recrawl.errors import DiskFullError, InputError, StoreAwayError
 from recrawl.formats.warc import WarcInfo, WarcWriter
 from recrawl.formats.warc_repair import repair
-from recrawl.model import Capture, Outcome, Visit, Visits
+from recrawl.model import Capture, Outcome, Validators, Visit, Visits
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.fixed_interval import FixedInterval
 from recrawl.store.open import open_store
@@ -49,6 +50,10 @@ def visited(page, url, number):
     return Visited(Target(page, 1, url, START), visit, Judgement(Outcome.FETCHED), capture(url, number))
 
 
+def replace_known(one, known):
+    return replace(one, target=replace(one.target, known=known))
+
+
 def urls(folder):
     found = []
     for path in sorted(folder.glob("*.warc.gz")):
@@ -67,7 +72,8 @@ class Stage(SimpleNamespace):
         return f"http://a.example/{page}"
 
     def keep(self, page, number):
-        return self.archive.keep(visited(page, self.url(page), number))
+        [kept] = self.archive.keep([visited(page, self.url(page), number)])
+        return kept
 
     def acknowledge(self, captures):
         visits = Visits.of([row.page for row in captures], [row.time for row in captures])
@@ -222,6 +228,62 @@ def test_a_batch_that_was_kept_is_not_written_again_when_it_is_tried_again(stage
     stage.writer.close()
     assert urls(stage.folder) == [stage.url(page) for page in (1, 2, 3)]
     assert len(stage.store.captures(np.array([1, 2, 3]))) == 3
+
+
+def test_what_a_full_disk_kept_out_of_a_batch_is_written_in_full_the_next_time(stages, monkeypatch):
+    """The page has a version already, and the batch two more: none of them may be told as a repetition of itself."""
+    monkeypatch.setattr("recrawl.formats.warc._AT_ONCE", 1)
+    stage = stages()
+    known = Known(Validators(digest=b"before"))
+    batch = [replace_known(visited(page, stage.url(page), page), known) for page in (1, 2, 3)]
+    real, goes = WarcWriter._append, [0]
+
+    def append(writer, data):
+        goes[0] += 1
+        if goes[0] == 2:
+            raise DiskFullError("full")
+        return real(writer, data)
+
+    monkeypatch.setattr(WarcWriter, "_append", append)
+    kept = []
+    with pytest.raises(DiskFullError):
+        kept.extend(stage.archive.keep(batch))
+    assert [row.page for rows in kept for row in rows] == [1]
+    kept += stage.archive.keep(batch[1:])
+    stage.acknowledge([row for rows in kept for row in rows])
+    stage.writer.close()
+    assert urls(stage.folder) == [stage.url(page) for page in (1, 2, 3)], "responses, not revisits"
+
+
+def test_a_store_that_fails_within_a_batch_leaves_nothing_to_repeat(stages, monkeypatch):
+    stage = stages()
+    known = Known(Validators(digest=b"before"))
+    batch = [replace_known(visited(page, stage.url(page), page), known) for page in (1, 2)]
+    real, failures = stage.store.captures, [None, StoreAwayError("away")]
+
+    def captures(pages):
+        if failures and (fault := failures.pop(0)):
+            raise fault
+        return real(pages)
+
+    monkeypatch.setattr(stage.store, "captures", captures)
+    with pytest.raises(StoreAwayError):
+        list(stage.archive.keep(batch))
+    stage.acknowledge([row for rows in stage.archive.keep(batch) for row in rows])
+    stage.writer.close()
+    assert urls(stage.folder) == [stage.url(page) for page in (1, 2)]
+
+
+def test_after_a_run_that_failed_the_next_one_gives_its_files_their_names(stages):
+    stage = stages()
+    stage.acknowledge(stage.keep(1, 1))
+    stage.keep(2, 2)
+    stage.archive.give_up()
+    stage.acknowledge(stage.keep(3, 3))
+    stage.writer.close()
+    assert urls(stage.folder) == [stage.url(3)]
+    stage.start_again()
+    assert sorted(urls(stage.folder)) == [stage.url(1), stage.url(3)], "what was given up is cut off"
 
 
 # -- who is at work -----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from recrawl.errors import DiskFullError
 from recrawl.formats.captures import Report
 from recrawl.formats.warc import ROLL_SIZE, WarcInfo, WarcWriter
 from recrawl.formats.warc_reader import index_warc, read_capture
+from recrawl.formats.warc_records import payload_sha1, records_of, written
 from recrawl.formats.warc_repair import repair
 from recrawl.model import Capture
 from recrawl.time import VirtualClock
@@ -61,6 +62,37 @@ def test_files_roll_and_every_place_is_where_it_says(tmp_path):
         assert read_capture(tmp_path / place.file, place.offset).raw_body == capture.raw_body
     sizes = [path.stat().st_size for path in files]
     assert all(4000 <= size < 4000 + 2500 for size in sizes[:-1])
+
+
+@pytest.mark.parametrize(("at_once", "roll_size"), [(1, 4000), (3000, 4000), (1 << 20, 4000), (1 << 20, 1 << 20)])
+def test_many_captures_are_written_as_if_one_by_one(tmp_path, monkeypatch, at_once, roll_size):
+    monkeypatch.setattr("recrawl.formats.warc._AT_ONCE", at_once)
+    captures = [page(number) for number in range(20)]
+    records = [records_of(capture, *written([payload_sha1(capture)]), None, {})[1] for capture in captures]
+    with WarcWriter(tmp_path / "many", VirtualClock(START), INFO, roll_size=roll_size) as many:
+        goes = list(many.append(records))
+    with WarcWriter(tmp_path / "single", VirtualClock(START), INFO, roll_size=roll_size) as single:
+        alone = [single.write(capture) for capture in captures]
+    places = [place for go in goes for place in go]
+    assert [place.file for place in places] == [place.file for place in alone]
+    for place, capture in zip(places, captures, strict=True):
+        assert read_capture(tmp_path / "many" / place.file, place.offset).raw_body == capture.raw_body
+    if roll_size == at_once:
+        assert len(goes) == 1
+
+
+def test_a_file_that_was_abandoned_is_left_to_the_next_start(tmp_path):
+    with WarcWriter(tmp_path, VirtualClock(START), INFO) as writer:
+        writer.write(page(1))
+        writer.hold()
+        writer.write(page(2))
+        writer.abandon()
+        writer.write(page(3))
+        writer.sync()
+    [closed] = tmp_path.glob("*.warc.gz")
+    assert urls(closed) == [page(3).url]
+    [path] = repair(tmp_path)
+    assert urls(path) == [page(1).url, page(2).url]
 
 
 def test_each_record_points_to_the_warcinfo_of_its_own_file(tmp_path):

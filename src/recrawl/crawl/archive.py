@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import base64
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Protocol
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from recrawl.crawl.target import Visited
-from recrawl.formats.warc import WarcWriter
-from recrawl.formats.warc_records import NOT_MODIFIED, CaptureRef, from_base32, payload_sha1, response_ref
+from recrawl.formats.warc import WarcPlace, WarcWriter
+from recrawl.formats.warc_records import (
+    NOT_MODIFIED,
+    CaptureRef,
+    Record,
+    from_base32,
+    payload_sha1,
+    records_of,
+    response_ref,
+    written,
+)
 from recrawl.model import Capture, Outcome, Validators, Verdict
 from recrawl.store.base import Store
 from recrawl.store.values import CaptureRecord
@@ -26,6 +36,7 @@ _REMEMBERED_ASIDE = 10_000
 _FULL = range(200, 300)
 _NEVER = Validators()
 """Of a page that never answered."""
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 _BASE32 = 32
 """Letters of a SHA-1."""
 
@@ -33,7 +44,7 @@ _BASE32 = 32
 class Archive(Protocol):
     """Keeps every answer. What it returns is written to the store with the visit.
 
-    For each batch: ``keep`` every visit, ``settle``, have the store acknowledge it, and say so with ``acknowledged``.
+    For each batch: ``keep`` its visits, ``settle``, have the store acknowledge it, and say so with ``acknowledged``.
     """
 
     @property
@@ -41,8 +52,8 @@ class Archive(Protocol):
         """Bytes written so far."""
         ...
 
-    def keep(self, visited: Visited) -> list[CaptureRecord]:
-        """Keep the answer of a visit; nothing if there was none."""
+    def keep(self, visits: Sequence[Visited]) -> Iterator[list[CaptureRecord]]:
+        """Keep the answers of visits; of each what was kept, as soon as it is: nothing if there was no answer."""
         ...
 
     def settle(self) -> None:
@@ -51,6 +62,10 @@ class Archive(Protocol):
 
     def acknowledged(self, captures: Sequence[CaptureRecord]) -> None:
         """The store knows of these captures now. Until then what was kept does not count."""
+        ...
+
+    def give_up(self) -> None:
+        """What was kept and is not acknowledged never will be."""
         ...
 
     def keep_aside(self, capture: Capture) -> None:
@@ -67,9 +82,9 @@ class NoArchive:
 
     written = 0
 
-    def keep(self, visited: Visited) -> list[CaptureRecord]:  # noqa: ARG002 - nothing is kept
+    def keep(self, visits: Sequence[Visited]) -> Iterator[list[CaptureRecord]]:
         """Nothing."""
-        return []
+        return ([] for _ in visits)
 
     def settle(self) -> None:
         """Nothing."""
@@ -77,11 +92,24 @@ class NoArchive:
     def acknowledged(self, captures: Sequence[CaptureRecord]) -> None:
         """Nothing."""
 
+    def give_up(self) -> None:
+        """Nothing."""
+
     def keep_aside(self, capture: Capture) -> None:
         """Nothing."""
 
     def keep_document(self, name: str, when: float, document: bytes) -> None:
         """Nothing."""
+
+
+class _Entry(NamedTuple):
+    """What is to be written of a visit."""
+
+    page: int
+    answer: Capture
+    mime: str
+    digest: bytes
+    records: list[Record]
 
 
 class WarcArchive:
@@ -104,38 +132,68 @@ class WarcArchive:
         """Bytes written so far, of all records."""
         return self._writer.written
 
-    def keep(self, visited: Visited) -> list[CaptureRecord]:
-        """Write the answer. A 304 to a page we have no copy of repeats nothing and is not kept.
+    def keep(self, visits: Sequence[Visited]) -> Iterator[list[CaptureRecord]]:
+        """Write the answers, many in one go. A 304 to a page we have no copy of repeats nothing and is not kept.
 
         What was not sent as it is (``Capture.made``) is written whenever it says something new: the answers that it
         was made of are there anyway.
         """
-        for answer in visited.aside:
-            self.keep_aside(answer)
-        capture, page = visited.capture, visited.target.page
-        if capture is None or not capture.raw_head or (capture.made and not _is_news(visited)):
-            return []
-        known = visited.target.known
+        for visited in visits:
+            for aside in visited.aside:
+                self.keep_aside(aside)
+        answers = [_answer(visited) for visited in visits]
+        digests = [b"" if answer is None else payload_sha1(answer) for answer in answers]
+        texts = iter(written([digest for digest in digests if digest]))
+        entries: list[_Entry | None] = []
+        done = 0
+        try:
+            for visited, answer, digest in zip(visits, answers, digests, strict=True):
+                entries.append(None if answer is None else self._entry(visited, answer, digest, next(texts)))
+            for kept in self._write(entries):
+                done += 1
+                yield kept
+        finally:
+            for entry in entries[done:]:
+                if entry is not None:  # it was not written: nothing may repeat it
+                    self._last.pop(entry.page, None)
+
+    def _entry(self, visited: Visited, answer: Capture, digest: bytes, text: str) -> _Entry | None:
+        """What is to be written of an answer with this payload digest."""
+        page, known = visited.target.page, visited.target.known
         answered = known is not None and (known.gone or known.validators != _NEVER)
-        original = self._original(page, capture.url, visited.target.url) if answered else None
-        if capture.status == NOT_MODIFIED and original is None:
-            return []
-        about = {"via": visited.via, "hopsFromSeed": visited.hops} if visited.via else {}
-        with self._one_writes:
-            self._writer.hold()
-            place = self._writer.write(capture, revisit_of=original, about=about)
-        self._outstanding += 1
-        repeats = place.ref == original
-        if not repeats and capture.status in _FULL and not capture.made:
-            self._remember(page, place.ref)
-        digest = _bytes_of(place.ref.payload_digest) if repeats else payload_sha1(capture)
-        mime = REVISIT if repeats else visited.judgement.mime
-        size = len(capture.raw_body)
-        return [
-            CaptureRecord(
-                page, capture.time, capture.status, mime, digest, size, place.file, place.offset, place.length
-            )
-        ]
+        original = self._original(page, answer.url, visited.target.url) if answered else None
+        if answer.status == NOT_MODIFIED and original is None:
+            return None
+        about = {"via": visited.via, "hopsFromSeed": visited.hops} if visited.via else _NOTHING
+        ref, records = records_of(answer, text, original, about)
+        if ref == original:
+            return _Entry(page, answer, REVISIT, _bytes_of(ref.payload_digest), records)
+        if answer.status in _FULL and not answer.made:
+            self._remember(page, ref)
+        return _Entry(page, answer, visited.judgement.mime, digest, records)
+
+    def _write(self, entries: Sequence[_Entry | None]) -> Iterator[list[CaptureRecord]]:
+        """Append what there is to be written; of each what was, as soon as it is."""
+        places = self._places([entry.records for entry in entries if entry is not None])
+        for entry in entries:
+            if entry is None:
+                yield []
+                continue
+            place, answer = next(places), entry.answer
+            self._outstanding += 1
+            size = len(answer.raw_body)
+            yield [CaptureRecord(entry.page, answer.time, answer.status, entry.mime, entry.digest, size, *place)]
+
+    def _places(self, captures: Sequence[Sequence[Record]]) -> Iterator[WarcPlace]:
+        """Append records; where the first of each capture is."""
+        gone = self._writer.append(captures)
+        while captures:
+            with self._one_writes:
+                self._writer.hold()
+                places = next(gone, None)
+            if places is None:
+                return
+            yield from places
 
     def settle(self) -> None:
         """Wait for the disk, if the writer is durable."""
@@ -146,6 +204,13 @@ class WarcArchive:
         self._outstanding -= len(captures)
         if not self._outstanding:
             self._writer.release()
+
+    def give_up(self) -> None:
+        """Leave a file with answers that do not count to the next start, which cuts them off; begin another."""
+        if self._outstanding:
+            self._writer.abandon()
+            self._outstanding = 0
+            self._last.clear()
 
     def keep_aside(self, capture: Capture) -> None:
         """Write the answer, if there is one; one that repeats what we wrote of this URL before becomes a revisit."""
@@ -183,6 +248,14 @@ class WarcArchive:
         self._last.move_to_end(page)
         if len(self._last) > _REMEMBERED:
             self._last.popitem(last=False)
+
+
+def _answer(visited: Visited) -> Capture | None:
+    """What came, if it is to be kept."""
+    capture = visited.capture
+    if capture is None or not capture.raw_head or (capture.made and not _is_news(visited)):
+        return None
+    return capture
 
 
 def _is_news(visited: Visited) -> bool:

@@ -69,7 +69,7 @@ class StepRecorder:
         links = links_of(visited)
         ids = self._store.discover(links, visit.time, importance=0.0)
         self._note(visited, ids)
-        captures = [record for look in looks for record in self._archive.keep(look)]
+        captures = [record for kept in self._archive.keep(looks) for record in kept]
         self._archive.settle()
         found = self._found(stage.site, stop, links, ids, visit.outcome)
         step = SiteStep(

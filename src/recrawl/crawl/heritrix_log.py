@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from recrawl.crawl.log import Stream
 from recrawl.crawl.target import Visited
 from recrawl.detect import unchunked
-from recrawl.formats.warc_records import payload_digest
+from recrawl.formats.warc_records import payload_sha1, written
 from recrawl.model import Outcome, Verdict
 from recrawl.time import iso_second, seconds_and_millionths
 
@@ -27,11 +27,18 @@ class HeritrixLog:
 
     def write(self, visited: Sequence[Visited]) -> None:
         """One line a visit."""
-        self._stream.write("".join([log_line(one) + "\n" for one in visited]))
+        self._stream.write("".join([line + "\n" for line in log_lines(visited)]))
         self._stream.flush()
 
 
-def log_line(visited: Visited) -> str:
+def log_lines(visited: Sequence[Visited]) -> list[str]:
+    """The lines of these attempts."""
+    answers = [one.capture for one in visited if one.capture is not None and unchunked(one.capture)]
+    digests = dict(zip(map(id, answers), written([payload_sha1(answer) for answer in answers]), strict=True))
+    return [_line(one, digests.get(id(one.capture), "-")) for one in visited]
+
+
+def _line(visited: Visited, digest: str) -> str:
     """The twelve fields of an attempt, a dash where there is nothing to say.
 
     Hop path and via are told of pages that a redirect led to, and not of others: a page that is visited again and again
@@ -50,7 +57,7 @@ def log_line(visited: Visited) -> str:
             visited.judgement.mime or "-",
             "#000",
             f"{began.translate(_DIGITS)}+{round(visit.cost * 1000)}",
-            payload_digest(capture) if capture is not None and unchunked(capture) else "-",
+            digest,
             "-",
             ",".join(_annotations(visited)) or "-",
         )

@@ -144,6 +144,7 @@ class Recorder:
     def give_up(self) -> None:
         """Forget visits that were tried and not acknowledged; what was archived of them does not count."""
         self._kept = {}
+        self._archive.give_up()
 
     def keep_aside(self, capture: Capture) -> None:
         """Archive an answer that belongs to no page."""
@@ -263,10 +264,10 @@ class Recorder:
 
     def _keep(self, batch: Sequence[Visited]) -> list[CaptureRecord]:
         """Archive what was not archived when this batch was tried before."""
-        for visited in batch:
-            key = visited.visit.page, visited.visit.time
-            if key not in self._kept:
-                self._kept[key] = self._archive.keep(visited)
+        keys = [(visited.visit.page, visited.visit.time) for visited in batch]
+        new = {key: visited for key, visited in zip(keys, batch, strict=True) if key not in self._kept}
+        for key, kept in zip(new, self._archive.keep(list(new.values())), strict=True):
+            self._kept[key] = kept
         return self._captures()
 
     def _captures(self) -> list[CaptureRecord]:

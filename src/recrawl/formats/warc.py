@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,26 +22,47 @@ from typing import BinaryIO, NamedTuple, Self
 
 from recrawl.errors import DiskFullError, InputError, RecrawlError
 from recrawl.formats.disk import FULL
-from recrawl.formats.warc_records import CaptureRef, Record, document, records_of, warcinfo
+from recrawl.formats.warc_records import (
+    CaptureRef,
+    Record,
+    block_digests,
+    document,
+    header,
+    payload_sha1,
+    records_of,
+    warcinfo,
+    written,
+)
 from recrawl.formats.warc_repair import OPEN, Keeper, is_at, lock, repair, sync_folder
 from recrawl.model import Capture
 from recrawl.time import Clock
 
-__all__ = ["ROLL_SIZE", "CaptureRef", "WarcInfo", "WarcLocation", "WarcWriter"]
+__all__ = ["ROLL_SIZE", "CaptureRef", "WarcInfo", "WarcLocation", "WarcPlace", "WarcWriter"]
 
 ROLL_SIZE = 1_000_000_000
 """Bytes after which a file is closed and the next capture begins another (W1)."""
+_AT_ONCE = 1 << 20
+"""Bytes that are appended in one go, unless a capture is larger."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-class WarcLocation(NamedTuple):
-    """Where the response or revisit record of a capture lies."""
+class WarcPlace(NamedTuple):
+    """Where a record lies."""
 
     file: str
     """Name of the file once it is closed."""
     offset: int
     length: int
     """Bytes of its gzip member."""
+
+
+class WarcLocation(NamedTuple):
+    """Where the response or revisit record of a capture lies."""
+
+    file: str
+    """As of :class:`WarcPlace`."""
+    offset: int
+    length: int
     ref: CaptureRef
     """What a later capture of the page may repeat: this response, or the one this revisit refers to."""
 
@@ -109,6 +130,7 @@ class WarcWriter:
         """Open the next file and say who makes it."""
         opened = self._clock.now()
         first = warcinfo(opened, self._info.fields())
+        [digest] = block_digests([first])
         try:
             self._file, self.path = self._next_file(opened)
             """Where the file that is written will be once it is closed."""
@@ -116,9 +138,9 @@ class WarcWriter:
             raise _cannot_be_made(self._folder, error) from error
         self._name = self.path.name
         self._size = 0
-        self._warcinfo_id = f"<{first.id}>"
+        self._about_file = header("WARC-Warcinfo-ID", f"<{first.id}>")
         try:
-            self._append(first.member(("WARC-Filename", self.path.name)))
+            self._append(first.member(digest, header("WARC-Filename", self.path.name)))
         except BaseException:
             _open_name(self.path).unlink()
             self._file.close()
@@ -168,6 +190,15 @@ class WarcWriter:
             self._seal(*self._waiting[0])
             del self._waiting[0]
 
+    def abandon(self) -> None:
+        """What is held will never be acknowledged: the next capture begins another file.
+
+        Files with what is held keep their open names; the next writer to start decides what of them counts.
+        """
+        for file, _ in self._open_files():
+            file.close()
+        self._waiting, self._held, self._full = [], False, True
+
     def sync(self) -> None:
         """Return once all that was written is on the disk, if the writer is durable.
 
@@ -210,22 +241,48 @@ class WarcWriter:
         if not capture.raw_head:
             msg = f"{capture.url}: a capture without an answer cannot be archived"
             raise ValueError(msg)
-        ref, records = records_of(capture, revisit_of, about)
-        offset, length = self._write(records)
-        return WarcLocation(self._name, offset, length, ref)
+        [digest] = written([payload_sha1(capture)])
+        ref, records = records_of(capture, digest, revisit_of, about)
+        [[place]] = self.append([records])
+        return WarcLocation(*place, ref)
 
     def write_document(self, name: str, when: float, block: bytes) -> None:
         """Append a JSON document about what the archive holds, under a URN (see :func:`warc_records.document`)."""
-        self._write([document(name, when, block)])
+        [[_]] = self.append([[document(name, when, block)]])
 
-    def _write(self, records: Sequence[Record]) -> tuple[int, int]:
-        """Append records to the file, or to a new one if it is full; where the first begins, and its length."""
-        if self._full:
-            self._roll()
-        members = [record.member(("WARC-Warcinfo-ID", self._warcinfo_id)) for record in records]
-        offset = self._append(b"".join(members))
+    def append(self, captures: Sequence[Sequence[Record]]) -> Iterator[list[WarcPlace]]:
+        """Append the records of captures, many in one go; after each go, where the first record of each is.
+
+        If the disk is full before all are told of, those that were not told of are not there: the file ends with the
+        last that was.
+        """
+        digests = iter(block_digests([record for records in captures for record in records]))
+        members: list[bytes] = []
+        lengths: list[tuple[int, int]] = []
+        """Bytes of each capture that waits to be written, and of its first record."""
+        waiting = 0
+        for records in captures:
+            if waiting and (self._size + waiting >= self._roll_size or waiting >= _AT_ONCE):
+                yield self._append_all(members, lengths)
+                members, lengths, waiting = [], [], 0
+            if self._full:
+                self._roll()
+            begun = len(members)
+            members += [record.member(next(digests), self._about_file) for record in records]
+            size = sum(map(len, members[begun:]))
+            lengths.append((size, len(members[begun])))
+            waiting += size
+        if waiting:
+            yield self._append_all(members, lengths)
+
+    def _append_all(self, members: Sequence[bytes], lengths: Sequence[tuple[int, int]]) -> list[WarcPlace]:
+        """Append the members of captures of these lengths to the file; where each begins, and its first member's."""
+        offset, places = self._append(b"".join(members)), []
         self._full = self._size >= self._roll_size
-        return offset, len(members[0])
+        for whole, first in lengths:
+            places.append(WarcPlace(self._name, offset, first))
+            offset += whole
+        return places
 
     def _roll(self) -> None:
         """Begin the next file; the full one gets its final name, at once or when what is held is released."""
