@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-ROOT = Path(__file__).resolve().parents[1]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile(
@@ -32,6 +33,17 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix="recrawl-bytecode-")
         os.environ["PYTHONPYCACHEPREFIX"] = folder  # noqa: TID251 - what children inherit
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
+
+
+SLOW = {"browser", "judges", "tutorial"}
+"""Folders all of whose tests are marked ``slow``: they start browsers, other people's tools, whole days of work."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of folders that are slow as a whole."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and item.path.relative_to(HERE).parts[0] in SLOW:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

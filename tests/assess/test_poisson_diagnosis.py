@@ -113,6 +113,7 @@ def test_numbers_say_what_the_law_does():
     assert ratio["bursts"] < ratio["chance"] < ratio["clock"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [False, True])
 def test_p_values_are_uniform_where_it_is_poisson(known):
     """Rates are estimated and looks hide much, and still a p below 0.1 comes in one case of ten."""

@@ -48,6 +48,7 @@ def kill_after(process, store, steps):
         process.communicate()
 
 
+@pytest.mark.slow
 def test_a_capture_survives_kills_in_both_phases(workspace):
     clock, rng = RealClock(), np.random.default_rng(5)
     rate = lognormal_rates(PAGES, median=1 / 20.0, sigma=2.0, rng=rng)

@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SMALL = ["--pages", "15", "--days", "3", "--budget", "60"]
 TINY = ["--pages", "6", "--days", "1", "--budget", "20"]
 

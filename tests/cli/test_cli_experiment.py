@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from recrawl.cli.experiments.hacs import report
 from recrawl.estimate.estimators import ESTIMATORS
@@ -12,6 +13,7 @@ from recrawl.simulate.hacs_trial import MODELS, RANKINGS, WINDOWS, Choices, Eval
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
 
 
+@pytest.mark.slow
 def test_rates_writes_tables_and_a_picture(run, tmp_path):
     result = run("experiment", "rates", "--data", RECORDED, "--output", tmp_path / "out")
     assert result.returncode == 0, result.stderr

@@ -133,6 +133,7 @@ def test_alike_files_in_package_out_package_in_is_the_identity(run, imported, tm
     assert len(rows(first)) == 11
 
 
+@pytest.mark.slow
 @pytest.mark.big
 def test_the_whole_corpus_in_package_out_package_in_is_the_identity(run, imported, tmp_path, data_folder):
     first = imported("first", data_folder / "formats" / "warc", data_folder / "formats" / "warc_malformed")

@@ -105,6 +105,7 @@ def kill_in(stage, sources, workspace):
         process.communicate()
 
 
+@pytest.mark.slow
 def test_an_import_may_be_killed_at_any_stage(sources, undisturbed, workspace):
     assert len(undisturbed[0]) == LISTED + PAGES * VERSIONS
     reached = [kill_in(stage, sources, workspace) for stage in STAGES]

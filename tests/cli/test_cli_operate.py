@@ -20,6 +20,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from recrawl.cli.run import worker_name
 from recrawl.crawl.metrics import COUNTERS, GAUGES
 
+pytestmark = pytest.mark.slow
+
 HURRY = (
     *("--set", "politeness.min_delay=0", "--set", "politeness.factor=0", "--set", "politeness.ip_delay=0"),
     *("--set", "fetch.contact=me@example.org", "--set", "fetch.allow_networks=127.0.0.1"),

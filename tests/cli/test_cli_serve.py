@@ -13,6 +13,8 @@ import urllib.request
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 URL = re.compile(r"is at (http://\S+)")
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from recrawl.cli.demo_serve import ORDERS
 
+pytestmark = pytest.mark.slow
+
 TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "first-steps.md"
 TRIES = 8
 """How often the crawl goes on for some seconds until all pages were looked at, some of them again."""

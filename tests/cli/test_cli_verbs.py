@@ -43,6 +43,7 @@ def lived_in(workspace):
     return workspace
 
 
+@pytest.mark.slow
 def test_a_first_session_in_processes_of_its_own(spawn, tmp_path):
     assert spawn("init", "ws").returncode == 0
     assert spawn("add", "-w", "ws", "http://a.org/", "http://b.org/").stdout == "Added 2 pages; 0 known already.\n"

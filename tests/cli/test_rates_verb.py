@@ -230,6 +230,7 @@ def test_a_window_leaves_out_what_is_old(rates):
     assert max(row["looks"] for row in rows) < 30
 
 
+@pytest.mark.slow
 def test_every_order(rates):
     def column(sort, name):
         return [row[name] for row in rates(*AT_END, "--sort", sort, "--limit", "100")]

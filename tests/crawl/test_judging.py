@@ -377,6 +377,7 @@ def test_a_host_to_which_all_was_modified_just_now_makes_no_claims(crawl, store)
     assert crawl.judging.sends(crawl.target(0)).last_modified
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_machine_code", [True, False])
 def test_machine_code_is_made_before_the_first_answer(store, monkeypatch, in_machine_code):
     judged = []

@@ -97,6 +97,7 @@ def as_fetched(log: list[tuple[float, int, int, int]]) -> list[tuple[float, int,
     return sorted((time, page, verdict) for time, page, _, verdict in log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_simulator_and_live_driver_keep_the_same_log(policy, seed, tmp_path):

@@ -44,6 +44,7 @@ def links(store):
     return {pair: written(seen) for pair, seen in zip(pairs, found.first_seen.tolist(), strict=True)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("quirks", "many"), [("mild", payloads._MANY), ("wild", 1)])
 def test_an_imported_crawl_says_what_the_live_crawl_said(quirks, many, tmp_path, monkeypatch):
     """Also where there are so many captures that they are read in machine code."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
@@ -110,6 +111,7 @@ def undisturbed():
 moments = st.lists(st.tuples(st.floats(0.0, DAYS * DAY), st.booleans()), max_size=4).map(sorted)
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(breaks=moments)
 def test_a_crawl_with_breaks_equals_one_without(breaks):

@@ -216,6 +216,7 @@ def test_failures_do_not_count_as_looks(wild):
     assert (visits.verdict[failed] == Verdict.UNKNOWN).all()
 
 
+@pytest.mark.slow
 def test_a_recorded_site_is_crawled_as_it_was(tmp_path):
     """Pages and links appear and disappear as recorded; the crawl finds and follows them."""
     folder = Path(__file__).parent.parent / "data" / "recorded"

@@ -30,6 +30,8 @@ from recrawl.store.values import Hosts
 from recrawl.time import DAY
 from recrawl.urls import surt
 
+pytestmark = pytest.mark.slow
+
 START, DAYS, SEED = 1_790_000_000.0, 4.0, 3
 
 

@@ -257,6 +257,7 @@ def test_damage_is_told_alike_in_pieces_and_at_once(parts, size):
     assert streamed(data, size)[0] == at_once(data)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["link", "cdxj"])
 def test_memory_is_that_of_a_piece_however_long_the_map_is(form):
     line = {

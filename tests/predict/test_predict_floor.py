@@ -13,6 +13,8 @@ import pytest
 from recrawl.cli.predict_lessons import material
 from recrawl.predict.prior_splits import judge_split, splits
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).resolve().parents[1] / "data"
 PINNED = {
     "recorded/events.parquet": "50fb7330d69b1bd224f501420a12aebda5e2c5c19b70019e4d7925fbf99bc666",

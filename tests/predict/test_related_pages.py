@@ -118,6 +118,7 @@ def test_means_over_related_pages(n, seed):
                 assert np.isnan(found[page, column])
 
 
+@pytest.mark.slow
 @pytest.mark.big
 def test_searches_on_real_texts(data_folder):
     """Nearest-neighbour descent finds nearly all, and clusters fewer; both say how many. Mostly it compiles."""

@@ -101,6 +101,7 @@ class Model:
         self.free[host] = max(self.free[host], until)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", LARGE)
 @given(seed=st.integers(0, 2**32), tidy=st.booleans())
 @settings(deadline=None, max_examples=60)

@@ -338,6 +338,7 @@ def test_runs_are_repeatable_and_policies_of_intervals_run_too():
 # -- intervals and metrics -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_differences_are_judged_in_pairs():
     where = field(pages=300, hosts=30)
     uniform, ours = (run(where, policy, Rules(0.1, tick=4 * DAY)).tally for policy in (Uniform(), Valued()))

@@ -65,6 +65,7 @@ def test_years_add_up():
         assert getattr(outcomes[0], count) == sum(getattr(one, count) for one in outcomes[1:])
 
 
+@pytest.mark.slow
 def test_a_recorded_site_goes_through_whole(tmp_path, capsys):
     run(RECORDED, tmp_path, seed=1)
     text = (tmp_path / "datamonitor.md").read_text(encoding="utf-8")
