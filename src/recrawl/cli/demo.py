@@ -30,7 +30,7 @@ LOOK_FURTHER = {
     "all of it in the browser, live": "serve",
 }
 EXAMPLES = """
-recrawl demo                               four virtual weeks in under a minute
+recrawl demo                               four virtual weeks in a minute or so
 recrawl demo --pages 300 --budget 600      more pages, more visits a day
 recrawl demo --seed 7 --folder other-demo  another web
 recrawl demo --serve --pages 40            a site that changes, for you to crawl

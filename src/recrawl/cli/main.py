@@ -16,7 +16,7 @@ _TYPER_INTERRUPTED = 130
 """What typer makes of Ctrl-C."""
 
 EXAMPLES = """
-recrawl demo                          see everything at work, in under a minute
+recrawl demo                          see everything at work, in a minute or so
 recrawl init my-archive               make a workspace
 recrawl add -w my-archive https://example.org/
 recrawl run -w my-archive --for 8h    visit them when it is worth a visit
