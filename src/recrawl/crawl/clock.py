@@ -76,5 +76,21 @@ class RealClock:
         if not running:
             await asyncio.sleep(left)
             return set()
-        done, _ = await asyncio.wait(running, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-        return done
+        tasks, loop = list(running), asyncio.get_running_loop()
+        over = loop.create_future()
+
+        def wake(_task: object = None) -> None:
+            if not over.done():
+                over.set_result(None)
+
+        # As asyncio.wait does, which looks three times at each task.
+        timer = loop.call_later(left, wake)
+        for task in tasks:
+            task.add_done_callback(wake)
+        try:
+            await over
+        finally:
+            timer.cancel()
+            for task in tasks:
+                task.remove_done_callback(wake)
+        return {task for task in tasks if task.done()}

@@ -340,19 +340,19 @@ class Driver:
     # -- going --------------------------------------------------------------------------------
 
     async def _go(self, target: Target) -> Ended:
-        """Visit, and note when that was over."""
-        result = await self._result(target)
-        return Ended(result, self._clock.now())
+        """Visit, and note when that was over.
 
-    async def _result(self, target: Target) -> Result:
-        """Visit; a bug of ours becomes a failed visit, so that one poisonous page does not end the crawl."""
+        A bug of ours becomes a failed visit, so that one poisonous page does not end the crawl.
+        """
         began = self._clock.now()
+        result: Result
         try:
-            return await self._visitor.go(target)
+            result = await self._visitor.go(target)
         except StoreError as fault:
-            return Hindered(target, fault)
+            result = Hindered(target, fault)
         except Exception as bug:  # noqa: BLE001 - one of the two places for it: the driver's loop
-            return Broken(target, began, f"{bug!r}", traceback.format_exc())
+            result = Broken(target, began, f"{bug!r}", traceback.format_exc())
+        return Ended(result, self._clock.now())
 
     def _settle(self, done: Collection[asyncio.Task[Ended | None]]) -> None:
         """Take in finished requests, in the order in which they began; acknowledge visits if it is time."""

@@ -25,7 +25,7 @@ import numpy as np
 from recrawl import detect
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.target import SeenOnce, Sight, Target, Visited
-from recrawl.crawl.versions import known_after, seen_once, settled, visit_of
+from recrawl.crawl.versions import NEVER_SEEN, known_after, seen_once, settled, visit_of
 from recrawl.detect import Judgement, Known, judge
 from recrawl.detect.comparison import NEAR, Compared
 from recrawl.detect.conduct import CAUGHT, LIE, NO_SIGN, check_share, is_believed, is_check
@@ -116,11 +116,11 @@ class Judging:
     def sends(self, target: Target) -> Validators:
         """The validators to send: none for a second look, a check, or a host that is not believed."""
         if target.known is None or target.seen is not None:
-            return Validators()
+            return NEVER_SEEN
         host = self._host(target.host)
         share = check_share(host.lies, self.rules.check_share)
         if not is_believed(host.checks, host.lies) or is_check(target.page, target.due, share):
-            return Validators()
+            return NEVER_SEEN
         return target.known.validators
 
     def believes_dates(self, host: int) -> bool:

@@ -1,9 +1,9 @@
-"""Keep what visits brought: links and pages found, bytes archived, visits and due times in one transaction.
+"""Keep what visits brought: pages found, bytes archived, visits, links and due times in one transaction.
 
-Order matters for a kill at any moment. Links and new pages come first: those of a visit that was never
-acknowledged are passed over when the page is judged again. The bytes come next, and wait for the disk: an archive
-record without a visit is cut off at the next start (``recovery.py``). The visit comes last, together with its due time
-and the end of its lease; once that is written, the visit is acknowledged.
+Order matters for a kill at any moment. New pages come first: one that nothing links to does no harm. The bytes come
+next, and wait for the disk: an archive record without a visit is cut off at the next start (``recovery.py``). The visit
+comes last, together with the links of the page, its due time and the end of its lease; once that is written, the visit
+is acknowledged.
 
 If the store or the disk fails on the way, the same batch can be recorded again: each step says what should be so, and
 bytes that were kept are not written twice.
@@ -34,7 +34,7 @@ from recrawl.formats.claims import Entry
 from recrawl.model import Capture, FloatArray, IntArray, Validators, Visits
 from recrawl.schedule.agenda import Agenda
 from recrawl.store.base import Store
-from recrawl.store.values import CaptureRecord, Claims, Leased, Lessons
+from recrawl.store.values import CaptureRecord, Claims, Leased, Lessons, LinksSeen
 from recrawl.time import from_http_date
 from recrawl.urls import address, surt
 
@@ -58,6 +58,8 @@ class Group:
     """Pages among them that are to be visited at once, whatever the policy says."""
     captures: Sequence[CaptureRecord]
     """Where their bytes are."""
+    links: LinksSeen | None
+    """What they link to, where that is news."""
 
 
 class Recorder:
@@ -97,8 +99,8 @@ class Recorder:
         self.finish(group)
 
     def prepare(self, batch: Sequence[Visited], now: float, host_ready: FloatArray) -> Group:
-        """Write down what pages link to, archive what came, and decide when they are due."""
-        self._links(batch, now)
+        """Write down which pages were found, archive what came, and decide when they are due."""
+        links = self._links(batch, now)
         self._dates(batch)
         for visited in batch:
             to = visited.judgement.redirect_to
@@ -111,7 +113,7 @@ class Recorder:
         again = visits.page[self._respelled(batch)]
         due[np.isin(visits.page, again)] = now
         validators = [last_version(visited) for visited in batch]
-        return Group(batch, visits, due, validators, host_ready, self._judging.lessons(batch), again, captures)
+        return Group(batch, visits, due, validators, host_ready, self._judging.lessons(batch), again, captures, links)
 
     def settle(self, group: Group) -> None:
         """Wait until the disk has what was archived. A thread may do it, a group at a time."""
@@ -128,6 +130,7 @@ class Recorder:
             due=group.due,
             validators=group.validators,
             captures=group.captures,
+            links=group.links,
             worker=self._worker,
             host_ready=group.host_ready,
             lessons=group.lessons,
@@ -238,7 +241,8 @@ class Recorder:
 
     def _ids(self, urls: Sequence[str]) -> IntArray:
         """The pages that have these URLs; a KeyError if one is not remembered."""
-        return np.fromiter(map(self._page_of.__getitem__, urls), np.int64, len(urls))
+        page_of = self._page_of
+        return np.fromiter([page_of[url] for url in urls], np.int64, len(urls))
 
     def _inside(self, urls: Iterable[str]) -> dict[str, None]:
         """Which of these URLs are to be visited if they are new."""
@@ -283,14 +287,14 @@ class Recorder:
             else:
                 self._memory.forget(visited.visit.page)
 
-    def _links(self, batch: Sequence[Visited], now: float) -> None:
-        """Write down the links that pages have now. Where they are those of the version before, nothing is written."""
+    def _links(self, batch: Sequence[Visited], now: float) -> LinksSeen | None:
+        """The links that pages have now. Where they are those of the version before, nothing is written about them."""
         read = [one for one in batch if one.judgement.links_read and one.judgement.links and not links_stand(one)]
         if not read:
-            return
+            return None
         targets = self.discover(chain.from_iterable(visited.judgement.links for visited in read), now)
         counts = [len(visited.judgement.links) for visited in read]
-        self._store.record_links(
+        return LinksSeen(
             np.repeat(np.array([visited.target.page for visited in read], dtype=np.int64), counts),
             targets,
             np.repeat(np.array([visited.visit.time for visited in read]), counts),

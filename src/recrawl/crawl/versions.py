@@ -11,11 +11,14 @@ from recrawl.detect import Judgement, Known
 from recrawl.detect.conduct import sign_of
 from recrawl.model import ANSWERED, Capture, Outcome, Validators, Verdict, Visit
 
+NEVER_SEEN = Validators()
+"""What a page said of its version that was not visited yet."""
+
 
 def seen_once(target: Target, sight: Sight) -> Visited:
     """The visit that one look makes."""
     capture, judgement = sight.capture, sight.judgement
-    before = target.known.validators if target.known else Validators()
+    before = target.known.validators if target.known else NEVER_SEEN
     sign = sign_of(capture, judgement.verdict, before, conditional=sight.conditional)
     visit = visit_of(target.page, capture, judgement)
     return Visited(replace(target, seen=None) if target.seen else target, visit, judgement, capture, sign=sign)

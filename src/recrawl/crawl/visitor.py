@@ -8,7 +8,7 @@ from recrawl.crawl.access import Access
 from recrawl.crawl.judging import Judging
 from recrawl.crawl.target import ErrandDone, Result, RulesRead, Sight, Target, TurnedAway, Underway, Visited
 from recrawl.crawl.traps import RedirectChains
-from recrawl.crawl.versions import seen_once, settled
+from recrawl.crawl.versions import NEVER_SEEN, seen_once, settled
 from recrawl.detect import Judgement, judge
 from recrawl.detect.comparison import NEAR
 from recrawl.fetch.doors import Door, Doors
@@ -155,4 +155,4 @@ class Visitor:
 
 
 def _validators(target: Target) -> Validators:
-    return target.known.validators if target.known else Validators()
+    return target.known.validators if target.known else NEVER_SEEN

@@ -204,10 +204,10 @@ class Transfer:
             self._read_head()
         answered = self._head_done and self._status > 0
         head, sent = b"".join(self._head) if answered else b"", self._said.get(self._header_out, b"")
-        asked, end, rest = sent.partition(b"\r\n")
-        over_http2 = asked.endswith(_HTTP2)
+        end = sent.find(b"\r\n") % (len(sent) + 1)  # of the line that asks: all of it, if it has no end
+        over_http2 = sent.endswith(_HTTP2, 0, end)
         if over_http2:
-            sent = asked.removesuffix(_HTTP2) + _HTTP1 + end + rest
+            sent = sent[: end - len(_HTTP2)] + _HTTP1 + sent[end:]
             head = _HTTP1 + head.removeprefix(_HTTP2) if answered else b""
         return Capture(
             url=url,

@@ -19,6 +19,7 @@ from recrawl.store.values import (
     Leased,
     Lessons,
     Links,
+    LinksSeen,
     StoreCounts,
 )
 
@@ -32,6 +33,8 @@ class Recorded(TypedDict, total=False):
     """What the page said about its version, for each visit; ``None`` leaves what is known."""
     captures: Sequence[CaptureRecord] | None
     """Where the bytes are."""
+    links: LinksSeen | None
+    """Links that were seen: see :meth:`Store.record_links`."""
     worker: str | None
     """Whose leases on these pages end, and its hold on hosts where it has no other lease."""
     host_ready: FloatArray | None

@@ -14,7 +14,7 @@ from recrawl.store.database import Session
 from recrawl.store.segments import append
 from recrawl.store.site_values import SiteProgress
 from recrawl.store.validators import to_columns
-from recrawl.store.values import CaptureRecord, Lessons, Links
+from recrawl.store.values import CaptureRecord, Lessons, Links, LinksSeen
 
 _capture_row = attrgetter("page", "time", "status", "mime", "digest", "size", "warc_file", "warc_offset", "warc_length")
 _LINKS = np.dtype([("source", np.int64), ("target", np.int64), ("first_seen", np.float64), ("last_seen", np.float64)])
@@ -35,6 +35,7 @@ def record(  # noqa: PLR0913 - the parts of one transaction
     due: FloatArray | None = None,
     validators: Sequence[Validators | None] | None = None,
     captures: Sequence[CaptureRecord] | None = None,
+    links: LinksSeen | None = None,
     worker: str | None = None,
     host_ready: FloatArray | None = None,
     site: SiteProgress | None = None,
@@ -55,6 +56,8 @@ def record(  # noqa: PLR0913 - the parts of one transaction
         _set_validators(session, visits.page[latest], [validators[row] for row in latest.tolist()])
     if captures:
         session.apply(session.statements.add_captures, *map(list, zip(*map(_capture_row, captures), strict=True)))
+    if links is not None:
+        record_links(session, *links)
     if site is not None:
         site_captures.advance(session, site)
     if due is not None or worker is not None or host_ready is not None:
@@ -101,6 +104,8 @@ def _set_validators(session: Session, page: IntArray, validators: Sequence[Valid
 
 def record_links(session: Session, source: IntArray, target: IntArray, time: FloatArray) -> None:
     """Note that links were seen; a batch may hold a link several times."""
+    if not len(source):
+        return
     check_known(session, source)
     check_known(session, target)
     distinct = _by_source_and_target(source, target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,15 @@ class CaptureRecord:
     warc_offset: int
     warc_length: int
     """Bytes of the compressed record."""
+
+
+class LinksSeen(NamedTuple):
+    """Links of pages, and when each was seen."""
+
+    source: IntArray
+    target: IntArray
+    time: FloatArray
+    """Seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
