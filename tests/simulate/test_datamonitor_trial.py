@@ -71,6 +71,7 @@ def test_a_recorded_site_goes_through_whole(tmp_path, capsys):
     text = (tmp_path / "datamonitor.md").read_text(encoding="utf-8")
     assert text in capsys.readouterr().out
     assert "Fig. 4: week has the worst precision | yes" in text
+    assert "nan" not in text
     with (tmp_path / "datamonitor.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if int(row["changes"]) and int(row["downloads"])]
     assert all(0 <= float(row[name]) <= 1 for row in rows for name in ("recall", "precision"))

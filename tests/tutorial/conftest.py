@@ -156,8 +156,8 @@ class Reader:
         self.done: list[Done] = []
         self._notes = folder.parent / f"{folder.name}-printed"
         self._notes.mkdir()
-        # Whoever reads the page called no `uv run`, though the tests may have been.
-        ours = ("RECRAWL_", "UV", "VIRTUAL_ENV")
+        # Whoever reads the page called no `uv run`, though the tests may have been, and compiles no module twice.
+        ours = ("RECRAWL_", "UV", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE")
         environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}  # noqa: TID251 - a child's environment
         scripts = str(Path(sys.executable).parent)
         environment |= {"PATH": f"{scripts}:{environment['PATH']}", "COLUMNS": WIDTH, "NO_COLOR": "1", "TERM": "dumb"}

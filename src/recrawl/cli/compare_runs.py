@@ -14,7 +14,7 @@ from recrawl.assess.scores import Interval
 from recrawl.cli.contest_runs import Run, known_policies, run_all
 from recrawl.errors import InputError
 from recrawl.model import BoolArray, ChangeKind, Histories, Outcome
-from recrawl.model.words import counted
+from recrawl.model.words import counted, told
 from recrawl.schedule.policies import ORACLES
 from recrawl.simulate.contest import Rules
 from recrawl.simulate.contest_entries import NAMES, OURS, OURS_FOR_CHANGES, YARDSTICK, entry, labelled
@@ -229,7 +229,7 @@ class Comparison:
 
     def headline(self) -> str:
         """What to do about it, in a sentence."""
-        visits = f"With the same budget ({self.budget * self.there:.4g} visits a day)"
+        visits = f"With the same budget ({told(self.budget * self.there)} visits a day)"
         if not self.tally(self.in_use).changes.sum():
             nothing = "get new links" if self.links else "change"
             return f"You use {self.in_use}. No page was seen to {nothing} in the part of the past that is scored."

@@ -12,7 +12,7 @@ from recrawl.cli.plan_outlook import Outlook
 from recrawl.cli.rates_words import in_words
 from recrawl.cli.tables import shown_time
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.model.words import counted
+from recrawl.model.words import counted, told
 from recrawl.plan.capacity import Capacity, Hosts, capacity
 from recrawl.plan.keeping import Kept, keep, keep_at_rates
 from recrawl.time import DAY, format_duration
@@ -220,12 +220,12 @@ def what_if_rows(buys: WhatIf, budget: float, objective: str, *, links: bool = F
         rows.append(
             (
                 name,
-                f"{budget * factor * DAY:,.1f}",
+                told(budget * factor * DAY),
                 f"{kept.freshness:.1%}" + (f" ({gain:+.1%})" if factor != 1.0 else ""),
                 *(
-                    (f"{kept.happening * DAY:,.1f}", format_duration(kept.delay))
+                    (told(kept.happening * DAY), format_duration(kept.delay))
                     if links
-                    else (f"{kept.found * DAY:,.1f} of {kept.happening * DAY:,.1f}",)
+                    else (f"{told(kept.found * DAY)} of {told(kept.happening * DAY)}",)
                 ),
                 shown_price(kept.price, objective),
             )

@@ -157,7 +157,7 @@ def score(  # noqa: PLR0913, PLR0917 - one argument an option
     else:
         print_expected(columns)
         if shown < total:
-            typer.echo(f"{shown} of {total} shown; --limit shows more.")
+            typer.echo(f"{shown:,} of {total:,} shown; --limit shows more.")
 
 
 @app.command("evaluate", cls=TeachingCommand, epilog=EVALUATE)

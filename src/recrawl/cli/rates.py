@@ -144,7 +144,7 @@ def _table(store: Store, question: Question, output: Path | None, plot: Path | N
     else:
         _print(columns, question)
         if shown < total:
-            typer.echo(f"{shown} of {total} shown; --limit shows more.")
+            typer.echo(f"{shown:,} of {total:,} shown; --limit shows more.")
         said = "changes of any kind" if question.kind is Kind.ANY else f"changes of kind {question.kind.value}"
         model = "" if question.expected is None else ", with the model of the workspace for what visits have not told"
         typer.echo(f"Estimated by {question.estimator.name} from {said}{model}, as of {shown_time(question.now)}.")

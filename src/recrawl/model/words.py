@@ -11,3 +11,16 @@ def counted(number: float, one: str, many: str = "") -> str:
     """
     figure = f"{number:,g}" if number % 1 else f"{int(number):,}"
     return f"{figure} {one if number == 1 else many or f'{one}s'}"
+
+
+def told(number: float) -> str:
+    """A number with the digits that tell something: four, and all before the point.
+
+    >>> told(983_123.4), told(90.2916), told(0.02), told(100.0)
+    ('983,123', '90.29', '0.02', '100')
+    """
+    return f"{number:,.0f}" if abs(number) >= _WHOLE else f"{number:.4g}"
+
+
+_WHOLE = 1_000.0
+"""From here on nobody wants digits behind the point."""

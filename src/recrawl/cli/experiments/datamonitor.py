@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -140,10 +141,14 @@ def _claims(outcomes: Sequence[Outcome]) -> list[list[str]]:
             [(name, recall(name, cold)) for name in (*chains, *steps)],
         ),
     ]
-    return [
-        [claim, "yes" if holds else "no", ", ".join(f"{name} {value:.3f}" for name, value in figures)]
-        for claim, holds, figures in claims
-    ]
+    return [[claim, *_answer(holds, figures)] for claim, holds, figures in claims]
+
+
+def _answer(holds: object, figures: Sequence[tuple[str, float]]) -> tuple[str, str]:
+    """Whether a claim holds, and by what; neither, if no document is of that class."""
+    if any(isnan(value) for _, value in figures):
+        return "–", "no such documents"
+    return "yes" if holds else "no", ", ".join(f"{name} {value:.3f}" for name, value in figures)
 
 
 _CLOSE = 0.1
