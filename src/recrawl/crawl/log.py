@@ -77,22 +77,16 @@ class JsonLinesLog:
         said = list(said)
         for level, _ in said:
             self.counts[level] += 1
+        begins = {
+            level: _encoded({"timestamp": now, "logLevel": level, "context": context, "message": message})[:-1]
+            for level in {level for level, _ in said} & self._written
+        }
         lines = [
-            _encoded(
-                {
-                    "timestamp": now,
-                    "logLevel": level,
-                    "context": context,
-                    "message": message,
-                    "details": _plain(details),
-                }
-            )
-            for level, details in said
-            if level in self._written
+            f'{begins[level]}, "details": {_encoded(_plain(details))}}}\n' for level, details in said if level in begins
         ]
         if not lines:
             return
-        self._stream.write("".join([line + "\n" for line in lines]))
+        self._stream.write("".join(lines))
         self._stream.flush()
 
 
@@ -106,12 +100,16 @@ _BITS = 1024
 """Whole numbers beyond this are written as hexadecimal text: readers and Python itself refuse very long ones."""
 
 
+_SHORT = 1e15
+"""Numbers up to this are what they are to every reader."""
 _AS_IT_IS = frozenset({str, bool, type(None)})
 
 
 def _plain(value: object, depth: int = _DEPTH) -> object:  # noqa: PLR0911 - one a type
     """The nearest thing JSON can hold."""
     if type(value) in _AS_IT_IS:
+        return value
+    if (type(value) is int or type(value) is float) and -_SHORT < value < _SHORT:
         return value
     match value:
         case str():

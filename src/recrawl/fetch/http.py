@@ -61,6 +61,7 @@ class HttpFetcher:
         self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
         self._transfers = Transfers(self._pycurl, idle_connections(self._limits.connections))
         self._idle: list[Transfer] = []
+        self._spelled: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -100,7 +101,7 @@ class HttpFetcher:
         return capture
 
     def _new_transfer(self) -> Transfer:
-        transfer = Transfer(self._pycurl, self._limits, self._reach)
+        transfer = Transfer(self._pycurl, self._limits, self._reach, self._spelled)
         options, curl = self._pycurl, transfer.curl
         curl.setopt(options.USERAGENT, self._user_agent)
         version = options.CURL_HTTP_VERSION_2TLS if self._http2 else options.CURL_HTTP_VERSION_1_1

@@ -42,6 +42,8 @@ _CUT_BY_SERVER = ("E_PARTIAL_FILE", "E_RECV_ERROR", "E_SEND_ERROR", "E_GOT_NOTHI
 _HTTP2_STREAM = 92
 """libcurl's number for a stream of HTTP/2 that was reset; pycurl has no name for it."""
 _REFUSED = (errno.ECONNREFUSED, errno.ECONNRESET)
+_MOST_SPELLED = 100_000
+"""Addresses that are remembered."""
 _MOST_INTERIM = 20
 """Answers below 200 before the real one."""
 
@@ -68,8 +70,16 @@ class Limits:
 class Transfer:
     """A libcurl handle and the bytes of the exchange it carries."""
 
-    def __init__(self, pycurl: Any, limits: Limits, reach: Reach | None) -> None:  # noqa: ANN401 - the module
+    def __init__(
+        self,
+        pycurl: Any,  # noqa: ANN401 - the module
+        limits: Limits,
+        reach: Reach | None,
+        spelled: dict[str, str],
+    ) -> None:
+        """``spelled`` is how libcurl writes the addresses that it connected to; all handles share it."""
         self._pycurl = pycurl
+        self._spelled = spelled
         self._header_out: int = pycurl.INFOTYPE_HEADER_OUT
         self._body_limit, self._head_limit = limits.body, limits.head
         self._reach = reach
@@ -216,13 +226,22 @@ class Transfer:
             raw_head=head,
             raw_body=b"".join(self._body) if answered else b"",
             raw_request=sent + self._posted if sent else b"",
-            ip=self.curl.getinfo(self._pycurl.PRIMARY_IP) or "",
+            ip=self._ip() if answered else self.curl.getinfo(self._pycurl.PRIMARY_IP) or "",
             duration=float(self.curl.getinfo(self._pycurl.TOTAL_TIME)),
             truncated=self._why_cut(code) if answered and code else "",
             error="" if answered else self._why_none(code, words),
             failure=0 if answered else NOT_ALLOWED if self._out_of_reach else self._number(code),
             protocol="h2" if over_http2 else "",
         )
+
+    def _ip(self) -> str:
+        """Who answered. libcurl connects to the address that we name, so it is asked once about each."""
+        ip = self._spelled.get(self._address)
+        if ip is None:
+            if len(self._spelled) >= _MOST_SPELLED:
+                self._spelled.clear()
+            ip = self._spelled[self._address] = self.curl.getinfo(self._pycurl.PRIMARY_IP) or ""
+        return ip
 
     def _number(self, code: int) -> int:
         """Why there is no answer, as a number."""

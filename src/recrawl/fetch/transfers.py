@@ -74,17 +74,19 @@ class Transfers:
         for handle in (self._soon, self._timer):
             if handle is not None:
                 handle.cancel()
-        for curl, over in [*self._running.items()]:
-            del self._running[curl]
-            self._multi.remove_handle(curl)
-            over.cancel()
-        for socket in [*self._watched]:
-            self._on_socket(0, socket)
-        self._multi.close()
-        if self._epoll is not None:
-            if self._loop is not None:
-                self._loop.remove_reader(self._epoll.fileno())
-            self._epoll.close()
+        try:
+            for curl, over in [*self._running.items()]:
+                del self._running[curl]
+                over.cancel()
+                self._multi.remove_handle(curl)
+            for socket in [*self._watched]:
+                self._on_socket(0, socket)
+            self._multi.close()
+        finally:
+            if self._epoll is not None and not self._epoll.closed:
+                if self._loop is not None:
+                    self._loop.remove_reader(self._epoll.fileno())
+                self._epoll.close()
 
     # -- what libcurl asks for ------------------------------------------------------------------
 
