@@ -19,6 +19,7 @@ from recrawl.time import VirtualClock
 
 LISTED, PAGES, VERSIONS = 50_000, 900, 4
 START = 1_400_000_000.0
+TRIES = 6
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +107,13 @@ def kill_in(stage, sources, workspace):
 
 
 @pytest.mark.slow
-def test_an_import_may_be_killed_at_any_stage(sources, undisturbed, workspace):
+def test_an_import_may_be_killed_at_any_stage(sources, undisturbed, new_workspace, tmp_path):
     assert len(undisturbed[0]) == LISTED + PAGES * VERSIONS
-    reached = [kill_in(stage, sources, workspace) for stage in STAGES]
-    assert all(reached), dict(zip(STAGES, reached, strict=True))
-    finish(start(sources, workspace))
-    assert everything(workspace) == undisturbed
+    for number in range(TRIES):  # whoever looks may be late, and find the import done
+        workspace = shutil.copytree(new_workspace, tmp_path / str(number))
+        reached = {stage: kill_in(stage, sources, workspace) for stage in STAGES}
+        finish(start(sources, workspace))
+        assert everything(workspace) == undisturbed
+        if all(reached.values()):
+            return
+    pytest.fail(f"the import was never killed in all stages: {reached}")
