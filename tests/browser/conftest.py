@@ -39,7 +39,7 @@ from recrawl.simulate.sites import Growth, lognormal_rates, synthetic_web, tree_
 from recrawl.time import DAY, HOUR, MINUTE, VirtualClock
 
 HERE = Path(__file__).parent
-PATIENCE = 60_000.0
+PATIENCE = 120_000.0
 """Milliseconds for anything to appear: a busy machine takes its time."""
 LOOK_EVERY = 50.0
 """Milliseconds."""

@@ -272,7 +272,7 @@ def test_truncated_answers_break_off_and_keep_what_came(run, small):
 
 @pytest.mark.parametrize("chunked", [0.0, 1.0])
 def test_slow_answers_arrive_whole_in_pieces(run, small, chunked):
-    running = run(small, Quirks(slow=1.0, slowness=0.2, chunked=chunked))
+    running = run(small, Quirks(slow=1.0, slowness=1.0, chunked=chunked))
     host, path = running.living.hosts()[0], small.path[steady(small)[0]]
     with socket.create_connection(("127.0.0.1", running.living.port), timeout=120) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())

@@ -82,7 +82,7 @@ def test_several_create_the_same_store_at_once(engine, tmp_path, request):
     script = f"from recrawl.store import open_store\nopen_store({location!r}, create=True).close()"
     running = [subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE) for _ in range(3)]
     for process in running:
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=120)
         assert process.returncode == 0, error.decode()
     with open_store(location) as store:
         assert store.counts(0.0).pages == 0
