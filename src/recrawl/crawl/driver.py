@@ -58,9 +58,9 @@ class Pace:
     """Pages of one host in hand at once."""
     lease_time: float = 15 * MINUTE
     """Seconds until a page goes back if we die."""
-    batch: int = 128
+    batch: int = 256
     """Visits acknowledged in one transaction at most."""
-    linger: float = 0.1
+    linger: float = 0.25
     """Seconds that a visit waits for others to be acknowledged with, while requests are under way."""
     poll: float = 60.0
     """Seconds after which an idle worker asks for new pages; infinity if nobody else adds any."""
