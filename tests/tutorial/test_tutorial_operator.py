@@ -32,6 +32,7 @@ def test_logs_come_in_lists_of_what_is_due_go_out_and_more_changes_are_seen(foll
     assert 0 < len(due) <= 30
     browsertrix = yaml.safe_load((reader.folder / "due.yaml").read_text())["seeds"]
     assert browsertrix == [{"url": url, "scopeType": "page"} for url in due]
+    assert [line.split()[0] for line in (reader.folder / "due-nutch.txt").read_text().splitlines()] == due
 
     reader.until("recrawl import due")
     asked = [line.split()[3] for line in (reader.folder / "due" / "2026-02-02.log").read_text().splitlines()]
