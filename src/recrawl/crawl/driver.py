@@ -248,12 +248,13 @@ class Driver:
         at_once = min(room, _AT_ONCE)
         found = self._line.next_many(now, at_once)
         self._steering.began(now, int((found.page >= 0).sum()))
+        loop = asyncio.get_running_loop()
         for page, host in zip(found.page.tolist(), found.host.tolist(), strict=True):
             target = self._line.take(page)
             if page < 0 and host in self._steering.resting:
                 self._settling.turn_away(TurnedAway(target, now + MINUTE), now)
                 continue
-            self._running[asyncio.create_task(self._go(target))] = target
+            self._running[loop.create_task(self._go(target))] = target
         if len(found.page) < at_once:
             return found.until
         return now if at_once < room else math.inf

@@ -156,8 +156,6 @@ class Recorder:
     def discover(self, urls: Iterable[str], now: float) -> IntArray:
         """Page ids of these URLs; those in scope are put on the agenda, others only remembered."""
         wanted = list(urls)
-        with suppress(KeyError):  # most of the time there is none: pages name each other
-            return self._ids(wanted)
         unknown = list(dict.fromkeys([url for url in wanted if url not in self._page_of]))
         inside = self._inside(unknown)
         outside = [url for url in unknown if url not in inside]
@@ -292,13 +290,23 @@ class Recorder:
         read = [one for one in batch if one.judgement.links_read and one.judgement.links and not links_stand(one)]
         if not read:
             return None
-        targets = self.discover(chain.from_iterable(visited.judgement.links for visited in read), now)
+        targets = self._known_targets(read)
+        if targets is None:
+            targets = self.discover(chain.from_iterable(visited.judgement.links for visited in read), now)
         counts = [len(visited.judgement.links) for visited in read]
         return LinksSeen(
             np.repeat(np.array([visited.target.page for visited in read], dtype=np.int64), counts),
             targets,
             np.repeat(np.array([visited.visit.time for visited in read]), counts),
         )
+
+    def _known_targets(self, read: Sequence[Visited]) -> IntArray | None:
+        """The pages that these link to, if all are remembered: mostly they are, since pages name each other."""
+        page_of = self._page_of
+        with suppress(KeyError):
+            found = [page_of[url] for visited in read for url in visited.judgement.links]
+            return np.fromiter(found, np.int64, len(found))
+        return None
 
     def _respelled(self, batch: Sequence[Visited]) -> list[int]:
         """Take over the spelling that a redirect to the page itself asks for; the rows to be visited again at once.

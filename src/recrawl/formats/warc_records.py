@@ -155,7 +155,7 @@ def records_of(
     beside = f"{header('WARC-Target-URI', capture.url)}WARC-Concurrent-To: <{main.id}>\r\n"
     records = [main]
     if capture.raw_request:
-        records.append(Record("request", date, _REQUEST, (capture.raw_request,), beside, _by_chance()))
+        records.append(Record("request", date, _REQUEST, (capture.raw_request,), beside, _of_request(main.id)))
     if not_modified or about:
         said = _said(capture) if not_modified else b""
         records.append(Record("metadata", date, _FIELDS, (said, _about(capture, about)), beside, _by_chance()))
@@ -187,6 +187,17 @@ def _urn(sixteen: bytes, version: int) -> str:
     return f"urn:uuid:{digits[:8]}-{digits[8:12]}-{version}{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
 
+def _of_request(id_: str) -> str:
+    """The id of the request that led to a record: the same UUID in the version that everybody may make as he likes.
+
+    >>> _of_request("urn:uuid:9fcb7e26-35d1-51ca-bdbd-4f573915cf9a")
+    'urn:uuid:9fcb7e26-35d1-81ca-bdbd-4f573915cf9a'
+    """
+    return f"{id_[:_VERSION]}8{id_[_VERSION + 1 :]}"
+
+
+_VERSION = len("urn:uuid:00000000-0000-")
+"""Where the URN of a UUID says its version."""
 _VARIANT = "89ab" * 4
 """The digit of a UUID that says by whose rules it was made: its upper two bits are fixed."""
 

@@ -127,6 +127,8 @@ class SqliteDatabase:
         self._path = path
         self._patience = patience
         self._lasting = durable
+        self._waits: bool | None = None
+        """Whether commits wait for the disk; ``None`` while nobody said so."""
         self._lock = threading.RLock()
         self._log: int | None = None
         """The write-ahead log, once somebody waited for it; wherever the file is moved."""
@@ -154,7 +156,10 @@ class SqliteDatabase:
         with self._lock, self._explained():
             self._check_in_place()
             # FULL waits for the disk at each commit. NORMAL leaves that to the machine, which outlives the process.
-            self._connection.pragma("synchronous", "FULL" if lasting and self._lasting else "NORMAL")
+            waits = lasting and self._lasting
+            if waits is not self._waits:
+                self._connection.pragma("synchronous", "FULL" if waits else "NORMAL")
+                self._waits = waits
             return self._transaction("BEGIN IMMEDIATE", work)
 
     def write_ahead(self, work: Callable[[Session], object]) -> Callable[[], object]:
