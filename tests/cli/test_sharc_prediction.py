@@ -51,7 +51,7 @@ def test_a_recorded_site_and_a_sitemap_go_through_whole(run, tmp_path, sitemap):
 def test_small_sites_and_sitemaps_that_say_nothing_are_refused(run, tmp_path):
     result = run("experiment", "sharc-prediction", "--data", RECORDED, "--fewest", 5000)
     assert result.returncode == 1
-    assert "no site has 5000 pages" in result.stderr
+    assert "no site has 5,000 pages" in result.stderr
     silent = tmp_path / "silent.xml"
     silent.write_text("<urlset><url><loc>http://a.test/</loc></url></urlset>", encoding="utf-8")
     result = run("experiment", "sharc-prediction", "--data", RECORDED, "--sitemap", silent)
