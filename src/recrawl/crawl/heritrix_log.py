@@ -6,16 +6,18 @@ Many tools of archives read it, recrawl's own import among them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from recrawl.crawl.log import Stream
 from recrawl.crawl.target import Visited
-from recrawl.detect import unchunked
-from recrawl.formats.warc_records import payload_sha1, written
+from recrawl.formats.warc_records import payload_sha1, sha1, written
 from recrawl.model import Outcome, Verdict
 from recrawl.time import iso_second, seconds_and_millionths
 
-_DIGITS = str.maketrans("", "", "-T:.")
+_DIGITS = str.maketrans("", "", "-T:")
 """Leaves nothing but the digits of a time."""
+_NOTHING_CAME = sha1(b"")
+"""The digest of no payload."""
 _CUT = {"length": "lenTrunc", "time": "timeTrunc"}
 
 
@@ -27,15 +29,14 @@ class HeritrixLog:
 
     def write(self, visited: Sequence[Visited]) -> None:
         """One line a visit."""
-        self._stream.write("".join([line + "\n" for line in log_lines(visited)]))
+        self._stream.write("".join(log_lines(visited)))
         self._stream.flush()
 
 
 def log_lines(visited: Sequence[Visited]) -> list[str]:
-    """The lines of these attempts."""
-    answers = [one.capture for one in visited if one.capture is not None and unchunked(one.capture)]
-    digests = dict(zip(map(id, answers), written([payload_sha1(answer) for answer in answers]), strict=True))
-    return [_line(one, digests.get(id(one.capture), "-")) for one in visited]
+    """The lines of these attempts, each with its end."""
+    digests = iter(written([payload_sha1(one.capture) for one in visited if one.capture is not None]))
+    return [_line(one, _NOTHING_CAME if one.capture is None else next(digests)) for one in visited]
 
 
 def _line(visited: Visited, digest: str) -> str:
@@ -45,37 +46,30 @@ def _line(visited: Visited, digest: str) -> str:
     is its own seed.
     """
     visit, capture = visited.visit, visited.capture
-    began, ended = _moment(visit.time), _moment(visit.time + visit.cost)
-    return " ".join(
-        (
-            f"{ended}Z",
-            f"{visit.status:>5}",
-            f"{visit.size if capture is not None else '-':>10}",
-            visited.target.url.replace(" ", "%20"),
-            visited.hops or "-",
-            visited.via or "-",
-            visited.judgement.mime or "-",
-            "#000",
-            f"{began.translate(_DIGITS)}+{round(visit.cost * 1000)}",
-            digest,
-            "-",
-            ",".join(_annotations(visited)) or "-",
-        )
+    second, millionths = seconds_and_millionths(visit.time)
+    ended, later = seconds_and_millionths(visit.time + visit.cost)
+    size = visit.size if capture is not None else "-"
+    url = visited.target.url.replace(" ", "%20")
+    return (
+        f"{iso_second(ended)}.{later // 1000:03}Z {visit.status:>5} {size:>10} {url} "
+        f"{visited.hops or '-'} {visited.via or '-'} {visited.judgement.mime or '-'} #000 "
+        f"{_digits(second)}{millionths // 1000:03}+{round(visit.cost * 1000)} "
+        f"{'-' if digest == _NOTHING_CAME else digest} - {_annotations(visited)}\n"
     )
 
 
-def _moment(when: float) -> str:
-    """A time with its thousandths, those that have begun."""
-    second, millionths = seconds_and_millionths(when)
-    return f"{iso_second(second)}.{millionths // 1000:03}"
+@lru_cache(64)  # as of iso_second
+def _digits(second: int) -> str:
+    """The fourteen digits of a second."""
+    return iso_second(second).translate(_DIGITS)
 
 
-def _annotations(visited: Visited) -> list[str]:
-    notes = []
-    if visited.visit.outcome == Outcome.NOT_MODIFIED:
-        notes.append("duplicate:server-not-modified")
-    elif visited.visit.verdict == Verdict.UNCHANGED and not visited.visit.kinds:
-        notes.append("duplicate:digest")
-    if visited.capture is not None and visited.capture.truncated in _CUT:
-        notes.append(_CUT[visited.capture.truncated])
-    return notes
+def _annotations(visited: Visited) -> str:
+    visit, capture = visited.visit, visited.capture
+    again = ""
+    if visit.outcome == Outcome.NOT_MODIFIED:
+        again = "duplicate:server-not-modified"
+    elif visit.verdict == Verdict.UNCHANGED and not visit.kinds:
+        again = "duplicate:digest"
+    cut = _CUT.get(capture.truncated, "") if capture is not None else ""
+    return f"{again},{cut}" if again and cut else again or cut or "-"
