@@ -19,6 +19,7 @@ from recrawl.detect.body import text_of
 from recrawl.detect.fingerprint import MOST_PARTS, packed
 from recrawl.detect.html import Document
 from recrawl.detect.rules import NO_PAGE_RULES, PageRules, Rules
+from recrawl.detect.scanned import scan_tidy_page
 from recrawl.formats.warc_stream import fastwarc
 from recrawl.living.quirks import CHARSETS, Lie, MapLie, Noise, Offer, PageQuirks
 from recrawl.living.render import Link, Subject, html, with_noise
@@ -208,6 +209,16 @@ def test_pages_of_archives_are_read_the_same_in_machine_code() -> None:
 def test_pages_of_many_archives_are_read_the_same_in_machine_code(data_folder: Path) -> None:
     read = [same(page) for page in islice(archived(data_folder / "formats" / "warc"), 300)]
     assert sum(read) > len(read) / 2
+
+
+def test_half_the_pages_of_many_archives_need_no_parser(data_folder: Path) -> None:
+    pages = {page for page in islice(archived(data_folder / "formats" / "warc"), 300) if "<" in page}
+    assert sum(scan_tidy_page(page) is not None for page in pages) > len(pages) / 2
+
+
+def test_a_page_with_many_tags_after_a_long_one_with_few_is_read_the_same() -> None:
+    assert same(f"<p>One {'two ' * 300_000}</p>")
+    assert same("<p>One <a href=/x>two</a>" + "<b>x</b>" * 100_000)
 
 
 COUNTED = """

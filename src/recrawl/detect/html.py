@@ -135,8 +135,11 @@ def read_html(html: str, url: str, rules: PageRules = NO_PAGE_RULES, *, in_machi
     >>> page.text, page.links[0].url
     ('Hello you', 'http://example.com/b/c')
     """
-    tree = _parser()(html)
     quick = in_machine_code and can_compile() and not (rules.ignored or rules.only)
+    page = _scanned_as_it_is(html) if quick else None
+    if page is not None:
+        return _document(_named_by(page), url, url, rules.cut(page.clean_text()), page.runs)
+    tree = _parser()(html)
     page = _scanned(tree) if quick else None
     if page is None or page.maybe_noisy:
         drop_noisy_elements(tree)
@@ -160,6 +163,14 @@ def read_html(html: str, url: str, rules: PageRules = NO_PAGE_RULES, *, in_machi
 @cache
 def _parser() -> Any:  # noqa: ANN401 - of selectolax
     return require("selectolax.lexbor", "crawl").LexborHTMLParser
+
+
+def _scanned_as_it_is(html: str) -> Scanned | None:
+    """The page, if it needs no parser; ``None`` if it does."""
+    from recrawl.detect.scanned import scan_tidy_page  # numba is slow to import
+
+    page = scan_tidy_page(html)
+    return None if page is None or page.maybe_noisy or page.maybe_based else page
 
 
 def _scanned(tree: Any) -> Scanned | None:  # noqa: ANN401 - a selectolax tree

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from recrawl.detect.eight_bytes import HIGH, LOW, ONES, eight, from_on, is_byte, put_eight
 from recrawl.detect.noise_scan import LONG_WORD, hinted
 from recrawl.detect.shingle_scan import Wide
 from recrawl.detect.shingle_terms import BASE, LONGEST
@@ -28,7 +29,6 @@ last word begins."""
 PADDING = 8
 """Bytes behind the page and behind the text: words are read and written eight bytes at a time."""
 _U64 = np.uint64
-_ONES, _LOW, _HIGH = _U64(0x0101_0101_0101_0101), _U64(0x7F7F_7F7F_7F7F_7F7F), _U64(0x8080_8080_8080_8080)
 _POWERS = tuple(_U64(pow(int(BASE), power, 1 << 64)) for power in range(8))
 
 
@@ -85,30 +85,6 @@ def is_space(code: int) -> bool:
 
 
 @bare_code
-def eight(data: Bytes, place: int) -> np.uint64:
-    """Eight bytes as one number, the first the lowest. Written out, this is one step of the processor."""
-    at = _U64(place)
-    low = _U64(data[at]) | _U64(data[at + _U64(1)]) << _U64(8) | _U64(data[at + _U64(2)]) << _U64(16)
-    middle = _U64(data[at + _U64(3)]) << _U64(24) | _U64(data[at + _U64(4)]) << _U64(32)
-    high = _U64(data[at + _U64(5)]) << _U64(40) | _U64(data[at + _U64(6)]) << _U64(48)
-    return low | middle | high | _U64(data[at + _U64(7)]) << _U64(56)
-
-
-@bare_code
-def put_eight(out: Bytes, place: int, number: np.uint64) -> None:
-    """Write such a number, which is one step, too."""
-    at = _U64(place)
-    out[at] = np.uint8(number)
-    out[at + _U64(1)] = np.uint8(number >> _U64(8))
-    out[at + _U64(2)] = np.uint8(number >> _U64(16))
-    out[at + _U64(3)] = np.uint8(number >> _U64(24))
-    out[at + _U64(4)] = np.uint8(number >> _U64(32))
-    out[at + _U64(5)] = np.uint8(number >> _U64(40))
-    out[at + _U64(6)] = np.uint8(number >> _U64(48))
-    out[at + _U64(7)] = np.uint8(number >> _U64(56))
-
-
-@bare_code
 def byte_of(number: np.uint64, lane: int) -> np.uint64:
     """One of eight bytes."""
     return (number >> _U64(8 * lane)) & _U64(255)
@@ -120,18 +96,6 @@ def number_of(word: np.uint64) -> np.uint64:
     low = byte_of(word, 0) + byte_of(word, 1) * _POWERS[1] + byte_of(word, 2) * _POWERS[2]
     high = byte_of(word, 3) * _POWERS[3] + byte_of(word, 4) * _POWERS[4] + byte_of(word, 5) * _POWERS[5]
     return low + high + byte_of(word, 6) * _POWERS[6] + byte_of(word, 7) * _POWERS[7]
-
-
-@bare_code
-def from_on(low: np.uint64, code: int) -> np.uint64:
-    """The highest bit of each of eight bytes below 128 that is ``code`` or more."""
-    return (low + _ONES * _U64(128 - code)) & _HIGH
-
-
-@bare_code
-def is_byte(low: np.uint64, code: int) -> np.uint64:
-    """The highest bit of each of eight bytes below 128 that is ``code``."""
-    return ~((low ^ (_ONES * _U64(code))) + _LOW) & _HIGH
 
 
 @bare_code
@@ -148,20 +112,20 @@ def read_word(  # noqa: PLR0913, PLR0917 - all that is read and written
     hint = (hints[begins & 31, (begins >> 8) & 31] >> ((begins >> 16) & 31)) & 1
     while True:
         chunk = eight(data, place + length)
-        low = chunk & _LOW
-        stops = (chunk & _HIGH) | (from_on(low, 33) ^ _HIGH) | is_byte(low, LESS) | is_byte(low, AND)
+        low = chunk & LOW
+        stops = (chunk & HIGH) | (from_on(low, 33) ^ HIGH) | is_byte(low, LESS) | is_byte(low, AND)
         first = stops & (_U64(0) - stops)
         inside = (first >> _U64(7)) - _U64(1)
         word = chunk & inside
         put_eight(out, size + length, word)
         number += number_of(word) * powers[length & (LONGEST - 1)]
-        small = low | (_ONES * _U64(32))
+        small = low | (ONES * _U64(32))
         letter = from_on(small, 97) & ~from_on(small, 123)
-        odd |= inside & ~letter & _HIGH & ~(first >> _U64(8))
+        odd |= inside & ~letter & HIGH & ~(first >> _U64(8))
         letters |= letter & inside
         colons |= is_byte(low, 58) & inside
         digits |= from_on(low, 48) & ~from_on(low, 58) & inside
-        length += int(((inside & _ONES) * _ONES) >> _U64(56))
+        length += int(((inside & ONES) * ONES) >> _U64(56))
         if stops:
             break
     suspect = bool(hint) or length >= LONG_WORD or bool(odd and (letters | colons))

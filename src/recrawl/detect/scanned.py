@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache
-from threading import local
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from recrawl.detect.tag_kinds import (
 )
 from recrawl.detect.tag_scan import read_tags
 from recrawl.detect.tag_tables import TABLES
+from recrawl.detect.tidied import tidied
 from recrawl.model.values import plain_value
 
 _MOST_BYTES = 4
@@ -210,7 +211,8 @@ class _Room:
         self.words, self.marks = np.empty(size // 2 + 2, np.uint64), np.empty(size // 2 + 2, np.int64)
 
 
-_rooms = local()
+_rooms: list[_Room] = []
+"""Those that nobody uses: as many as there are threads that read pages."""
 
 
 def _room_for(written: bytes) -> _Room:
@@ -221,10 +223,12 @@ def _room_for(written: bytes) -> _Room:
     size = len(written)
     if size > _LARGE:
         return _Room(size, written.count(b"<") + 1)
-    room: _Room | None = getattr(_rooms, "room", None)
+    room = None
+    with suppress(IndexError):
+        room = _rooms.pop()
     if room is None or room.size < size:
-        size = max(size, 2 * room.size if room else _COMMON)
-        room = _rooms.room = _Room(size, size // _SHORTEST_TAG + 1)
+        size = max(2 * size, _COMMON)
+        room = _Room(size, size // _SHORTEST_TAG + 1)
     return room
 
 
@@ -237,31 +241,47 @@ def scan_page(html: str) -> Scanned | None:
     if BETWEEN in html:
         return None
     written = html.encode()
-    padded = np.frombuffer(written + _PADDED, np.uint8)
-    room = _room_for(written)
-    tags, links, state = room.tags, room.links, room.state
-    count, linked, flags = read_tags(padded[:-PADDING], TABLES, tags, links, room.tag, room.names, room.around)
-    if count < 0:
+    return _scan(written + _PADDED, written, html)
+
+
+def scan_tidy_page(html: str) -> Scanned | None:
+    """Read a page that needs no parser; ``None`` if it needs one. O(length)."""
+    padded = None if BETWEEN in html else tidied(html, PADDING)
+    if padded is None:
         return None
-    state.fill(0)
-    runs, pieces, parts, words, marks = room.runs, room.pieces, room.parts, room.words, room.marks
-    read_page(padded, tags[:count], WORD_TERMS, room.out, state, runs, pieces, parts, words, marks)
-    noted = state.tolist()
-    return Scanned(
-        ScannedRuns(written, runs[: noted[RUNS]].copy(), pieces[: noted[PIECES]].copy()),
-        ScannedText(room.out[: noted[SIZE]].tobytes(), parts[: noted[PARTS]].copy(), words[: noted[WORDS]].copy()),
-        _references(html, written, links[:linked], plain=not flags & (HAS_ESCAPED | HAS_WHOLE)),
-        not flags & HAS_WHOLE,
-        bool(flags & NOISY),
-        bool(flags & HAS_BASE),
-        marks[: noted[MARKS]].copy(),
-    )
+    written = padded[:-PADDING]
+    return _scan(padded, written, written.decode())
+
+
+def _scan(padded: bytes, written: bytes, html: str) -> Scanned | None:
+    """Read a page as a parser writes it: with some bytes behind it, without, and as text."""
+    room, data = _room_for(written), np.frombuffer(padded, np.uint8)
+    tags, links, state = room.tags, room.links, room.state
+    count, linked, flags = read_tags(data[:-PADDING], TABLES, tags, links, room.tag, room.names, room.around)
+    page = None
+    if count >= 0:
+        state.fill(0)
+        runs, pieces, parts, words, marks = room.runs, room.pieces, room.parts, room.words, room.marks
+        read_page(data, tags[:count], WORD_TERMS, room.out, state, runs, pieces, parts, words, marks)
+        noted = state.tolist()
+        page = Scanned(
+            ScannedRuns(written, runs[: noted[RUNS]].copy(), pieces[: noted[PIECES]].copy()),
+            ScannedText(room.out[: noted[SIZE]].tobytes(), parts[: noted[PARTS]].copy(), words[: noted[WORDS]].copy()),
+            _references(html, written, links[:linked], plain=not flags & (HAS_ESCAPED | HAS_WHOLE)),
+            not flags & HAS_WHOLE,
+            bool(flags & NOISY),
+            bool(flags & HAS_BASE),
+            marks[: noted[MARKS]].copy(),
+        )
+    if len(written) <= _LARGE:
+        _rooms.append(room)
+    return page
 
 
 def warm_up() -> None:
     """Compile all there is to compile, which takes seconds where it is not on disk yet."""
     words = " ".join(map(str, range(_MANY_WORDS)))
-    page = scan_page(f'<html><head></head><body><p class="a">One <a href="/b">more</a></p>{words}</body></html>')
+    page = scan_tidy_page(f'<p class="a">One <a href="/b">more</a></p>{words}')
     if page is not None:
         text = page.clean_text()
         for mask in (frozenset[int](), frozenset(text.path[:1])):
