@@ -51,13 +51,16 @@ def test_every_look_tells_one_thing_and_falls_into_one_bin(rows):
 
 def test_what_looks_tell():
     visits = Visits.of(
-        [1, 1, 1, 1, 2],
-        [0.0, 1.0, 2.0, 3.0, 0.0],
-        outcome=[Outcome.FETCHED, Outcome.NOT_MODIFIED, Outcome.FETCHED, Outcome.GONE, Outcome.GONE],
-        verdict=[Verdict.UNKNOWN, Verdict.UNCHANGED, Verdict.UNKNOWN, Verdict.CHANGED, Verdict.UNKNOWN],
+        [1, 1, 1, 1, 1, 2],
+        [0.0, 1.0, 2.0, 3.0, 4.0, 0.0],
+        outcome=[Outcome.FETCHED, Outcome.NOT_MODIFIED, Outcome.FETCHED, Outcome.GONE, Outcome.GONE, Outcome.GONE],
+        verdict=[
+            *(Verdict.UNKNOWN, Verdict.UNCHANGED, Verdict.UNKNOWN, Verdict.CHANGED, Verdict.UNCHANGED),
+            Verdict.UNKNOWN,
+        ],
     )
     says = [Told(one).name for one in told(Looks.from_visits(visits))]
-    assert says == ["FIRST", "UNCHANGED", "UNJUDGED", "GONE", "GONE"]
+    assert says == ["FIRST", "UNCHANGED", "UNJUDGED", "CHANGED", "GONE", "GONE"]
 
 
 @given(looked, st.lists(st.tuples(st.integers(1, 4), whole, whole), max_size=20))

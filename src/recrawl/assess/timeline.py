@@ -22,12 +22,13 @@ class Told(enum.IntEnum):
     FIRST = 0
     """The page as it was when we came."""
     CHANGED = 1
+    """Something new, and be it that the page is not there any more."""
     UNCHANGED = 2
     """Nothing new: in hindsight the visit was wasted."""
     UNJUDGED = 3
     """There was an answer, and nothing to compare it with."""
     GONE = 4
-    """The page is not there."""
+    """The page is not there, and was not before, as far as we know."""
 
 
 def told(looks: Looks) -> ByteArray:
@@ -38,8 +39,14 @@ def told(looks: Looks) -> ByteArray:
     >>> [Told(one).name for one in told(looks)]
     ['FIRST', 'UNCHANGED', 'CHANGED']
     """
+    changed = looks.says == Verdict.CHANGED
     says = np.select(
-        [looks.gone, looks.opens(), looks.says == Verdict.CHANGED, looks.says == Verdict.UNCHANGED],
+        [
+            looks.gone & ~changed,
+            looks.opens(),
+            changed,
+            looks.says == Verdict.UNCHANGED,
+        ],
         [Told.GONE, Told.FIRST, Told.CHANGED, Told.UNCHANGED],
         Told.UNJUDGED,
     )
