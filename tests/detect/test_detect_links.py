@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.detect import Standards, judge, read_html
 from recrawl.detect.embeds import candidates, embeds_of
-from recrawl.detect.html import MOST_FEEDS
+from recrawl.detect.html import MOST_FEEDS, _neighbours
 from recrawl.model import Capture
 
 URL = "http://example.org/dir/page.html"
@@ -125,3 +128,24 @@ def test_pages_made_to_cost_time_are_read(before, unit):
 
 def test_old_elements_keep_their_text():
     assert read_html("<p>a<xmp><b>x</xmp>c<p>d", URL).text == "a <b>x c d"
+
+
+def test_a_page_with_very_many_links_leaves_no_more_than_are_kept() -> None:
+    many = "".join(f"<a href=/x{number}>a</a>" for number in range(5_000))
+    assert len(read_html(many, "http://many.example/d/a").links) == 5_000
+    assert len(_neighbours("http://many.example/d/")) < 1_000
+
+
+def test_threads_may_read_pages_of_one_directory() -> None:
+    pages = ["".join(f"<a href=/x{page}_{number}>a</a>" for number in range(600)) for page in range(4)]
+
+    def read(page: int) -> set[int]:
+        return {len(read_html(pages[page], f"{HERE}{page}").links) for _ in range(20)}
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            assert set().union(*threads.map(read, range(4))) == {600}
+    finally:
+        sys.setswitchinterval(before)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,10 +30,12 @@ ATTRIBUTES = (  # noqa: SIM905 - shorter so
 TEXTS = (  # noqa: SIM905 - shorter so
     "One| two  three |\n|| |é 漢|&amp;|&nbsp;|\u00a0|\u00a9|&copy;|&copy|&notit;|&#65;|&#x41;|&#150;|&#0;|& more|AT&T"
     "|a < b|a > b|12:30|\r\n|x\ry|\"|'|&zzz;|&sort=1|&lt;p&gt;|&#128512;|&#x1FFFF;|B\u00c2|&ampx|&a&b;"
+    "|&bne;|&fjlig;|&NotEqualTilde;"
 ).split("|")
 MARKUP = (  # noqa: SIM905 - shorter so
     "<!-- a -->|<!-->|<!---->|<!--a--!>|<?xml version='1.0'?>|</>|<3|<!DOCTYPE html>|<!doctype html public 'x'>|<image>"
     "|<![CDATA[x]]>|</br>|</p>|<a|<p class=|<div/>|<script><!-- <script></script> --></script>|<br></p >|<P>|</DIV>"
+    "|<!DO>|<!DOCTYPE math>|<!doxxxxx html>|<a-name-that-is-long>"
 ).split("|")
 
 
@@ -156,6 +161,11 @@ def test_common_ways_to_write_need_no_parser(html: str) -> None:
         "<p>One <!-- two",
         "<?xml version='1.0'?><p>One",
         "<head></head><meta name=a><body>",
+        "<p>a &bne; b",
+        "<!DOCTYPE math><p>One",
+        "<!doxxxxx html><p>One",
+        "<table><colgroup></b><col></table>",
+        "<xllpmmqpollkmmllmomknommnklmllm>",
         "<p class='one",
         "",
         "<div>" * 600 + "deep",
@@ -165,3 +175,43 @@ def test_common_ways_to_write_need_no_parser(html: str) -> None:
 )
 def test_what_is_in_doubt_is_left_to_the_parser(html: str) -> None:
     assert tidied(html) is None
+
+
+TIGHT = """
+import sys
+import numpy as np
+from recrawl.detect import scanned, tidied
+from recrawl.detect.tidy_scan import DEEPEST, GROWTH, MARGIN, MOST_ATTRIBUTES
+
+class Nothing(list):
+    def append(self, room): pass
+
+class Tight(tidied._Room):
+    def __init__(self, twice):
+        super().__init__(twice // 2)
+
+tidied._COMMON, tidied._rooms, tidied._Room, scanned._rooms = 0, Nothing(), Tight, Nothing()
+scanned._room_for = lambda written: scanned._Room(len(written), len(written) // 2 + 1)
+pages = [
+    *("<div>" * depth + inside for depth in range(500, 520) for inside in ("<table><td>x", "<p>", "x")),
+    *("<table><td>" * depth + "x" for depth in range(120, 130)),
+    *("<p a='" + '"' * many + end for many in range(40) for end in ("'>", "'")),
+    *(one * many for many in range(1, 70) for one in ("a", "&", "a ", "<br>a", "a<!---->", "<p>", "</p>", "<tr>")),
+    *("<p" + "".join(f" a{name}" for name in range(many)) + ">" for many in range(30, 36)),
+    *("<p>x"[:size] for size in range(5)), *("<script></script>"[:size] for size in range(18)),
+    *("<!-- a -->"[:size] for size in range(11)), *("<!DOCTYPE html>"[:size] for size in range(16)),
+    *("&#x41;&copy;"[:size] for size in range(13)), *("<p a='b' c=d e>"[:size] for size in range(16)),
+]
+for page in pages:
+    scanned.scan_tidy_page(page)
+print(len(pages))
+"""
+
+
+@pytest.mark.slow
+def test_kernels_stay_within_their_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", TIGHT], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 500

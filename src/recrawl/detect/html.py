@@ -6,7 +6,7 @@ import re
 import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from recrawl.detect.noise import drop_noisy_elements, without_noise
@@ -89,28 +89,37 @@ class _Neighbours(dict[str | _Link, str]):
     def __missing__(self, href: str | _Link) -> str:
         """The key of a link that was not met before; empty if there is more to say of it.
 
-        Its meaning depends on the page, or on more than the link, or it is another spelling of one that was met. Of no
-        directory there is more to say of all links.
+        Its meaning depends on the page, or on more than the link, or it is another spelling of one that was met, or
+        there is no room for it. Of no directory there is more to say of all links.
         """
-        if self._directory and isinstance(href, str) and href[:1] in _NAMES_BEGIN and ":" not in href:
-            found = address(href, base=self._directory)
+        is_plain = isinstance(href, str) and href[:1] in _NAMES_BEGIN and ":" not in href
+        if is_plain and self._directory and not self.is_full():
+            found = address(str(href), base=self._directory)
             if found is None or self.named.setdefault(found.key, found) == found:
                 key = self[href] = found.key if found else _NO_LINK
                 return key
         self.others += 1
         return _OTHER
 
-    def begin(self) -> None:
-        """Another page is read: forget what was met if that is too much."""
-        if len(self) >= _MOST_NEIGHBOURS:
-            self.clear()
-            self.named.clear()
+    def is_full(self) -> bool:
+        """Whether as much was met as is kept."""
+        return len(self) >= _MOST_NEIGHBOURS
+
+
+def _neighbours(directory: str) -> _Neighbours:
+    """What was met in a directory. Never emptied, but left to those who read a page by it: others begin anew."""
+    known = _directories.get(directory)
+    if known is None or known.is_full():
+        if len(_directories) >= _MOST_DIRECTORIES:
+            _directories.clear()
+        known = _directories[directory] = _Neighbours(directory)
+    return known
 
 
 _OTHER, _NO_LINK = "", " "
 """Stand for the key of such a link, and for that of what is none."""
-_MOST_NEIGHBOURS = 512
-_neighbours = lru_cache(maxsize=512)(_Neighbours)
+_MOST_NEIGHBOURS, _MOST_DIRECTORIES = 512, 512
+_directories: dict[str, _Neighbours] = {}
 
 
 @dataclass(slots=True)
@@ -203,7 +212,6 @@ def _document(named: _Named, url: str, base: str, text: Told, runs: Pieces, *, p
     directory = own.url[: own.url.partition("?")[0].rfind("/") + 1] if own and base == url else ""
     # Pages name the same places many times, and so do their neighbours: to take a URL apart is the dearest step here.
     neighbours = _neighbours(directory)
-    neighbours.begin()
     before = neighbours.others
     links: dict[str, object] = dict.fromkeys(map(neighbours.__getitem__, named.links))
     meant, canonical, shunned = neighbours.named, "", frozenset[str]()

@@ -25,7 +25,7 @@ class _Room:
     def __init__(self, size: int) -> None:
         self.size = size
         self.out = np.empty(GROWTH * size + MARGIN, np.uint8)
-        self.stack, self.seen = np.empty((DEEPEST + 8, 4), np.int64), np.empty(MOST_ATTRIBUTES, np.int64)
+        self.stack, self.seen = np.empty((DEEPEST, 4), np.int64), np.empty((MOST_ATTRIBUTES, 2), np.int64)
 
 
 _rooms: list[_Room] = []
@@ -35,7 +35,7 @@ _rooms: list[_Room] = []
 def tidied(html: str, padding: int = 0) -> bytes | None:
     """The page as a parser would write it, but for what nobody reads; ``None`` if one has to read it. O(length).
 
-    It is written in UTF-8, and has so many bytes of 0 behind it, at most a hundred.
+    It is written in UTF-8, and has so many bytes of 0 behind it.
 
     >>> tidied("<!DOCTYPE html><ul><li>One<li>Two &copy;</ul>").decode()
     '<!DOCTYPE html><html><head></head><body><ul><li>One</li><li>Two ©</li></ul></body></html>'

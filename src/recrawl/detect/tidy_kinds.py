@@ -1,4 +1,7 @@
-"""What the kernels of ``tidy_scan.py`` know of elements and of characters that have names."""
+"""What the kernels of ``tidy_scan.py`` know of elements and of characters that have names.
+
+Whoever changes this file has to remove their compiled code: it is made anew only when its own file changes.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from recrawl.detect.tag_kinds import Bytes, Numbers
     ITEM,
     TERM,
     PASSED,
-    LINKED,
+    ANCHOR,
     TABLE,
     SECTION,
     ROW,
@@ -50,8 +53,14 @@ from recrawl.detect.tag_kinds import Bytes, Numbers
 paragraph; ends where another one must; stops those who look around it, always or for a paragraph; stands in a head; is
 better left to a parser; its end is that of what may end in it. The others name elements, or tell of a few of them."""
 
-NUMBER = 131
-"""Names are polynomials of their letters in this, modulo 2 to the 64th."""
+LONGEST_ELEMENT = 12
+"""Letters of a name: so many small letters, digits and hyphens make different numbers of 63 bits."""
+OF_ELEMENT = 38
+"""Names of elements are polynomials of their letters, from 1 on, in this."""
+LONGEST_CHARACTER = 9
+"""Letters of the name of a character: so many make different numbers of 64 bits."""
+OF_CHARACTER = 131
+"""The same for names of characters, and of attributes; longer ones may share a number."""
 _SLOTS = 1 << 13
 
 
@@ -89,7 +98,7 @@ def _elements() -> dict[str, int]:
         ("button", SPECIAL | ENDS_OTHERS | BUTTON),
         ("noscript", SPECIAL | OTHER_IN_HEAD),
         ("object", SPECIAL | WALL | ENDS_OTHERS),
-        ("a", LINKED),
+        ("a", ANCHOR),
         ("table", SPECIAL | WALL | TABLE),
         ("tbody thead tfoot", SPECIAL | SECTION),
         ("tr", SPECIAL | ROW),
@@ -115,11 +124,18 @@ def _elements() -> dict[str, int]:
     return known
 
 
-def number_of(name: bytes) -> int:
-    """The number of a name, as the kernels make it: signed, of 64 bits."""
+def _element_number(name: str) -> int:
     number = 0
-    for letter in name:
-        number = (number * NUMBER + letter) & 0xFFFF_FFFF_FFFF_FFFF
+    for letter in name.encode():
+        number = number * OF_ELEMENT + (letter - 96 if letter > 96 else letter - 20)  # noqa: PLR2004 - letters, digits
+    return number
+
+
+def _character_number(name: str) -> int:
+    """As the kernels make it: signed, of 64 bits."""
+    number = 0
+    for letter in name.encode():
+        number = (number * OF_CHARACTER + letter) & 0xFFFF_FFFF_FFFF_FFFF
     return number - (1 << 64) if number >> 63 else number
 
 
@@ -140,7 +156,7 @@ def _implied() -> tuple[Numbers, Bytes]:
     letters = np.zeros((len(names), 8), np.uint8)
     for row, name in enumerate(names):
         letters[row, : len(name)] = list(name.encode())
-    return np.array([(number_of(name.encode()), known[name], len(name)) for name in names], np.int64), letters
+    return np.array([(_element_number(name), known[name], len(name)) for name in names], np.int64), letters
 
 
 def _written() -> Bytes:
@@ -157,7 +173,7 @@ class Known(NamedTuple):
     elements: Numbers
     """By the numbers of their names."""
     characters: Numbers
-    """The same of those that have names, where one name is one character."""
+    """Characters by the numbers of their names; -1 where a name means two."""
     old: Numbers
     """Of those whose names need no semicolon."""
     implied: Numbers
@@ -170,13 +186,13 @@ class Known(NamedTuple):
 
 
 KNOWN = Known(
-    _table((number_of(name.encode()), bits) for name, bits in _elements().items()),
+    _table((_element_number(name), bits) for name, bits in _elements().items()),
     _table(
-        (number_of(name[:-1].encode()), ord(meant))
+        (_character_number(name[:-1]), ord(meant) if len(meant) == 1 else -1)
         for name, meant in html5.items()
-        if name.endswith(";") and len(meant) == 1
+        if name.endswith(";") and len(name) <= LONGEST_CHARACTER + 1
     ),
-    _table((number_of(name.encode()), 1) for name in html5 if not name.endswith(";")),
+    _table((_character_number(name), 1) for name in html5 if not name.endswith(";")),
     *_implied(),
     _written(),
     np.frombuffer(b"<!DOCTYPE html>", np.uint8),

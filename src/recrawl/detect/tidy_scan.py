@@ -17,7 +17,9 @@ from recrawl.detect.tidy_kinds import (
     HEAD,
     HTML,
     IN_HEAD,
-    NUMBER,
+    LONGEST_ELEMENT,
+    OF_CHARACTER,
+    OF_ELEMENT,
     ON_NEW_LINE,
     OTHER_IN_HEAD,
     RAW,
@@ -68,6 +70,8 @@ from recrawl.model.compiled import bare_code
 
 DEEPEST = 512
 """Elements that are open at once."""
+_AT_ONCE = 3
+"""Elements that one tag can begin: a section of a table, a row and a cell, or the page, its body and an element."""
 MOST_ATTRIBUTES = 32
 GROWTH = 8
 """Bytes that are written for each that is read, at most."""
@@ -81,6 +85,14 @@ _UNSAID, _OTHER, _STRICT = range(3)
 _HTML, _HEAD, _BODY, _SECTION, _ROW = range(5)
 """Rows of elements that begin unsaid."""
 _LETTER_P = 112
+
+
+@bare_code
+def is_written(out: Bytes, place: int, begin: int, end: int) -> bool:
+    """Whether what was written from ``begin`` to ``end`` is a name that stands at a place before, too."""
+    while begin < end and out[place] == out[begin]:
+        place, begin = place + 1, begin + 1
+    return begin == end and out[place] == EQUALS
 
 
 @bare_code
@@ -101,14 +113,14 @@ def read_attributes(  # noqa: C901, PLR0911, PLR0912, PLR0913, PLR0917 - one pas
             code = small(int(data[place]))
             if code in (LESS, 0):
                 return -1, at
-            out[at], number = code, number * NUMBER + code
+            out[at], number = code, number * OF_CHARACTER + code
             at, place = at + 1, place + 1
         if place == begin or count == MOST_ATTRIBUTES:
             return -1, at
         for row in range(count):
-            is_new = is_new and seen[row] != number
-        seen[count] = number
-        count += 1
+            is_new = is_new and not (seen[row, 0] == number and is_written(out, seen[row, 1], start + 1, at))
+        seen[count, 0], seen[count, 1] = number, start + 1
+        count += is_new
         while is_blank(data[place]):
             place += 1
         out[at], out[at + 1] = EQUALS, QUOTE
@@ -146,15 +158,18 @@ def end_of_content(data: Bytes, place: int, size: int, out: Bytes, begin: int, e
             letter = begin
             while letter < end and small(int(data[place + 2 + letter - begin])) == out[letter]:
                 letter += 1
-            after = data[place + 2 + end - begin]
-            if letter == end and (is_blank(after) or after in (MORE, SLASH)):
-                return place
+            if letter == end:  # so this is within the page, or what is behind it
+                after = data[place + 2 + end - begin]
+                if is_blank(after) or after in (MORE, SLASH):
+                    return place
         place += 1
     return -1
 
 
 @bare_code
-def end_of_declaration(data: Bytes, place: int, size: int) -> tuple[int, bool]:  # noqa: PLR0911 - one for each case
+def end_of_declaration(  # noqa: C901, PLR0911 - one for each case
+    data: Bytes, place: int, size: int, known: Known
+) -> tuple[int, bool]:
     """Where a comment or a document type ends, and whether it is a comment; -1 if it is neither, or not plain."""
     if data[place + 1] != BANG:  # somebody's instructions to a machine
         return -1, False
@@ -170,21 +185,25 @@ def end_of_declaration(data: Bytes, place: int, size: int) -> tuple[int, bool]: 
                     return -1, True
             end += 1
         return -1, True
-    if small(int(data[place + 2])) == 100 and small(int(data[place + 3])) == 111:  # noqa: PLR2004 - do
-        end = place + 4
-        while end < size and data[end] not in (MORE, LESS):
-            end += 1
-        return (end + 1 if end < size and data[end] == MORE else -1), False
-    return -1, False
+    end = place
+    while end - place < len(known.doctype) - 1:
+        if small(int(data[end])) != small(int(known.doctype[end - place])):
+            return -1, False
+        end += 1
+    if data[end] != MORE and not is_blank(data[end]):
+        return -1, False
+    while end < size and data[end] not in (MORE, LESS):
+        end += 1
+    return (end + 1 if end < size and data[end] == MORE else -1), False
 
 
 @bare_code
 def is_strict(data: Bytes, place: int, end: int) -> bool:
-    """Whether a document type says HTML and nothing else."""
-    letters = 0
-    for at in range(place + 9, end - 1):
-        letters += not is_blank(data[at])
-    return letters == 4 and small(int(data[place + 2])) == 100  # noqa: PLR2004 - html
+    """Whether a document type says no more than HTML, what it says beyond that being between two places."""
+    for letter in range(place, end):  # noqa: SIM110 - a generator is nothing for a kernel
+        if not is_blank(data[letter]):
+            return False
+    return True
 
 
 @bare_code
@@ -204,14 +223,22 @@ def move_on(  # noqa: PLR0913, PLR0917 - all that is read and written
 
 @bare_code
 def read_name(data: Bytes, place: int) -> tuple[int, int]:
-    """Where the name of an element ends, and its number; -1 if it is none of letters, digits and hyphens."""
-    number = 0
+    """Where the name of an element ends, and its number; -1 if it is long, or not of letters, digits and hyphens."""
+    number, begin = 0, place
     while not (is_blank(data[place]) or data[place] == SLASH or data[place] == MORE):
         code = small(int(data[place]))
-        if not (97 <= code <= 122 or 48 <= code <= 57 or code == HYPHEN):  # noqa: PLR2004 - letters, digits
+        if 97 <= code <= 122:  # noqa: PLR2004 - letters
+            code -= 96
+        elif 48 <= code <= 57:  # noqa: PLR2004 - digits
+            code -= 20
+        elif code == HYPHEN:
+            code = 27
+        else:
             return -1, 0
-        number = number * NUMBER + code
+        number = number * OF_ELEMENT + code
         place += 1
+        if place > begin + LONGEST_ELEMENT:
+            return -1, 0
     return place, number
 
 
@@ -228,7 +255,7 @@ def declaration(  # noqa: PLR0913, PLR0917 - all that is read and written
     data: Bytes, place: int, size: int, known: Known, out: Bytes, at: int, where: int, kind: int
 ) -> tuple[int, int, int]:
     """Write a comment or a document type: where it ends, where the next goes, and of which kind the page is then."""
-    end, is_comment = end_of_declaration(data, place, size)
+    end, is_comment = end_of_declaration(data, place, size, known)
     if end < 0 or (not is_comment and (where > _BEFORE or kind != _UNSAID)):
         return -1, at, kind
     if is_comment:
@@ -239,7 +266,7 @@ def declaration(  # noqa: PLR0913, PLR0917 - all that is read and written
         return end, at, kind
     for letter in range(len(known.doctype)):
         out[at + letter] = known.doctype[letter]
-    return end, at + len(known.doctype), _STRICT if is_strict(data, place, end) else _OTHER
+    return end, at + len(known.doctype), _STRICT if is_strict(data, place + len(known.doctype) - 1, end - 1) else _OTHER
 
 
 @bare_code
@@ -379,7 +406,7 @@ def tidy(data: Bytes, size: int, known: Known, out: Bytes, stack: Numbers, seen:
     place = at = depth = 0
     where, kind = _BEFORE, _UNSAID
     while 0 <= place < size:
-        if depth + 3 > DEEPEST:
+        if depth + _AT_ONCE > DEEPEST:
             return -1
         after = data[place + 1]
         if data[place] != LESS or not is_markup(data, place):

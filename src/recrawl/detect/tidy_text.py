@@ -1,6 +1,6 @@
 """Text of pages that need no parser, written as one would write it, in machine code.
 
-What is not plain is left to a parser: names of characters that nobody knows, or that need no semicolon; bytes of 0.
+What is not plain is left to a parser: names of characters that mean two, are long, or need no semicolon; bytes of 0.
 Whoever changes this file has to remove the compiled code of ``tidy_scan.py``, which these kernels become part of: that
 is made anew only when its own file changes. To be imported late: numba is loaded with it.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from recrawl.detect.eight_bytes import LOW, ONES, eight, is_byte, put_eight
 from recrawl.detect.tag_kinds import LESS, MORE, Bytes, Numbers
-from recrawl.detect.tidy_kinds import NUMBER, Known
+from recrawl.detect.tidy_kinds import LONGEST_CHARACTER, OF_CHARACTER, Known
 from recrawl.model.compiled import bare_code
 
 IN_ELEMENT, BETWEEN_TAGS, VALUE = range(3)
@@ -74,7 +74,7 @@ def put(out: Bytes, at: int, code: int, known: Known) -> int:
 
 
 @bare_code
-def reference(data: Bytes, place: int, known: Known, quoted: bool) -> tuple[int, int]:
+def reference(data: Bytes, place: int, known: Known, in_value: bool) -> tuple[int, int]:
     """The character that is meant at an ampersand, and by how many bytes; -1 if that is not plain."""
     after, number = place + 1, 0
     if data[after] == 35:  # noqa: PLR2004 - a number follows
@@ -96,15 +96,17 @@ def reference(data: Bytes, place: int, known: Known, quoted: bool) -> tuple[int,
         return (number if is_plain and data[after] == _SEMICOLON else -1), after + 1 - place
     is_old = was_old = False
     while 48 <= data[after] <= 57 or is_letter(data[after]):  # noqa: PLR2004 - digits
-        number = number * NUMBER + int(data[after])
+        number = number * OF_CHARACTER + int(data[after])
         after += 1
         is_old = meant_by(number, known.old) > 0
         was_old = was_old or is_old
     if data[after] == _SEMICOLON and after > place + 1:
+        if after > place + 1 + LONGEST_CHARACTER:
+            return -1, 1
         code = meant_by(number, known.characters)
         return (code or (-1 if was_old else AND)), (after + 1 - place if code else 1)
     # In a value an old name means itself where it may be the name of a parameter.
-    is_plain = not was_old or (quoted and (data[after] == EQUALS or not is_old))
+    is_plain = not was_old or (in_value and (data[after] == EQUALS or not is_old))
     return (AND if is_plain else -1), 1
 
 
@@ -138,7 +140,7 @@ def put_text(  # noqa: PLR0913, PLR0917 - all that is read and written
     data: Bytes, place: int, end: int, known: Known, out: Bytes, at: int, kind: int
 ) -> tuple[int, int]:
     """Write text of a kind: up to where, and where the next goes; -1 for both if it is not plain."""
-    quoted = kind == VALUE
+    in_value = kind == VALUE
     while True:
         length = min(put_plain(data, place, out, at), end - place)
         place, at = place + length, at + length
@@ -148,14 +150,14 @@ def put_text(  # noqa: PLR0913, PLR0917 - all that is read and written
         if code == 0:
             return -1, -1
         if code == AND:
-            meant, width = reference(data, place, known, quoted)
+            meant, width = reference(data, place, known, in_value)
             if meant < 0:
                 return -1, -1
         elif code in (LESS, MORE, QUOTE):
             meant = code
         elif code == _HALF and data[place + 1] == _NO_BREAK:
             meant, width = _NO_BREAK, 2
-        if meant < 0 or (meant == QUOTE and not quoted):
+        if meant < 0 or (meant == QUOTE and not in_value):
             out[at] = NEWLINE if code == RETURN else code if meant < 0 else meant
             at += code != RETURN or data[place + 1] != NEWLINE
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from recrawl.detect.tag_kinds import LESS, MORE, Bytes, Numbers
 from recrawl.detect.tidy_kinds import (
+    ANCHOR,
     BODY,
     BUTTON,
     CAPTION,
@@ -24,7 +25,6 @@ from recrawl.detect.tidy_kinds import (
     HTML,
     IN_HEAD,
     ITEM,
-    LINKED,
     MAY_END,
     ODD,
     OPTION,
@@ -165,7 +165,7 @@ def beginning(bits: int, stack: Numbers, depth: int, strict: bool) -> tuple[int,
         return in_table(bits, stack, depth, row) if row >= 0 else (-1, 0)
     if row == depth - 1 and row >= 0 and stack[row, BITS] & IN_TABLE:
         return (depth if bits & RAW and bits & IN_HEAD and not stack[row, BITS] & COLUMNS else -1), 0
-    if bits & (OPTION | GROUP) or (bits & (LINKED | FORM) and nearest(stack, depth, bits & (LINKED | FORM)) >= 0):
+    if bits & (OPTION | GROUP) or (bits & (ANCHOR | FORM) and nearest(stack, depth, bits & (ANCHOR | FORM)) >= 0):
         return -1, 0
     if bits & BUTTON:
         around = nearest(stack, depth, BUTTON | WALL)
@@ -206,6 +206,8 @@ def ending(bits: int, number: int, stack: Numbers, depth: int) -> int:
 def ends_nothing(bits: int, number: int, stack: Numbers, depth: int) -> bool:
     """Whether an end is that of nothing that is open, so that everybody passes over it."""
     if bits & (P | VOID | HTML | HEAD | BODY) or (bits & HEADING and nearest(stack, depth, HEADING) >= 0):
+        return False
+    if stack[depth - 1, BITS] & COLUMNS:  # it ends the columns
         return False
     for row in range(depth):  # noqa: SIM110 - a generator is nothing for a kernel
         if stack[row, NAME] == number:
