@@ -10,6 +10,8 @@ To be imported late: numba is loaded with it.
 
 from __future__ import annotations
 
+import numpy as np
+
 from recrawl.detect.tag_kinds import LESS, MORE, SPACE, Bytes, Numbers
 from recrawl.detect.tidy_kinds import (
     BODY,
@@ -403,8 +405,9 @@ def tidy(data: Bytes, size: int, known: Known, out: Bytes, stack: Numbers, seen:
 
     ``data`` has some bytes of 0 behind the page; ``stack`` and ``seen`` are room to work in.
     """
-    place = at = depth = 0
-    where, kind = _BEFORE, _UNSAID
+    # Numbers as they come, not known ones: or kernels would be compiled for these, and once more for all others.
+    place = at = depth = int(np.int64(0))
+    where, kind = int(np.int64(_BEFORE)), int(np.int64(_UNSAID))
     while 0 <= place < size:
         if depth + _AT_ONCE > DEEPEST:
             return -1
