@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from recrawl.cli.demo_capture import DemoCapture
     from recrawl.cli.demo_output import Demo
     from recrawl.cli.predict_watch import LiveModel
+    from recrawl.crawl.live import CrawlSettings
     from recrawl.crawl.trial import Aftermath, TrialResult
     from recrawl.schedule.policy import Policy
     from recrawl.simulate.web import VirtualWeb
@@ -104,7 +105,7 @@ class _Crawls:
         task = bar.add_task(f"{'getting ready':<24}", total=days, requests=0)
         lines = None if console.is_terminal and not console.is_dumb_terminal else Lines(what, days)
         said = place.configuration.settings
-        settings = TrialSettings(crawl_settings_of(said), quirks=Quirks.mild(), seed=self.seed)
+        settings = TrialSettings(_for_few_pages(crawl_settings_of(said)), quirks=Quirks.mild(), seed=self.seed)
         captured: DemoCapture | None = None
         with place.open_store() as store:
             limits = host_limits_of(store, lambda: politeness_of(said.politeness))
@@ -181,3 +182,12 @@ def _after_a_week(place: Workspace, store: Store, model: LiveModel) -> Callable[
         model.take_over(kept)
 
     return told
+
+
+def _for_few_pages(settings: CrawlSettings) -> CrawlSettings:
+    """The settings for a crawl that is over before machine code to read pages would be made, which takes half a minute.
+
+    Nothing is judged in another way by that.
+    """
+    standards = replace(settings.judging.standards, in_machine_code=False)
+    return replace(settings, judging=replace(settings.judging, standards=standards))
