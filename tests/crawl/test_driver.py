@@ -147,6 +147,8 @@ def test_a_run_that_has_nothing_to_do_can_be_stopped(tmp_path):
         async with idle_run(tmp_path) as (driver, task):
             driver.stop()
             await asyncio.wait_for(task, 120)
+            assert task.done()
+            assert not task.cancelled()
 
     asyncio.run(run())
 
