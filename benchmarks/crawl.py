@@ -189,26 +189,37 @@ def measure_floor(place: Web, fetches: int) -> None:
 
 def measure_processes(place: Web, seconds: float) -> None:
     """One process and two on one store, for the same time."""
-    urls, rates = page_urls(HOSTS, PAGES, place.port), []
-    for count in (1, 2):
-        with tempfile.TemporaryDirectory() as folder:
-            crawl_ours.seed(Path(folder), urls)
-            before, *_ = place.log()
-            meters = run(*(Ours(Path(folder), f"worker-{n}", Job(seconds=seconds)) for n in range(count)))
-            after, *_ = place.log()
-        real = sum(meter.pages / meter.wall for meter in meters)
-        by_processor = sum(meter.rate() for meter in meters)
-        rates.append((real, by_processor))
-        shares = " and ".join(f"{meter.pages:,}" for meter in meters)
-        pages = sum(meter.pages for meter in meters)
+    urls = page_urls(HOSTS, PAGES, place.port)
+    ways = {"1 process": [0], "2 processes": [0, 0], "2, a store each": [0, 1]}
+    rates: dict[str, list[tuple[float, float]]] = {words: [] for words in ways}
+    for _ in range(ROUNDS):
+        for words, stores in ways.items():
+            meters = _together(urls, stores, seconds)
+            rates[words].append(
+                (sum(meter.pages / meter.wall for meter in meters), sum(meter.rate() for meter in meters))
+            )
+    means = {words: np.mean(found, axis=0) for words, found in rates.items()}
+    one = means["1 process"]
+    for words, (real, by_processor) in means.items():
+        alone = [rate for _, rate in rates[words]]
         print(
-            f"{count} process{'es' if count > 1 else '  '} {real:7,.0f} pages/s of real time, {by_processor:,.0f}/s if "
-            f"each had its own processor ({shares} pages; the server took {(after - before) / pages * 1e6:.0f} us each)"
+            f"{words:16}{real:7,.0f} pages/s of real time, {by_processor:,.0f}/s if each had its own processor "
+            f"({min(alone):,.0f} to {max(alone):,.0f} in {ROUNDS} rounds); "
+            f"{real / one[0]:.2f} x by real time, {by_processor / one[1]:.2f} x by processor time"
         )
-    (one, one_alone), (two, two_alone) = rates
-    print(f"             {two / one:.2f} x by real time, {two_alone / one_alone:.2f} x by processor time")
-    sizes, unit = f"{seconds:g} s each", "pages/s, a processor each"
-    note("two processes", two_alone, unit, sizes, baseline=one_alone, beside="one process")
+    sizes, unit = f"{ROUNDS} × {seconds:g} s each", "pages/s, a processor each"
+    two = float(means["2 processes"][1])
+    note("two processes", two, unit, sizes, baseline=float(one[1]), beside="one process")
+
+
+def _together(urls: Sequence[str], stores: Sequence[int], seconds: float) -> list[Meter]:
+    """Crawl in as many processes as there are numbers, each into the store of its number."""
+    with tempfile.TemporaryDirectory() as folder:
+        for store in set(stores):
+            (Path(folder) / str(store)).mkdir()
+            crawl_ours.seed(Path(folder) / str(store), urls)
+        job = Job(seconds=seconds)
+        return run(*(Ours(Path(folder) / str(store), f"worker-{n}", job) for n, store in enumerate(stores)))
 
 
 def measure_memory(fetches: int) -> None:

@@ -204,6 +204,7 @@ def _judge(folders: tuple[Path, ...]) -> None:
     print(f"judge: {len(pages):,} real pages of {size / 1e3:.0f} kB on average; milliseconds of the processor a page")
     print(f"  {int(scanned.sum())} of them are read in machine code; the others have what only the slow way reads")
     print(f"  {'visit':26}{'pure':>8}{'machine code':>14}{'ratio':>8}{'of those read in it':>21}")
+    _parsed([text_of(page.raw_body, page.header("content-type")) for page in pages])
     for name, visits in kinds.items():
         pure, fast = (np.full(len(pages), np.inf) for _ in range(2))
         for _ in range(REPEATS):
@@ -215,6 +216,30 @@ def _judge(folders: tuple[Path, ...]) -> None:
             f"{pure.sum() / fast.sum():8.1f}{of_those:21.1f}",
             flush=True,
         )
+
+
+def _parsed(pages: list[str]) -> None:
+    """How many pages need no parser, and what it takes to have these read with one and without, in the same minute."""
+    if not can_compile():
+        return
+    from recrawl.detect.scanned import scan_page, scan_tidy_page
+
+    different = list(dict.fromkeys(pages))
+    tidy = [page for page in different if scan_tidy_page(page) is not None]
+    without, by_parser = (np.full(len(tidy), np.inf) for _ in range(2))
+    for _ in range(REPEATS):
+        for row, page in enumerate(tidy):
+            start = process_time()
+            scan_tidy_page(page)
+            between = process_time()
+            scan_page(LexborHTMLParser(page).html or "")
+            without[row] = min(without[row], between - start)
+            by_parser[row] = min(by_parser[row], process_time() - between)
+    size = np.mean([len(page) for page in tidy])
+    print(
+        f"  {len(tidy)} of {len(different)} different ones need no parser ({size / 1e3:.0f} kB on average): read in "
+        f"{1e6 * without.mean():.0f} us, with it in {1e6 * by_parser.mean():.0f} us"
+    )
 
 
 def _are_scanned(pages: list[Capture]) -> np.ndarray:

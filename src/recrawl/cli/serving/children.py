@@ -7,11 +7,21 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 LAST_WORDS = 2_000
 """Bytes of what a child said that are shown."""
 PATIENCE = 10.0
 """Seconds that a child may take to end when it is asked to."""
+
+
+def end_process(process: subprocess.Popen[Any]) -> None:
+    """Wait for a process that was asked to end, and end it if it does not."""
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 class Child:
@@ -47,11 +57,7 @@ class Child:
         """See to it that it has ended, and forget what it said."""
         if self.code is None:
             self.stop()
-            try:
-                self._process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            end_process(self._process)
         if self._process.stdin:
             self._process.stdin.close()
         self._folder.cleanup()

@@ -10,13 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
+from recrawl.cli.serving.children import end_process
 from recrawl.cli.serving.run import address_at
 from recrawl.errors import RecrawlError, require
 from recrawl.show.dashboard.security import Guard
 from recrawl.show.timetravel.app import COLLECTION
 from recrawl.show.timetravel.pywb_server import LISTENING, Settings
 
-_PATIENCE = 10.0
 _ASSETS = ("replay-banner.css", "replay-banner.js")
 _TEMPLATES = ("frame_insert.html",)
 _FACTS = "@FACTS@"
@@ -69,11 +69,7 @@ class PywbReplay:
         """End it."""
         if self._process.stdin:
             self._process.stdin.close()
-        try:
-            self._process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end_process(self._process)
         if self._process.stdout:
             self._process.stdout.close()
         self._folder.cleanup()
