@@ -110,6 +110,23 @@ def test_the_roll_knows_who_is_at_work_and_forgets_the_dead(store):
     assert roll(store.controls()) == []
 
 
+def test_who_comes_or_leaves_is_heard_of_before_the_next_call(store):
+    mine, other = steered(store), RollCall(store, "other")
+    mine.begin(START)
+    mine.heed(START, IDLE)
+    assert mine.share == (0, 1)
+    other.call(AtWork("other", START + 0.1, START))
+    mine.heed(START + LOOK_EVERY / 2, IDLE)
+    assert mine.share == (0, 1)  # nothing was due
+    mine.heed(START + LOOK_EVERY, IDLE)
+    assert mine.share == (0, 2)
+    assert mine.look_at == START + 2 * LOOK_EVERY  # and both are still looked at when it is time
+    other.leave(START + LOOK_EVERY)
+    mine.heed(START + 2 * LOOK_EVERY, IDLE)
+    assert (mine.share, mine.workers) == ((0, 1), 1)
+    assert LOOK_EVERY * 2 < CALL_EVERY
+
+
 def test_workers_that_share_a_store_share_what_is_left(store):
     """Whatever each of three begins and records: together no more than saved up and earned, but for a call's lag."""
     page = store.discover([f"http://a.example/{number}" for number in range(400)], START - DAY)

@@ -52,6 +52,8 @@ class Controls:
         self._within = orders({})
         """By the last limits that made sense."""
         self._told: dict[str, str] | None = None
+        self.everything: Mapping[str, str] = {}
+        """All controls at the last look, also those that are for others: the roll of workers is one."""
         self.look_at = -math.inf
         """When to look next, seconds since the epoch."""
         self.resting: frozenset[int] = frozenset()
@@ -67,7 +69,8 @@ class Controls:
         if now < self.look_at:
             return None
         self.look_at = now + LOOK_EVERY
-        told = {name: text for name, text in self._store.controls().items() if _is_ours(name)}
+        self.everything = self._store.controls()
+        told = {name: text for name, text in self.everything.items() if _is_ours(name)}
         if told == self._told:
             return None
         if _HOSTS in told and (self._told is None or self._told.get(_HOSTS) != told[_HOSTS]):

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from recrawl.store.base import Store
 
 CALL_EVERY = 5.0
-"""Seconds between two calls."""
+"""Seconds between two calls; less if somebody comes or leaves."""
 _SILENCE = 6 * CALL_EVERY
 """Seconds after which a worker that says nothing counts as gone."""
 _WORKER = "worker "
@@ -51,11 +51,18 @@ class RollCall:
     def call(self, me: AtWork) -> None:
         """Say how it goes, and hear who else is at work. What a worker that is long gone said is dropped."""
         self._store.set_control(_WORKER + self._worker, json.dumps(asdict(me), allow_nan=False), me.at)
-        told = roll(self._store.controls())
-        self.others = [one for one in told if one.worker != self._worker and is_alive(one, me.at)]
-        for one in told:
+        told = self._store.controls()
+        self.others = self._others(told, me.at)
+        for one in roll(told):
             if me.at - one.at > _FORGOTTEN:
                 self._store.set_control(_WORKER + one.worker, None, me.at)
+
+    def is_outdated(self, told: Mapping[str, str], now: float) -> bool:
+        """Whether somebody came or left since the last call, by what ``store.controls()`` says."""
+        return {one.worker for one in self.others} != {one.worker for one in self._others(told, now)}
+
+    def _others(self, told: Mapping[str, str], now: float) -> list[AtWork]:
+        return [one for one in roll(told) if one.worker != self._worker and is_alive(one, now)]
 
     def leave(self, now: float) -> None:
         """Say that this worker ends."""

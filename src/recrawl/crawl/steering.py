@@ -210,7 +210,10 @@ class Steered:
         self._budget.set(self._orders.budget, self._orders.burst, now)
 
     def heed(self, now: float, load: Load) -> bool:
-        """Look at the controls and answer the roll call, each when it is time."""
+        """Look at the controls and answer the roll call, each when it is time.
+
+        If somebody came or left, it is time at once: who comes waits for hosts, and who left had some.
+        """
         changed = self._look(now)
         if now >= self._call_at:
             self._call_at = now + CALL_EVERY
@@ -252,7 +255,10 @@ class Steered:
         self._roll.leave(now)
 
     def _look(self, now: float) -> bool:
+        looks = now >= self._controls.look_at
         orders = self._controls.look(now)
+        if looks and self._roll.is_outdated(self._controls.everything, now):
+            self._call_at = now
         if orders is None:
             return False
         if why := self._controls.contradiction:
