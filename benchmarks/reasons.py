@@ -20,10 +20,6 @@ REASONS = {
     "predict-features: new links, features: all": (
         "A hundredth short: 220 columns of a million pages do not fit near the processor. The default needs none."
     ),
-    "crawl-processes: two processes": (
-        "One process became faster by 29 %, two on one SQLite file by 20 %. With a store each two reach 1.80 on this "
-        "machine (`benchmarks/crawl.py processes --seconds 12`), with one 1.60: half of what is lost is lost there."
-    ),
     "crawl-polite: late": (
         "A thousand requests a second are close to what one processor can do, so some wait for their turn."
     ),

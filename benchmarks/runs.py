@@ -56,7 +56,7 @@ RUNS = (
     Run("capture", "capture.py", "capture.py --pages 5000", 5),
     Run("capture-memory", "capture.py --memory", "capture.py --memory --pages 40000", 1),
     Run("crawl-speed", "crawl.py speed --fetches 6000", "crawl.py speed --fetches 600", 3),
-    Run("crawl-processes", "crawl.py processes --seconds 30", "crawl.py processes --seconds 15", 1.5),
+    Run("crawl-processes", "crawl.py processes --seconds 30", "crawl.py processes --seconds 15", 5),
     Run("crawl-memory", "crawl.py memory --fetches 1000000", "crawl.py memory --fetches 4000", 30),
     Run("crawl-polite", "crawl.py polite --seconds 30", "crawl.py polite --hosts 50 --seconds 4", 1.5),
     Run("predict-ranks", "predict.py --only ranks", "predict.py --only ranks --scale .01", 0.5),
