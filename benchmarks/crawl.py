@@ -1,6 +1,6 @@
 """How fast, how steadily and how politely a crawl goes: the whole of it, against other crawlers in the same run.
 
-uv run --group bench python benchmarks/crawl.py                      all figures of the documentation, in three minutes
+uv run --group bench python benchmarks/crawl.py                      all figures of the documentation, in five minutes
 uv run --group bench python benchmarks/crawl.py speed --fetches 6000
 uv run --group bench python benchmarks/crawl.py floor          what no rewriting of Python can avoid, part by part
 uv run --group bench python benchmarks/crawl.py memory --fetches 1000000     an hour

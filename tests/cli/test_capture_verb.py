@@ -51,7 +51,9 @@ def test_a_site_is_captured_listed_shown_and_packed(run, workspace, home, tmp_pa
     assert "pages unchanged from visit to revisit, 0 changed" in done.stdout
     assert "robots.txt forbids" in done.stdout
     assert run("capture", "--show", 1, "-w", "ws").stdout == done.stdout
-    log = [line.split() for line in (workspace / "crawl.log").read_text(encoding="utf-8").splitlines()]
+    attempts = [line.split() for line in (workspace / "crawl.log").read_text(encoding="utf-8").splitlines()]
+    assert [one[3] for one in attempts if one[4] == "P"] == [f"{home}robots.txt"]
+    log = [one for one in attempts if one[4] not in {"P", "M"}]  # robots.txt and sitemaps are no pages
     # Now and then, by page and time, a server that said 304 is asked at once whether that is true.
     checks = sum(one[1] == "304" and one[3] == after[3] for one, after in pairwise(log))
     assert len(log) - checks == 24 - done.stdout.count("private")

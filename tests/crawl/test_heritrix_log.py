@@ -1,10 +1,11 @@
 """What we write as crawl.log, our own reader of Heritrix's reads back."""
 
 from dataclasses import replace
+from io import StringIO
 
 import pytest
 
-from recrawl.crawl.heritrix_log import log_lines
+from recrawl.crawl.heritrix_log import HeritrixLog, log_lines
 from recrawl.crawl.target import Target, Visited
 from recrawl.detect import Known, judge
 from recrawl.formats.captures import RecordKind
@@ -67,3 +68,32 @@ def test_what_repeats_what_was_known_says_so(capture, kind):
 
 def test_a_cut_is_noted():
     assert parse_line(line_of(visited(replace(ANSWER, truncated="length")))).annotations == ("lenTrunc",)
+
+
+@pytest.mark.parametrize(
+    ("capture", "status", "size", "digest", "annotations"),
+    [
+        (ANSWER, 200, len(ANSWER.raw_body), "sha1:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N", ()),
+        (
+            replace(ANSWER, truncated="time"),
+            200,
+            len(ANSWER.raw_body),
+            "sha1:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N",
+            ("timeTrunc",),
+        ),
+        (
+            replace(ANSWER, status=304, raw_head=b"HTTP/1.1 304 No\r\n\r\n", raw_body=b""),
+            304,
+            0,
+            "",
+            ("duplicate:server-not-modified",),
+        ),
+        (Capture(URL, 5.0, 0, error="refused", failure=-2), -2, -1, "", ()),
+    ],
+)
+def test_what_belongs_to_no_page_has_its_line_too(capture, status, size, digest, annotations):
+    stream = StringIO()
+    HeritrixLog(stream).write_aside(capture, "P")
+    line = parse_line(stream.getvalue())
+    assert (line.url, line.status, line.hops) == ("http://a.org/a%20page", status, "P")
+    assert (line.size, line.digest, line.annotations) == (size, digest, annotations)

@@ -10,18 +10,20 @@ import asyncio
 import math
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.driver import Pace
-from recrawl.crawl.live import CrawlSettings, live_crawl
+from recrawl.crawl.live import CRAWL_LOG, CrawlSettings, live_crawl
 from recrawl.crawl.scope import HostScope
+from recrawl.formats.crawl_log import parse_line
 from recrawl.model import Outcome
 from recrawl.schedule.fixed_interval import FixedInterval
 from recrawl.schedule.politeness import PolitenessRules
@@ -144,13 +146,13 @@ class Web:
 
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory):
-    """The server after a crawl of some seconds, and how visits ended by host."""
+    """The server after a crawl of some seconds, how visits ended by host, and the lines of crawl.log."""
     folder, web = tmp_path_factory.mktemp("crawl"), Web()
     try:
         outcomes = asyncio.run(_crawl(folder, web))
     finally:
         web.close()
-    return web, outcomes
+    return web, outcomes, [parse_line(line) for line in (folder / CRAWL_LOG).read_text().splitlines()]
 
 
 async def _crawl(folder, web):
@@ -192,7 +194,7 @@ def gaps(requests):
 
 
 def test_every_host_is_crawled_again_and_again(crawled):
-    web, _ = crawled
+    web, *_ = crawled
     for host in ADDRESS.keys() - {"closed.test"}:
         asked = [one for one in web.of("host", host) if one.status == 200 and one.path != "/robots.txt"]
         assert len(asked) >= 2, f"{host} is crawled"
@@ -232,7 +234,7 @@ def test_a_crawl_delay_is_kept(crawled):
 
 @pytest.mark.parametrize("host", ["busy.test", "dated.test"])
 def test_a_host_that_asks_for_time_gets_it(crawled, host):
-    web, _ = crawled
+    web, *_ = crawled
     requests = web.of("host", host)
     [asking] = [number for number, one in enumerate(requests) if one.status in (429, 503)]
     assert len(requests) > asking + 1, "and is asked again afterwards"
@@ -240,7 +242,7 @@ def test_a_host_that_asks_for_time_gets_it(crawled, host):
 
 
 def test_where_the_rules_cannot_be_had_nothing_else_is_asked_for(crawled):
-    web, outcomes = crawled
+    web, outcomes, _ = crawled
     assert {one.path for one in web.of("host", "closed.test")} == {"/robots.txt"}
     assert len(web.of("host", "closed.test")) == 1
     assert outcomes["closed.test"] <= {Outcome.UNREACHABLE}
@@ -266,3 +268,15 @@ def test_a_sitemap_is_asked_for_like_any_page(crawled):
 
 def test_the_rules_name_what_was_refused(crawled):
     assert Outcome.REFUSED in crawled[1]["alone.test"]
+
+
+def test_every_request_is_a_line_of_the_crawl_log(crawled):
+    web, _, lines = crawled
+    told = Counter((urlsplit(line.url).hostname, urlsplit(line.url).path, line.status) for line in lines)
+    asked = Counter((one.host, one.path, one.status) for one in web.log)
+    assert {attempt: count for attempt, count in told.items() if attempt[2] > 0} == asked
+    paths = defaultdict(set)
+    for line in lines:
+        paths[urlsplit(line.url).path].add(line.hops)
+    assert paths["/robots.txt"] == paths["/rules.txt"] == {"P"}
+    assert paths["/sitemap.xml"] == {"M"}

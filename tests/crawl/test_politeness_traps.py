@@ -101,6 +101,7 @@ def test_the_way_by_redirects_is_kept_in_the_archive_and_in_the_log(tmp_path):
     assert ways == {"1": ("", "R"), "2": ("1", "RR"), "3": ("2", "RRR")}
     lines = [line.split() for line in (tmp_path / "crawl.log").read_text().splitlines()]
     assert {(line[3].rpartition("/")[2], line[4], line[5].rpartition("/")[2]) for line in lines} == {
+        ("robots.txt", "P", "-"),
         ("", "-", "-"),
         ("1", "R", ""),
         ("2", "RR", "1"),

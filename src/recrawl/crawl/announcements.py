@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from http import HTTPStatus
 
 import numpy as np
 
@@ -29,7 +30,6 @@ from recrawl.urls import host_of
 
 MOST_FEEDS = 8
 """Feeds of one host that pages may name; some sites have one for every page."""
-_NOT_MODIFIED = 304
 _STATE = "feed "
 """Before the URL of a feed, the name under which the store keeps when it was read."""
 _REMARKS = "comment"
@@ -83,8 +83,8 @@ class Announcements:
     def done(self, done: ErrandDone, now: float) -> Iterator[Target]:
         """Take in what came; the errand again in time, and those that it names."""
         capture, target = done.capture, done.target
-        if capture.status != _NOT_MODIFIED:  # that it says nothing new is no content to keep
-            self._recorder.keep_aside(capture)
+        self._recorder.keep_aside(capture, "M")
+        if capture.status != HTTPStatus.NOT_MODIFIED:
             children = self._heard(capture, target, now)
             yield from self.errands.new(children, target, now, self._sitemaps_every)
         again = self.errands.again(target, now, capture)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from http import HTTPStatus
 from threading import Lock
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
@@ -68,8 +69,8 @@ class Archive(Protocol):
         """What was kept and is not acknowledged never will be."""
         ...
 
-    def keep_aside(self, capture: Capture) -> None:
-        """Keep an answer that belongs to no page: robots.txt, a sitemap."""
+    def keep_aside(self, capture: Capture, hops: str = "") -> None:
+        """Keep an answer that belongs to no page: robots.txt, a sitemap. ``hops`` says what it was asked for (L2)."""
         ...
 
     def keep_document(self, name: str, when: float, document: bytes) -> None:
@@ -95,7 +96,7 @@ class NoArchive:
     def give_up(self) -> None:
         """Nothing."""
 
-    def keep_aside(self, capture: Capture) -> None:
+    def keep_aside(self, capture: Capture, hops: str = "") -> None:
         """Nothing."""
 
     def keep_document(self, name: str, when: float, document: bytes) -> None:
@@ -118,9 +119,13 @@ class WarcArchive:
     While one thread keeps and settles a batch, another may keep answers aside.
     """
 
-    def __init__(self, writer: WarcWriter, store: Store) -> None:
+    def __init__(
+        self, writer: WarcWriter, store: Store, on_aside: Callable[[Capture, str], None] = lambda _capture, _hops: None
+    ) -> None:
+        """``on_aside`` is told of all that comes aside, be there an answer or none, and what it was asked for."""
         self._writer = writer
         self._store = store
+        self._on_aside = on_aside
         self._last: OrderedDict[int, CaptureRef | None] = OrderedDict()
         self._aside: OrderedDict[str, CaptureRef] = OrderedDict()
         self._outstanding = 0
@@ -212,9 +217,13 @@ class WarcArchive:
             self._outstanding = 0
             self._last.clear()
 
-    def keep_aside(self, capture: Capture) -> None:
-        """Write the answer, if there is one; one that repeats what we wrote of this URL before becomes a revisit."""
-        if not capture.raw_head:
+    def keep_aside(self, capture: Capture, hops: str = "") -> None:
+        """Write the answer, if there is one; one that repeats what we wrote of this URL before becomes a revisit.
+
+        That it says nothing new (a 304) is no content to keep.
+        """
+        self._on_aside(capture, hops)
+        if not capture.raw_head or capture.status == HTTPStatus.NOT_MODIFIED:
             return
         with self._one_writes:
             if capture.status not in _FULL:

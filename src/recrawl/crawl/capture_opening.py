@@ -125,7 +125,7 @@ class Opener:
             async with self._slots.door(url, host):
                 capture = await self._fetcher.fetch(Request(url))
             self._slots.end(host, capture)
-            self._archive.keep_aside(capture)
+            self._archive.keep_aside(capture, "M")
             read += 1
             try:
                 sitemap = read_sitemap(capture)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from recrawl.urls import surt
 
 _PAGES_AT_ONCE, _CAPTURES_AT_ONCE = 5_000, 50_000
 _SHA1_BYTES = 20
-_NOT_MODIFIED = 304
 
 
 def capture_batches(
@@ -123,5 +123,5 @@ def link_batches(store: Store, progress: Callable[[int, int], None] = lambda _do
 
 def _kinds(status: IntArray, repeats: Any) -> Any:  # noqa: ANN401 - arrays of flags
     kinds = np.where(repeats, RecordKind.REVISIT_IDENTICAL, RecordKind.RESPONSE)
-    kinds = np.where(repeats & (status == _NOT_MODIFIED), RecordKind.REVISIT_NOT_MODIFIED, kinds)
+    kinds = np.where(repeats & (status == HTTPStatus.NOT_MODIFIED), RecordKind.REVISIT_NOT_MODIFIED, kinds)
     return np.where(status < 0, RecordKind.FAILED, kinds).astype(np.uint8)

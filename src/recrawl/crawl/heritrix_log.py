@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from http import HTTPStatus
 
 from recrawl.crawl.log import Stream
 from recrawl.crawl.target import Visited
+from recrawl.detect import media_type
 from recrawl.formats.warc_records import payload_sha1, sha1, written
-from recrawl.model import Outcome, Verdict
+from recrawl.model import Capture, Outcome, Verdict
 from recrawl.time import iso_second, seconds_and_millionths
 
 _DIGITS = str.maketrans("", "", "-T:")
@@ -32,6 +34,13 @@ class HeritrixLog:
         self._stream.write("".join(log_lines(visited)))
         self._stream.flush()
 
+    def write_aside(self, capture: Capture, hops: str) -> None:
+        """One line for an answer that belongs to no page, or for its absence; it reaches the file with the next visits.
+
+        ``hops`` is the letter of what it was asked for (conventions L2): ``P`` for the rules of a host.
+        """
+        self._stream.write(_aside_line(capture, hops))
+
 
 def log_lines(visited: Sequence[Visited]) -> list[str]:
     """The lines of these attempts, each with its end."""
@@ -40,21 +49,47 @@ def log_lines(visited: Sequence[Visited]) -> list[str]:
 
 
 def _line(visited: Visited, digest: str) -> str:
-    """The twelve fields of an attempt, a dash where there is nothing to say.
+    """The line of a visit.
 
     Hop path and via are told of pages that a redirect led to, and not of others: a page that is visited again and again
     is its own seed.
     """
     visit, capture = visited.visit, visited.capture
-    second, millionths = seconds_and_millionths(visit.time)
-    ended, later = seconds_and_millionths(visit.time + visit.cost)
+    how = visited.hops, visited.via, visited.judgement.mime
     size = visit.size if capture is not None else "-"
-    url = visited.target.url.replace(" ", "%20")
+    return _fields((visit.time, visit.cost), visit.status, size, visited.target.url, how, digest, _annotations(visited))
+
+
+def _aside_line(capture: Capture, hops: str) -> str:
+    when, how = (capture.time, capture.duration), (hops, "", media_type(capture) if capture.raw_head else "")
+    [digest] = written([payload_sha1(capture)])
+    size = len(capture.raw_body) if capture.raw_head else "-"
+    again = "duplicate:server-not-modified" if capture.status == HTTPStatus.NOT_MODIFIED else ""
+    return _fields(when, capture.status or capture.failure, size, capture.url, how, digest, _noted(again, capture))
+
+
+def _fields(  # noqa: PLR0913, PLR0917 - of a line
+    when: tuple[float, float],
+    status: int,
+    size: int | str,
+    url: str,
+    how: tuple[str, str, str],
+    digest: str,
+    annotations: str,
+) -> str:
+    """The twelve fields of an attempt, a dash where there is nothing to say.
+
+    ``when`` is its beginning and its duration, ``how`` hop path, via and media type.
+    """
+    began, duration = when
+    hops, via, mime = how
+    second, millionths = seconds_and_millionths(began)
+    ended, later = seconds_and_millionths(began + duration)
     return (
-        f"{iso_second(ended)}.{later // 1000:03}Z {visit.status:>5} {size:>10} {url} "
-        f"{visited.hops or '-'} {visited.via or '-'} {visited.judgement.mime or '-'} #000 "
-        f"{_digits(second)}{millionths // 1000:03}+{round(visit.cost * 1000)} "
-        f"{'-' if digest == _NOTHING_CAME else digest} - {_annotations(visited)}\n"
+        f"{iso_second(ended)}.{later // 1000:03}Z {status:>5} {size:>10} {url.replace(' ', '%20')} "
+        f"{hops or '-'} {via or '-'} {mime or '-'} #000 "
+        f"{_digits(second)}{millionths // 1000:03}+{round(duration * 1000)} "
+        f"{'-' if digest == _NOTHING_CAME else digest} - {annotations}\n"
     )
 
 
@@ -71,5 +106,10 @@ def _annotations(visited: Visited) -> str:
         again = "duplicate:server-not-modified"
     elif visit.verdict == Verdict.UNCHANGED and not visit.kinds:
         again = "duplicate:digest"
+    return _noted(again, capture)
+
+
+def _noted(again: str, capture: Capture | None) -> str:
+    """The annotations: that it repeats what was known, that it was cut."""
     cut = _CUT.get(capture.truncated, "") if capture is not None else ""
     return f"{again},{cut}" if again and cut else again or cut or "-"

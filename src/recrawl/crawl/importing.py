@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from recrawl.store.values import Captures, ImportMark
 from recrawl.time import Clock
 
 REVISIT = values.REVISIT
-_NOT_MODIFIED = 304
 _CAPTURES_AT_ONCE, _PAGES_AT_ONCE = 100_000, 20_000
 """Judged together: bounds the memory, some hundred bytes a capture."""
 
@@ -175,7 +175,7 @@ class Importer:
         kind = some.column("kind").to_numpy()
         repeats = np.isin(kind, (RecordKind.REVISIT_IDENTICAL, RecordKind.REVISIT_NOT_MODIFIED))
         status = some.column("status").to_numpy().astype(np.int64)
-        status[(kind == RecordKind.REVISIT_NOT_MODIFIED) & (status == NO_STATUS)] = _NOT_MODIFIED
+        status[(kind == RecordKind.REVISIT_NOT_MODIFIED) & (status == NO_STATUS)] = HTTPStatus.NOT_MODIFIED
         mime, digest, file = (some.column(name).to_pylist() for name in ("mime", "digest", "file"))
         for row in np.flatnonzero(repeats).tolist():
             mime[row] = REVISIT

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -112,7 +113,7 @@ async def tools(clock: Clock, store: Store, folder: Path, settings: CrawlSetting
             keeper=acknowledged_by(store),
         ) as writer,
         LogFile(folder / LOG, clock, most=settings.log_size) as events,
-        LogFile(folder / CRAWL_LOG, clock, most=settings.log_size) as attempts,
+        LogFile(folder / CRAWL_LOG, clock, most=settings.log_size) as attempts_file,
     ):
         async with (
             Names(clock, reach=settings.reach, pins=settings.pins, patience=settings.limits.connect) as names,
@@ -125,19 +126,20 @@ async def tools(clock: Clock, store: Store, folder: Path, settings: CrawlSetting
                 http2=settings.http2,
             ) as fetcher,
         ):
-            archive = WarcArchive(writer, store)
+            attempts = HeritrixLog(attempts_file)
+            archive = WarcArchive(writer, store, attempts.write_aside)
             robots = RobotsCache(
                 fetcher,
                 clock,
                 settings.user_agent,
                 body_of=decoded,
-                on_capture=archive.keep_aside,
+                on_capture=partial(archive.keep_aside, hops="P"),
                 max_delay=settings.politeness.crawl_delay_cap,
                 pause=settings.politeness.shortest,
             )
             doors = None if settings.turns is None else Doors(names, Turns(settings.turns), clock)
             log = JsonLinesLog(events, clock, level=settings.log_level)
-            yield Tools(fetcher, doors, robots, archive, log, HeritrixLog(attempts))
+            yield Tools(fetcher, doors, robots, archive, log, attempts)
 
 
 @asynccontextmanager

@@ -149,9 +149,9 @@ class Recorder:
         self._kept = {}
         self._archive.give_up()
 
-    def keep_aside(self, capture: Capture) -> None:
-        """Archive an answer that belongs to no page."""
-        self._archive.keep_aside(capture)
+    def keep_aside(self, capture: Capture, hops: str = "") -> None:
+        """Archive an answer that belongs to no page; ``hops`` says what it was asked for (conventions L2)."""
+        self._archive.keep_aside(capture, hops)
 
     def discover(self, urls: Iterable[str], now: float) -> IntArray:
         """Page ids of these URLs; those in scope are put on the agenda, others only remembered."""
