@@ -40,7 +40,8 @@ def test_all_fields_of_a_line():
 
 def test_captures_failed_ones_too():
     report = Report(strict=True)
-    good, failed = rows(f"{GOOD}\n{DNS}\n\n{FAILED}\n", report)
+    rules, other = DNS.replace("dns:a.org", "http://a.org/robots.txt"), DNS.replace("dns:a.org LP", "ftp://a.org/ L")
+    good, failed = rows(f"{GOOD}\n{DNS}\n{rules}\n\n{other}\n{FAILED}\n", report)
     began = datetime(2024, 5, 1, 9, 59, 58, 123_000, tzinfo=UTC).timestamp()
     assert (good["time"], good["kind"], good["status"], good["size"], good["digest"]) == (
         began,
@@ -51,7 +52,7 @@ def test_captures_failed_ones_too():
     )
     logged = datetime(2024, 5, 1, 10, 0, 1, 500_000, tzinfo=UTC).timestamp()
     assert (failed["time"], failed["kind"], failed["status"], failed["size"]) == (logged, RecordKind.FAILED, -2, -1)
-    assert report.skipped == {"not http or https": 1}
+    assert report.skipped == {"prerequisites (robots.txt, DNS)": 2, "not http or https": 1}
 
 
 @pytest.mark.parametrize(

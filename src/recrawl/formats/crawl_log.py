@@ -102,7 +102,8 @@ def parse_line(text: str) -> LogLine:
 def read_crawl_log(stream: BinaryIO, source: str, report: Report) -> Iterator[Any]:
     """Attempts as record batches of :func:`~recrawl.formats.captures.schema`; failed ones have the kind ``FAILED``.
 
-    The time is that at which the fetch began. A media type is that of the answer, of revisits too.
+    The time is that at which the fetch began. A media type is that of the answer, of revisits too. What was fetched
+    before a page could be, as its host's rules were, is passed over.
     """
     for block in read_blocks(stream, source, report):
         yield from whole_lines(block, partial(_captures, report=report), report)
@@ -116,10 +117,14 @@ def _captures(block: Block, report: Report) -> Any:  # noqa: ANN401 - a pyarrow.
         if not text.strip():
             continue
         try:
-            found.append(parse_line(text))
+            line = parse_line(text)
         except InputError as error:
             report.broken(error.what, source=block.source, position=block.place(number))
             continue
+        if line.hops.endswith("P"):
+            report.skip("prerequisites (robots.txt, DNS)")
+            continue
+        found.append(line)
         lines.append(number)
     texts = {
         "timestamp": [line.timestamp for line in found],
