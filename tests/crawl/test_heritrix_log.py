@@ -97,3 +97,16 @@ def test_what_belongs_to_no_page_has_its_line_too(capture, status, size, digest,
     line = parse_line(stream.getvalue())
     assert (line.url, line.status, line.hops) == ("http://a.org/a%20page", status, "P")
     assert (line.size, line.digest, line.annotations) == (size, digest, annotations)
+
+
+def test_what_a_server_says_does_not_break_a_line():
+    odd = replace(ANSWER, raw_head=HEAD.replace(b"text/html; charset=utf-8", b"text/ html\tfoo; x"))
+    stream = StringIO()
+    HeritrixLog(stream).write_aside(odd, "P")
+    assert parse_line(stream.getvalue()).mime == parse_line(line_of(visited(odd))).mime == "text/htmlfoo"
+
+
+def test_a_visit_is_told_by_the_url_that_answered():
+    """With a method of its own a page may be asked for elsewhere."""
+    elsewhere = replace(visited(ANSWER), capture=replace(ANSWER, url="http://a.org/data.ttl"))
+    assert parse_line(line_of(elsewhere)).url == "http://a.org/data.ttl"

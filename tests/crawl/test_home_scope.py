@@ -23,7 +23,7 @@ def test_it_covers_what_a_capture_from_the_same_pages_covers(kind, seeds, url):
     known, found = [address(seed.lower()) for seed in seeds], address(url.lower())
     # A capture always covers where it begins, and knows no traps.
     assume(not any(page.key == found.key for page in known) and not trap(found.url, max_depth=20))
-    home = HomeScope(kind, known, max_depth=20)
+    home = HomeScope(ScopeRules(kind=kind), known)
     assert home.covers(found) == SiteScope(ScopeRules(kind=kind), tuple(known)).covers(found)
 
 
@@ -31,13 +31,40 @@ def test_it_covers_what_a_capture_from_the_same_pages_covers(kind, seeds, url):
 @given(KINDS, st.lists(URLS, min_size=1, max_size=3), st.lists(URLS, max_size=6), URLS)
 def test_what_it_takes_in_does_not_widen_it(kind, seeds, found, url):
     known = [address(seed) for seed in seeds]
-    home = HomeScope(kind, known, max_depth=20)
+    home = HomeScope(ScopeRules(kind=kind), known)
     taken = [page for page in map(address, found) if home.covers(page)]
-    assert HomeScope(kind, [*known, *taken], max_depth=20).covers(address(url)) == home.covers(address(url))
+    assert HomeScope(ScopeRules(kind=kind), [*known, *taken]).covers(address(url)) == home.covers(address(url))
 
 
 def test_pages_alone_take_in_nothing():
-    assert not HomeScope(ScopeKind.PAGE, [address("http://a.org/")], max_depth=20).covers(address("http://a.org/"))
+    assert not HomeScope(ScopeRules(kind=ScopeKind.PAGE), [address("http://a.org/")]).covers(address("http://a.org/"))
+
+
+def test_patterns_include_and_exclude_whatever_the_kind_says():
+    begins, outside, left_out = "http://a.org/news/", "http://b.org/x/press/1", "http://a.org/news/press/draft-1"
+    rules = ScopeRules(kind=ScopeKind.PREFIX, include=("/press/",), exclude=("draft",))
+    home = HomeScope(rules, [address(begins)])
+    assert [home.covers(address(url)) for url in (begins + "1", outside, left_out, "http://b.org/x/")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert home.touches("b.org")
+    later = HomeScope(rules, map(address, (begins, outside)))
+    assert not later.covers(address("http://b.org/x/press.html")), "what a pattern took in has nothing around it"
+
+
+@pytest.mark.parametrize(("kind", "found"), [(ScopeKind.ANY, [True, False]), (ScopeKind.CUSTOM, [False, False])])
+def test_all_or_only_what_is_included(kind, found):
+    home = HomeScope(ScopeRules(kind=kind, include=("/only/",), exclude=("/never/",)), [address("http://a.org/")])
+    assert [home.covers(address(f"http://c.org/{name}")) for name in ("some", "never/only/")] == found
+    assert home.covers(address("http://c.org/only/1"))
+    assert home.touches("c.org")
+
+
+def test_the_whole_web_has_traps_too():
+    assert not HomeScope(ScopeRules(kind=ScopeKind.ANY), []).covers(address("http://a.org/" + "a/" * 21))
 
 
 TRAPS = {
@@ -101,7 +128,7 @@ def test_any_text_can_be_asked_about(text):
 
 def test_a_walk_through_a_calendar_ends():
     """Every page links to the next month, and the server knows no end."""
-    home = HomeScope(ScopeKind.HOST, [address("http://a.org/")], max_depth=20, year=2026)
+    home = HomeScope(ScopeRules(kind=ScopeKind.HOST), [address("http://a.org/")], year=2026)
     year, month, pages = 2026, 11, 0
     while home.covers(address(f"http://a.org/calendar/{year}/{month:02}/")):
         year, month, pages = year + month // 12, month % 12 + 1, pages + 1

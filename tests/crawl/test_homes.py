@@ -8,7 +8,7 @@ import pytest
 from recrawl.crawl.archive import NoArchive
 from recrawl.crawl.home_scope import HomeScope
 from recrawl.crawl.recorder import Recorder
-from recrawl.crawl.scope import HostScope, ScopeKind
+from recrawl.crawl.scope import HostScope, ScopeKind, ScopeRules
 from recrawl.crawl.traps import HostCap
 from recrawl.errors import DiskFullError
 from recrawl.schedule.agenda import Agenda
@@ -30,7 +30,7 @@ def recorder_of(store, scope, cap=None):
 
 
 def scope_of(kind, *urls):
-    return HomeScope(kind, map(address, urls), max_depth=20)
+    return HomeScope(ScopeRules(kind=kind), map(address, urls))
 
 
 def wanted(store):

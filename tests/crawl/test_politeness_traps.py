@@ -14,7 +14,7 @@ from warcio.archiveiterator import ArchiveIterator
 from recrawl.crawl.driver import Pace
 from recrawl.crawl.home_scope import HomeScope
 from recrawl.crawl.live import CrawlSettings, live_crawl
-from recrawl.crawl.scope import ScopeKind
+from recrawl.crawl.scope import ScopeKind, ScopeRules
 from recrawl.schedule.fixed_interval import FixedInterval
 from recrawl.schedule.politeness import PolitenessRules
 from recrawl.store.open import open_store
@@ -153,7 +153,7 @@ async def _run(folder, home):
         pace=Pace(poll=math.inf),
         durable=False,
     )
-    scope = HomeScope(ScopeKind.HOST, [home], max_depth=20, year=2026)
+    scope = HomeScope(ScopeRules(kind=ScopeKind.HOST), [home], year=2026)
     with open_store(str(folder / "store.db"), create=True, durable=False) as store:
         store.discover([home.url], START)
         crawling = live_crawl(

@@ -14,7 +14,7 @@ from recrawl.crawl.driver import Driver, Pace
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.scope import HostScope
-from recrawl.crawl.visitor import Visitor
+from recrawl.crawl.visitor import NO_ROBOTS, Visitor
 from recrawl.detect import decoded
 from recrawl.fetch.doors import Doors
 from recrawl.fetch.http import HttpFetcher, Limits
@@ -50,7 +50,7 @@ class Scene:
         self.pace = pace or Pace(poll=math.inf)
         self.turns = turns
 
-    async def run(self, seeds, rules_known=(), until=START + DAY):
+    async def run(self, seeds, rules_known=(), until=START + DAY, *, until_idle=False):
         clock = self.clock
         names = Names(clock, reach=Reach.of(["127.0.0.1"]), look_up=look_up)
         limits = Limits(connect=60.0, total=60.0)
@@ -73,7 +73,7 @@ class Scene:
                     log=JsonLinesLog(io.StringIO(), clock),
                 )
                 pages = store.discover(seeds, START)
-                await driver.run(until)
+                await driver.run(until, until_idle=until_idle)
             visits = store.visits()
             return pages, visits
 
@@ -124,6 +124,42 @@ def test_why_a_page_could_not_be_visited_is_kept(tmp_path, host, outcome, status
 
     visited = asyncio.run(run())
     assert (visited.visit.outcome, visited.visit.status) == (outcome, status)
+
+
+def test_why_a_host_cannot_tell_its_rules_is_why_its_pages_are_not_visited(tmp_path):
+    """And each kind of failure has its own patience: a name without address is not asked for again after an hour."""
+    seeds = ["http://gone.test/a", "http://gone.test/b", "http://hidden.test/", "http://dead.test:1/"]
+    pages, visits = asyncio.run(Scene(tmp_path).run(seeds, until=START + 3 * HOUR))
+    found = {page: of(visits, [page]) for page in pages.tolist()}
+    gone, also_gone, hidden, dead = (found[page] for page in pages.tolist())
+    assert set(gone.status.tolist()) == set(also_gone.status.tolist()) == {NO_NAME}
+    assert set(gone.outcome.tolist()) == set(dead.outcome.tolist()) == {Outcome.UNREACHABLE}
+    assert len(gone) == len(also_gone) == 1
+    assert (hidden.status.tolist(), hidden.outcome.tolist()) == ([NOT_ALLOWED], [Outcome.REFUSED])
+    assert set(dead.status.tolist()) == {NO_CONNECTION}
+    assert len(dead) == 3  # once an hour, each time its rules were asked for
+
+
+def test_pages_that_may_not_be_asked_for_take_no_turn_of_their_host(tmp_path, site, linked):
+    """Nobody is asked, so nobody has to rest; the page that may be asked for has its turn at once."""
+    site.answers["/robots.txt"] = (200, {}, "User-agent: *\nDisallow: /secret")
+    site.answers["/open"] = linked()
+    port = int(site.home.split(":")[2].strip("/"))
+    seeds = [f"http://well.test:{port}/{path}" for path in [*(f"secret{number}" for number in range(12)), "open"]]
+    pages, visits = asyncio.run(Scene(tmp_path).run(seeds, until=START + 60))
+    refused, opened = of(visits, pages[:-1]), of(visits, pages[-1:])
+    assert refused.outcome.tolist() == [Outcome.REFUSED] * 12
+    assert opened.outcome.tolist() == [Outcome.FETCHED]
+    assert visits.time.max() < START + 10
+
+
+def test_a_run_until_idle_does_not_wait_for_a_host_that_cannot_tell_its_rules(tmp_path, site):
+    site.answers["/robots.txt"] = (503, {}, "")
+    scene = Scene(tmp_path)
+    seeds = [f"{site.home}{number}" for number in range(3)]
+    _, visits = asyncio.run(scene.run([url.replace("127.0.0.1", "well.test") for url in seeds], until_idle=True))
+    assert visits.status.tolist() == [NO_ROBOTS]
+    assert scene.clock.now() < START + 30
 
 
 def test_a_connection_that_is_refused_is_kept_as_such(tmp_path):

@@ -255,6 +255,28 @@ def test_what_a_full_disk_kept_out_of_a_batch_is_written_in_full_the_next_time(s
     assert urls(stage.folder) == [stage.url(page) for page in (1, 2, 3)], "responses, not revisits"
 
 
+def test_what_is_kept_aside_is_told_once_however_often_it_was_tried(stages, monkeypatch):
+    stage, told, goes = stages(), [], [0]
+    archive = WarcArchive(stage.writer, stage.store, lambda capture, hops: told.append((capture.status, hops)))
+    real = WarcWriter._append
+
+    def append(writer, data):
+        goes[0] += 1
+        if goes[0] == 1:
+            raise DiskFullError("full")
+        return real(writer, data)
+
+    monkeypatch.setattr(WarcWriter, "_append", append)
+    with pytest.raises(DiskFullError):
+        archive.keep_aside(capture("http://a.example/robots.txt"), "P")
+    assert told == []
+    archive.keep_aside(capture("http://a.example/robots.txt"), "P")
+    archive.keep_aside(Capture("http://b.example/robots.txt", START, 0, error="refused"), "P")
+    assert told == [(200, "P"), (0, "P")]
+    stage.writer.close()
+    assert urls(stage.folder) == ["http://a.example/robots.txt"]
+
+
 def test_a_store_that_fails_within_a_batch_leaves_nothing_to_repeat(stages, monkeypatch):
     stage = stages()
     known = Known(Validators(digest=b"before"))

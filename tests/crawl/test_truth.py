@@ -20,7 +20,7 @@ from recrawl.crawl.judging import JudgingRules
 from recrawl.crawl.live import CrawlSettings
 from recrawl.crawl.trial import TrialResult, TrialSettings, run_trial
 from recrawl.living.quirks import DealtQuirks, Lie, Quirks
-from recrawl.model import UNMEASURED, IntArray, Verdict, Visits
+from recrawl.model import ANSWERED, UNMEASURED, IntArray, Verdict, Visits
 from recrawl.schedule.politeness import PolitenessRules
 from recrawl.schedule.valued import Valued
 from recrawl.simulate.sites import synthetic_web
@@ -61,6 +61,12 @@ class Crawled:
         """Pages and times of changes that were looked at and never reported."""
         fate = fates(self.truth, self.visits, START + DAYS * DAY) == Fate.OVERLOOKED
         return self.truth.page[self.truth.row_of_change()[fate]], self.truth.times[fate]
+
+    def ends_in_doubt(self, page: int) -> bool:
+        """Whether the last answer was to have a second look, which failed; then the time was over."""
+        mine = self.visits.take(self.visits.page == page)
+        answered = mine.take(mine.outcome <= ANSWERED)
+        return bool(answered.verdict[np.argmax(answered.time)] == Verdict.UNKNOWN)
 
 
 def crawl(folder: Path, quirks: Quirks, rules: JudgingRules) -> Crawled:

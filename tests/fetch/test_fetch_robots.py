@@ -82,7 +82,7 @@ def test_4xx_means_no_rules(serving, status):
     assert status[:3] in rules.reason
 
 
-@pytest.mark.parametrize("status", ["429 Slow down", "500 Oops", "503 Busy", "600 Huh"])
+@pytest.mark.parametrize("status", ["304 Not asked for", "429 Slow down", "500 Oops", "503 Busy", "600 Huh"])
 def test_server_trouble_means_nothing_is_allowed_for_now(serving, status):
     rules, server = rules_of(serving, {"/robots.txt": answer(b"User-agent: *\nAllow: /", status)})
     assert not rules.allowed(server.url("/"))

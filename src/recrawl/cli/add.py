@@ -94,7 +94,7 @@ def add(  # noqa: PLR0913 - one argument an option
     typer.echo(f"{'Would add' if dry_run else 'Added'} {what}; {len(wanted) - added:,} known already.")
     scopes = sum(seeds.scopes for seeds in lists)
     if scopes:
-        typer.echo(f"Skipped {counted(scopes, '+SURT line')}: scopes are not read from seed files.")
+        typer.echo(f"Skipped {counted(scopes, '+SURT line')}: scopes are not read from seed files, see crawl.include.")
 
 
 def text_of(file: Path) -> str:

@@ -113,7 +113,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
             store=store,
             folder=place.folder,
             scope=_scope(store, place, clock.now()),
-            settings=crawl_settings_of(said),
+            settings=crawl_settings_of(said, part_of=place.folder.resolve().name),
             orders=live.orders,
             on_visits=on_visits,
             watch=takers.append,
@@ -206,7 +206,6 @@ def _scope(store: Store, place: Workspace, now: float) -> HomeScope:
 
     from recrawl.cli.sources import HOME
     from recrawl.crawl.home_scope import HomeScope
-    from recrawl.crawl.scope import ScopeKind
     from recrawl.errors import InputError
     from recrawl.fetch.access_methods import FEED
     from recrawl.time import to_iso
@@ -221,4 +220,4 @@ def _scope(store: Store, place: Workspace, now: float) -> HomeScope:
     homes = np.setdiff1d(wanted, np.array(list(sources), np.int64), assume_unique=True)
     known = (found for url in store.urls(np.append(homes, feeds)) if (found := address(url)) is not None)
     year = int(to_iso(now)[:4])
-    return HomeScope(ScopeKind(settings.scope), known, max_depth=settings.max_depth, year=year)
+    return HomeScope(settings.scope_rules(), known, year=year)

@@ -18,6 +18,7 @@ from recrawl.errors import ConfigError
 from recrawl.time import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
+    from recrawl.crawl.scope import ScopeRules
     from recrawl.detect import Standards
 
 
@@ -222,8 +223,17 @@ class CrawlSettings:
 
     scope: str = _setting(
         "prefix",
-        one_of("page", "prefix", "host", "domain"),
-        "Which links are followed: none, those into the folders of the pages there are, into their hosts or domains.",
+        one_of("page", "page-spa", "prefix", "host", "domain", "any", "custom"),
+        "Which links are followed: none, those into the folders of the pages there are, into their hosts or domains, "
+        "all, or only those that crawl.include names.",
+    )
+    include: str = _setting(
+        "",
+        TEXT,
+        "Regular expressions, a line each or with ;; between them, looked for in URLs: these are always followed.",
+    )
+    exclude: str = _setting(
+        "", TEXT, "Likewise, for links that are not followed whatever else is said. Pages that are there already stay."
     )
     max_depth: int = _setting(20, COUNT, "Folders a URL may be deep; deeper ones are taken for a trap.")
     max_pages_per_host: int = _setting(
@@ -257,6 +267,21 @@ class CrawlSettings:
     def __post_init__(self) -> None:
         if self.concurrency == 0:
             raise ConfigError("crawl.concurrency is 0: nothing would be asked for.", "Write at least 1.")
+        if self.include or self.exclude or self.scope == "custom":
+            self.scope_rules()
+
+    def scope_rules(self) -> ScopeRules:
+        """What a continuous crawl takes in.
+
+        Raises:
+            ConfigError: a pattern cannot be read, or is missing.
+        """
+        from recrawl.crawl.scope import ScopeKind, ScopeRules
+
+        include, exclude = (
+            tuple(filter(None, re.split(r"\s*(?:\n|;;)\s*", text.strip()))) for text in (self.include, self.exclude)
+        )
+        return ScopeRules(kind=ScopeKind(self.scope), include=include, exclude=exclude, max_depth=self.max_depth)
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,11 +125,11 @@ def limits_of(settings: FetchSettings) -> Limits:
     return Limits(settings.connect_timeout, settings.timeout, settings.idle_timeout, settings.max_size)
 
 
-def warc_info_of(settings: ArchiveSettings, fetch: FetchSettings) -> WarcInfo:
-    """Who made the archive files."""
+def warc_info_of(settings: ArchiveSettings, fetch: FetchSettings, part_of: str = "") -> WarcInfo:
+    """Who made the archive files, and what they are ``part_of``."""
     from recrawl.formats.warc import WarcInfo
 
-    return WarcInfo(prefix=settings.prefix, software=fetch.user_agent, operator=fetch.contact)
+    return WarcInfo(prefix=settings.prefix, software=fetch.user_agent, operator=fetch.contact, is_part_of=part_of)
 
 
 def folders_of(settings: FetchSettings) -> tuple[Path, ...]:
@@ -151,8 +151,8 @@ def folders_of(settings: FetchSettings) -> tuple[Path, ...]:
     return folders
 
 
-def crawl_settings_of(settings: Settings) -> CrawlSettings:
-    """How a continuous crawl goes about it."""
+def crawl_settings_of(settings: Settings, part_of: str = "") -> CrawlSettings:
+    """How a continuous crawl goes about it; its archive files say what they are ``part_of``."""
     from recrawl.crawl.driver import Pace
     from recrawl.crawl.live import CrawlSettings
     from recrawl.crawl.log import LEVELS
@@ -169,7 +169,7 @@ def crawl_settings_of(settings: Settings) -> CrawlSettings:
         retry=Retry.beginning(settings.politeness.retry),
         turns=turns_of(settings.politeness),
         max_pages_per_host=settings.crawl.max_pages_per_host,
-        archive=warc_info_of(settings.archive, settings.fetch),
+        archive=warc_info_of(settings.archive, settings.fetch, part_of),
         roll_size=settings.archive.roll_size,
         log_level=LEVELS[LEVELS.index(settings.crawl.log_level)],
         log_size=settings.crawl.log_size,

@@ -234,6 +234,6 @@ def _told(visited: Visited) -> tuple[Level, dict[str, object]]:
         "status": visit.status,
         "size": visit.size,
     }
-    if visited.capture is not None and visited.capture.error:
-        details["reason"] = visited.capture.error
+    if reason := visited.reason or (visited.capture.error if visited.capture is not None else ""):
+        details["reason"] = reason
     return "info" if visit.outcome <= ANSWERED else "warn", details

@@ -222,9 +222,11 @@ class WarcArchive:
 
         That it says nothing new (a 304) is no content to keep.
         """
-        self._on_aside(capture, hops)
-        if not capture.raw_head or capture.status == HTTPStatus.NOT_MODIFIED:
-            return
+        if capture.raw_head and capture.status != HTTPStatus.NOT_MODIFIED:
+            self._write_aside(capture)
+        self._on_aside(capture, hops)  # once it is kept: if that fails it is tried again
+
+    def _write_aside(self, capture: Capture) -> None:
         with self._one_writes:
             if capture.status not in _FULL:
                 self._writer.write(capture)

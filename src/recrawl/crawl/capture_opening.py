@@ -20,6 +20,7 @@ from recrawl.fetch.robots import RobotsCache, Rules
 from recrawl.formats.claims import Entry
 from recrawl.formats.sitemap import Sitemap, read_sitemap
 from recrawl.model import IntArray
+from recrawl.model.failures import NOT_ALLOWED
 from recrawl.store.base import Store
 from recrawl.urls import address, host_of
 
@@ -101,7 +102,8 @@ class Opener:
         self._slots.end(host, None)
         self._log.event("fetch", "robots.txt read", details={"url": url, "reason": rules.reason})
         if not rules.available:
-            raise NoRulesError(f"{rules.reason}.", "Try again later.")
+            ours = "If it is yours, allow its network with fetch.allow_networks."
+            raise NoRulesError(f"{rules.reason}.", ours if rules.failure == NOT_ALLOWED else "Try again later.")
         self._slots.obey(host, rules)
         return rules
 

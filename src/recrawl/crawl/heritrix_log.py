@@ -57,7 +57,8 @@ def _line(visited: Visited, digest: str) -> str:
     visit, capture = visited.visit, visited.capture
     how = visited.hops, visited.via, visited.judgement.mime
     size = visit.size if capture is not None else "-"
-    return _fields((visit.time, visit.cost), visit.status, size, visited.target.url, how, digest, _annotations(visited))
+    url = visited.target.url if capture is None else capture.url
+    return _fields((visit.time, visit.cost), visit.status, size, url, how, digest, _annotations(visited))
 
 
 def _aside_line(capture: Capture, hops: str) -> str:
@@ -87,7 +88,7 @@ def _fields(  # noqa: PLR0913, PLR0917 - of a line
     ended, later = seconds_and_millionths(began + duration)
     return (
         f"{iso_second(ended)}.{later // 1000:03}Z {status:>5} {size:>10} {url.replace(' ', '%20')} "
-        f"{hops or '-'} {via or '-'} {mime or '-'} #000 "
+        f"{hops or '-'} {via.replace(' ', '%20') or '-'} {''.join(mime.split()) or '-'} #000 "
         f"{_digits(second)}{millionths // 1000:03}+{round(duration * 1000)} "
         f"{'-' if digest == _NOTHING_CAME else digest} - {annotations}\n"
     )

@@ -46,6 +46,10 @@ class Line:
         """The request for it ended after so many seconds; the pause of its host begins."""
         self._frontier.done(target.page, target.host, ended, duration)
 
+    def spared(self, target: Target) -> None:
+        """Nothing had to be asked to be done with it; its host is as free as before."""
+        self._frontier.spared(target.page, target.host)
+
     def put_back(self, target: Target) -> None:
         """It has to be asked for again, or for the first time, when its host has its turn."""
         self._keep(target)

@@ -67,7 +67,10 @@ class ScopeKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeRules:
-    """What a capture of a site takes in. Patterns are regular expressions, looked for anywhere in a URL."""
+    """What a capture of a site, or a continuous crawl, takes in.
+
+    Patterns are regular expressions, looked for anywhere in a URL.
+    """
 
     kind: ScopeKind = ScopeKind.PREFIX
     include: tuple[str, ...] = ()
@@ -90,7 +93,7 @@ class ScopeRules:
                     f"{pattern!r} is not a regular expression: {error}.", r"Write for example /news/ or \.pdf$."
                 ) from error
         if self.kind is ScopeKind.CUSTOM and not self.include:
-            raise ConfigError("The scope custom has no pattern.", "Add one with --include.")
+            raise ConfigError("The scope custom has no pattern.", "Add one with --include, or crawl.include for a run.")
 
 
 class Place(NamedTuple):
@@ -112,8 +115,8 @@ class SiteScope:
     _exclude: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_include", _compiled(self.rules.include))
-        object.__setattr__(self, "_exclude", _compiled(self.rules.exclude))
+        object.__setattr__(self, "_include", compiled(self.rules.include))
+        object.__setattr__(self, "_exclude", compiled(self.rules.exclude))
 
     def covers(self, address: Address) -> bool:
         """Whether the URL is part of the site. O(seeds and patterns).
@@ -147,7 +150,8 @@ class SiteScope:
         return SiteScope(self.rules, (*self.seeds, seed))
 
 
-def _compiled(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+def compiled(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+    """Patterns, ready to be looked for."""
     return tuple(re.compile(pattern) for pattern in patterns)
 
 

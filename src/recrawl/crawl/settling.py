@@ -143,6 +143,9 @@ class Settling:
     def _release(self, ended: Ended, now: float) -> None:
         """The pause of the host begins, a longer one if it asks for that."""
         target, capture = ended.result.target, ended.result.capture
+        if _sent_nothing(ended.result):
+            self._line.spared(target)
+            return
         if isinstance(ended.result, RulesRead):  # the pause that they ask for begins with them
             self._politeness.set_crawl_delay(target.host, ended.result.rules.crawl_delay)
         # From its own end on: hosts whose pauses began together would be asked together ever after.
@@ -210,15 +213,22 @@ class Settling:
                 raise fault
 
     def _apply(self, read: RulesRead, now: float) -> None:
-        """Keep the pause a host asks for, send for its sitemaps, and put the page that waited back."""
+        """Keep the pause a host asks for, send for its sitemaps, and put the page that waited back, or refuse it."""
         target, rules = read.target, read.rules
         self._delays[target.host] = self._politeness.rules.pause(0.0, rules.crawl_delay)
-        self._line.put_back(target)
+        if not rules.available:  # until they are read again nothing may be asked for
+            self._politeness.block_until(target.host, rules.expires)
+            self._let_rest(target.host, now)
         self._line.join(self._announcements.rules_read(read, now))
         details: dict[str, object] = {"url": target.url, "reason": rules.reason}
         if rules.asked_delay != rules.crawl_delay:
             details |= {"crawl_delay": rules.crawl_delay, "asked_for": rules.asked_delay}
         self._log.event("fetch", "robots.txt read", details=details)
+        over = self._visitor.without_asking(target, rules)
+        if over is None:
+            self._line.put_back(target)
+        else:
+            self._follow(over, now)
 
     def _broken(self, broken: Broken, now: float) -> None:
         """Keep what our own code could not handle in the log, as a failed visit, and try again later."""
@@ -231,6 +241,13 @@ class Settling:
             self._line.join([self._announcements.errands.again(target, now)])
         else:
             self._acknowledging.add(broken.as_visit(Outcome.UNREACHABLE), now)
+
+
+def _sent_nothing(result: Result) -> bool:
+    """Whether the rules of the host, which were known, forbade to ask."""
+    return (isinstance(result, Visited) and result.capture is None) or (
+        isinstance(result, ErrandDone) and not result.asked
+    )
 
 
 def _cost_a_visit(result: Result) -> bool:

@@ -84,6 +84,8 @@ class Visited:
     """The page that redirected us here, if that is how the page was found."""
     hops: str = ""
     """How many redirects led here, one from the other: a letter for each (conventions L2)."""
+    reason: str = ""
+    """Why it was refused, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +116,12 @@ class RulesRead:
 
 @dataclass(frozen=True, slots=True)
 class ErrandDone:
-    """A sitemap was fetched."""
+    """A sitemap was fetched, or may not be."""
 
     target: Target
     capture: Capture
+    asked: bool = True
+    """Whether there was a request."""
 
 
 @dataclass(frozen=True, slots=True)

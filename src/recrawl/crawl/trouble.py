@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from recrawl.crawl.target import Result, RulesRead, TurnedAway, Visited
-from recrawl.crawl.visitor import NO_ROBOTS, REFUSED_BY_ROBOTS
+from recrawl.crawl.target import ErrandDone, Result, RulesRead, TurnedAway
 
 _OVERLOADED = (429, 502, 503, 504)
 
@@ -15,8 +14,7 @@ def is_well(result: Result) -> bool | None:
     """
     if isinstance(result, RulesRead):
         return result.rules.available
-    if isinstance(result, Visited) and result.capture is None:
-        return False if result.visit.status == NO_ROBOTS else None
-    if isinstance(result, TurnedAway) or result.capture is None or result.capture.failure == REFUSED_BY_ROBOTS:
+    asked_nothing = isinstance(result, TurnedAway) or (isinstance(result, ErrandDone) and not result.asked)
+    if asked_nothing or result.capture is None:
         return None
     return result.capture.status > 0 and result.capture.status not in _OVERLOADED

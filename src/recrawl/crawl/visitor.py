@@ -64,7 +64,7 @@ class Visitor:
             if found is not None:
                 return self._heard(target, found)
         rules = self._robots.known(target.asks)
-        over = self._without_asking(target, rules)
+        over = self.without_asking(target, rules) if rules is not None else None
         if over is not None:
             return over
         if self._doors is None:
@@ -111,9 +111,9 @@ class Visitor:
         answer = await self._fetcher.fetch(Request(target.url, sent.etag, sent.last_modified))
         return self._heard(target, answer, conditional=bool(sent.etag or sent.last_modified))
 
-    def _without_asking(self, target: Target, rules: Rules | None) -> Visited | ErrandDone | None:
+    def without_asking(self, target: Target, rules: Rules) -> Visited | ErrandDone | None:
         """What to make of a target that may not be asked for, or whose second look would come too late to tell."""
-        refused = self._refused(target, rules) if rules is not None and not rules.allowed(target.asks) else None
+        refused = None if rules.allowed(target.asks) else self._refused(target, rules)
         if target.seen is None:
             return refused
         late = self._clock.now() - target.seen.capture.time >= NEAR
@@ -145,13 +145,14 @@ class Visitor:
         return replace(visited, aside=aside, via=via, hops=hops) if aside or via else visited
 
     def _refused(self, target: Target, rules: Rules) -> Visited | ErrandDone:
+        """Why it may not be asked for. Where a host cannot tell its rules, what keeps it from that is why."""
         now = self._clock.now()
-        why = REFUSED_BY_ROBOTS if rules.available else NO_ROBOTS
+        why = REFUSED_BY_ROBOTS if rules.available else rules.failure or NO_ROBOTS
         if target.is_errand:
-            return ErrandDone(target, Capture(target.url, now, 0, error=rules.reason, failure=why))
-        outcome = Outcome.REFUSED if rules.available else Outcome.UNREACHABLE
+            return ErrandDone(target, Capture(target.url, now, 0, error=rules.reason, failure=why), asked=False)
+        outcome = Outcome.REFUSED if rules.available or why == NOT_ALLOWED else Outcome.UNREACHABLE
         visit = Visit(target.page, now, outcome, status=why)
-        return Visited(target, visit, Judgement(outcome, validators=_validators(target)))
+        return Visited(target, visit, Judgement(outcome, validators=_validators(target)), reason=rules.reason)
 
 
 def _validators(target: Target) -> Validators:

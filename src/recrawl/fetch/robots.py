@@ -5,6 +5,7 @@
     3xx                        followed up to five times, also to other hosts; then as 4xx
     4xx but 429                none: everything is allowed
     5xx, 429, no or cut answer everything is disallowed, and asked again later
+    304                        likewise: nobody asked whether it was modified
 
 A copy serves for at most a day. Crawl-delay is honoured up to a cap.
 """
@@ -28,6 +29,7 @@ from recrawl.urls import address
 
 MAX_REDIRECTS = 5
 MAX_BYTES = 500 * 1024
+_NOT_MODIFIED = 304
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
 
 
@@ -131,7 +133,7 @@ class RobotsCache:
                 await redirected(url)
             capture = await self._fetcher.fetch(Request(url))
             self._on_capture(capture)
-            if not 300 <= capture.status < 400:  # noqa: PLR2004 - a redirect
+            if not 300 <= capture.status < 400 or capture.status == _NOT_MODIFIED:  # noqa: PLR2004 - no redirect
                 return self._judge(capture)
             location = capture.header("location")
             target = address(location, base=url) if location else None

@@ -9,6 +9,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,6 +82,10 @@ class Frontier:
     def done_many(self, page: IntArray, host: IntArray, now: float, duration: FloatArray) -> None:
         """Several fetches have ended; as ``done`` for each."""
         self._queues.done_many(page, host, now, duration)
+
+    def spared(self, page: int, host: int) -> None:
+        """The fetch of ``page`` turned out not to be needed: nothing was sent, so there is no pause. O(log n)."""
+        self._queues.undone(page, host, -math.inf)
 
     def give_back(self, page: int, host: int, due: float, until: float) -> None:
         """The fetch of ``page`` did not take place: it is on offer again, and its host is left alone until ``until``.
