@@ -307,7 +307,7 @@ def test_diagnoses_and_comparisons_can_be_written_row_by_row(run, rates, known, 
     ]
 
 
-@pytest.mark.parametrize("more", [(), ("--diagnose",), ("--by", "host")])
+@pytest.mark.parametrize("more", [(), ("--diagnose",), ("--by", "host"), ("--output", "rates.csv")])
 @pytest.mark.parametrize("name", ["p.png", "p.svg"])
 def test_pictures(run, known, tmp_path, more, name):
     result = run("rates", "-w", known, *AT_END, "--plot", name, *more)

@@ -148,8 +148,8 @@ def _table(store: Store, question: Question, output: Path | None, plot: Path | N
         said = "changes of any kind" if question.kind is Kind.ANY else f"changes of kind {question.kind.value}"
         model = "" if question.expected is None else ", with the model of the workspace for what visits have not told"
         typer.echo(f"Estimated by {question.estimator.name} from {said}{model}, as of {shown_time(question.now)}.")
-        if plot is not None:
-            typer.echo(f"Picture: {plot}")
+    if plot is not None and (output is not None or not json_output):
+        typer.echo(f"Picture: {plot}")
 
 
 def _print(columns: Columns, question: Question) -> None:
