@@ -87,7 +87,7 @@ def test_a_record_that_repeats_an_earlier_one_shows_that_one(run, workspace):
 
 def test_people_read_the_visits_the_reason_and_the_difference(run, workspace):
     said = run("explain", URL, "-w", workspace, "--changed").stdout
-    assert "4 visits since 2026-11-01 10:00, 2 of them found a change" in said
+    assert "4 visits since 2026-11-01 10:00:00, 2 of them found a change" in said
     assert "Something differs that a reader would notice." in said
     assert "+We open at nine." in said
     assert "- link http://page.example/new" in said

@@ -178,7 +178,7 @@ def _place_at(captures: Captures, when: float) -> tuple[str, int] | None:
 def _print_page(story: Story) -> None:
     import numpy as np
 
-    from recrawl.cli.tables import print_table, shown_time
+    from recrawl.cli.tables import print_table
     from recrawl.detect.conduct import is_believed
     from recrawl.model import Verdict
 
@@ -186,8 +186,8 @@ def _print_page(story: Story) -> None:
     found = int((visits.verdict == Verdict.CHANGED).sum())
     typer.echo(f"{story.url}")
     typer.echo(
-        f"{counted(len(visits), 'visit')} since {shown_time(float(visits.time[0]))}, {found} of them found a change; "
-        f"next visit {shown_time(story.due)}."
+        f"{counted(len(visits), 'visit')} since {_second(float(visits.time[0]))}, {found} of them found a change; "
+        f"next visit {_second(story.due)}."
     )
     if not is_believed(story.checks, story.lies):
         typer.echo(
@@ -202,7 +202,7 @@ def _print_page(story: Story) -> None:
         [
             (
                 "→" if row == story.row else "",
-                shown_time(float(visits.time[row])),
+                _second(float(visits.time[row])),
                 str(visits.status[row]),
                 *_verdict_words(visits, row),
                 f"{visits.magnitude[row]:.1%}" if visits.magnitude[row] >= 0 else "",
@@ -210,6 +210,13 @@ def _print_page(story: Story) -> None:
             for row in rows.tolist()
         ],
     )
+
+
+def _second(when: float) -> str:
+    """A time to the second: pages that are watched closely have several visits in a minute."""
+    from recrawl.cli.tables import shown_time
+
+    return shown_time(when, "seconds")
 
 
 def _verdict_words(visits: Visits, row: int) -> tuple[str, str, str]:
@@ -225,16 +232,16 @@ def _verdict_words(visits: Visits, row: int) -> tuple[str, str, str]:
 
 def _print_visit(story: Story, told: Explanation | None) -> None:
     """The verdict on record and how it came about."""
-    from recrawl.cli.tables import print_table, shown_time
+    from recrawl.cli.tables import print_table
     from recrawl.detect.explanation import reasons
 
-    when = shown_time(float(story.visits.time[story.row]))
+    when = _second(float(story.visits.time[story.row]))
     outcome, verdict, _ = _verdict_words(story.visits, story.row)
     typer.echo(f"The visit of {when}: {outcome}, {verdict}. {_why(story, told)}")
     if told is None:
         return
     if story.before is not None:
-        typer.echo(f"It is compared with the version of {shown_time(story.before.time)}:")
+        typer.echo(f"It is compared with the version of {_second(story.before.time)}:")
     print_table(("", ""), reasons(told))
     _print_some([f"left out as {rule}: {_short(piece)}" for rule, piece in told.after.noise])
     _print_some([f"not compared ({one.why}): {_short(one.text)}" for one in told.after.left_out])

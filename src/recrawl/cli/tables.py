@@ -90,11 +90,13 @@ def _finite(value: object) -> object:
             return value
 
 
-def shown_time(when: float) -> str:
+def shown_time(when: float, to_the: str = "minutes") -> str:
     """A time as people read it, in UTC; a dash where there is none. Total: every number has a text.
 
     >>> shown_time(0.0), shown_time(float("nan")), shown_time(float("inf")), shown_time(1e12)
     ('1970-01-01 00:00', '–', 'never', 'far future')
+    >>> shown_time(1.5, "seconds")
+    '1970-01-01 00:00:01'
     """
     if when == math.inf:
         return "never"
@@ -102,13 +104,13 @@ def shown_time(when: float) -> str:
         return "–"
     if not _FIRST <= when < _LAST:
         return "far future" if when > 0 else "far past"
-    return datetime.fromtimestamp(when, UTC).replace(tzinfo=None).isoformat(" ", "minutes")
+    return datetime.fromtimestamp(when, UTC).replace(tzinfo=None).isoformat(" ", to_the)
 
 
 _FIRST, _LAST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1, 9999))
 """What a calendar date of four digits can show, in whole years."""
 
-_TEXTS = ("url", "host", "outcome", "verdict", "why", "meaning", "robots", "state")
+_TEXTS = ("url", "host", "outcome", "verdict", "why", "meaning", "robots", "state", "source", "format", "why_skipped")
 _SHOWN: dict[str, Callable[[Any], str]] = {
     "importance": "{:g}".format,
     "delay": format_duration,
