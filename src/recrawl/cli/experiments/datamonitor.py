@@ -23,24 +23,32 @@ def run(data: Path, output: Path, *, seed: int) -> None:
     import numpy as np
 
     from recrawl.cli.datasets import collections, find_datasets
+    from recrawl.cli.waiting import bars
     from recrawl.show.experiments import draw_panels
     from recrawl.simulate.datamonitor_trial import STRATEGIES, documents, try_strategy
 
     written = ReportFolder(output)
     found: dict[str, list[Outcome]] = {}
-    for folder in find_datasets(data):
-        rng = np.random.default_rng(seed)
-        try:
-            drawn = documents(collections(folder), rng)
-        except ValueError as error:
-            raise InputError(str(error), "Take a data set with longer records.", source=str(folder)) from None
-        found[folder.name] = [one for name in STRATEGIES for one in try_strategy(drawn, name, rng)]
+    folders = find_datasets(data)
+    with bars() as bar:
+        task = bar.add_task("strategies", total=len(folders) * len(STRATEGIES))
+        for folder in folders:
+            rng = np.random.default_rng(seed)
+            try:
+                drawn = documents(collections(folder), rng)
+            except ValueError as error:
+                raise InputError(str(error), "Take a data set with longer records.", source=str(folder)) from None
+            found[folder.name] = []
+            for name in STRATEGIES:
+                found[folder.name] += try_strategy(drawn, name, rng)
+                bar.advance(task)
+    for name, outcomes in found.items():
         draw_panels(
-            written.file(f"datamonitor-{folder.name}.png"),
-            _panels(found[folder.name]),
+            written.file(f"datamonitor-{name}.png"),
+            _panels(outcomes),
             x_label="year of the record",
             y_label="share",
-            title=f"Recall and precision of adaptive rescheduling: {folder.name}",
+            title=f"Recall and precision of adaptive rescheduling: {name}",
             even=True,
         )
     written.table("datamonitor.csv", _columns(found))
