@@ -187,7 +187,8 @@ class _Means:
                     told = [value for _, value in self._values[links, ORDER, method, measure]]
                     mean, low, high = self.of(links, ORDER, method, measure)
                     held = sum(value >= 0 for value in told)
-                    cells.append(f"{mean:+.4f} ({low:+.4f} to {high:+.4f}), {held} of {len(told)}")
+                    interval = "" if len(told) == 1 else f" ({low:+.4f} to {high:+.4f})"  # one run has none
+                    cells.append(f"{mean:+.4f}{interval}, {held} of {len(told)}")
                 rows.append([f"{method}, {links}", *cells])
         head = ["area of Precision@k% over …", *BASELINES]
         words = "LBLA features alone against one feature: the difference with its interval, and the runs not lost."
