@@ -3,10 +3,11 @@
 import math
 
 import pytest
+from click import unstyle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.cli.tables import shown_time
+from recrawl.cli.tables import print_table, shown_time
 
 YEAR = 365.25 * 86_400
 
@@ -33,3 +34,12 @@ def test_every_time_can_be_shown(when):
 )
 def test_times_near_and_far(when, shown):
     assert shown_time(when) == shown
+
+
+@pytest.mark.parametrize(("columns", "gap"), [(40, 3), (35, 3), (34, 2), (33, 2), (32, 1), (31, 1)])
+def test_columns_move_together_before_words_break(monkeypatch, capsys, columns, gap):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    headings = ("reported", "precision", "seen after")
+    print_table(headings, [("14", "100%", "16.6 s")], right=headings)
+    assert (" " * gap).join(headings) in unstyle(capsys.readouterr().out)
