@@ -191,7 +191,8 @@ class _Means:
                     cells.append(f"{mean:+.4f}{interval}, {held} of {len(told)}")
                 rows.append([f"{method}, {links}", *cells])
         head = ["area of Precision@k% over …", *BASELINES]
-        words = "LBLA features alone against one feature: the difference with its interval, and the runs not lost."
+        difference = "the difference" if len(self.runs) == 1 else "the difference with its interval"
+        words = f"LBLA features alone against one feature: {difference}, and the runs not lost."
         return f"{words}\n\n{markdown_table(head, rows)}"
 
     def tables(self) -> Iterable[str]:
