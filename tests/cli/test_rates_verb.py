@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from recrawl.cli.knowledge import section_labels
+from recrawl.cli.rates_question import By, Kind, Question, Sort
+from recrawl.cli.rates_rows import grouped, rows_for
 from recrawl.cli.rates_table import _first
 from recrawl.cli.rates_words import in_words
 from recrawl.errors import ExitCode
@@ -204,6 +206,21 @@ def test_hosts_and_sections_change_when_any_page_does(rates):
         "http://news.org/back/",
         "http://news.org/front/",
     ]
+
+
+def test_a_group_is_the_sum_of_its_pages_and_a_group_of_one_is_that_page(known):
+    with open_store(known / "recrawl.db") as store:
+        question = Question(ESTIMATORS[DEFAULT], END, Kind.ANY, By.PAGE, None, Sort.OFTEN, None, None, 1, None)
+        pages = rows_for(store, question)
+    alone = grouped(pages, np.arange(len(pages)), ["x"] * len(pages))
+    everything = np.arange(len(pages))
+    np.testing.assert_allclose(alone.rate, pages.rate)
+    np.testing.assert_allclose(alone.bounds(everything), pages.bounds(everything))
+    whole = grouped(pages, np.zeros(len(pages), np.int64), ["all"])
+    assert whole.rate[0] == pytest.approx(pages.rate.sum(), rel=0.05), "but for how long each was observed"
+    low, high = (one[0] for one in whole.bounds(np.array([0])))
+    lows, highs = (one.sum() for one in pages.bounds(everything))
+    assert lows < low < whole.rate[0] < high < highs, "independent pages are surer together than each alone"
 
 
 @pytest.mark.parametrize("name", ["naive", "mle", "moment", "gamma"])

@@ -2,10 +2,12 @@
 
 A host changes whenever one of its pages does, so its rate is the sum of theirs: n pages times their mean rate, in which
 each page counts as long as it was observed. (A page seen for minutes can have any rate, and must not outshout the
-others.) What is believed of such a sum is close to a Gamma of the same mean and variance, taken from three quantiles
-of each page, so that what is hardly believed of any page has no say. Looks at pages are no looks at the host: one that
-finds its page unchanged says nothing of the others, so a host has no history that an estimator could be given. Pages
-that are edited together make the interval of a group narrower than it should be.
+others.) The middle of a sum is the sum of the middles; its ends lie as far from it as those of independent pages do
+together, the root of the sum of their squares on either side. So a group of one page is that page, and what is hardly
+believed of any page has no say, though beliefs may reach a thousand times as far up as down. (A Gamma of the same mean
+and variance has: its mean is all tail.) Looks at pages are no looks at the host: one that finds its page unchanged says
+nothing of the others, so a host has no history that an estimator could be given. Pages that are edited together make
+the interval of a group narrower than it should be.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class Rows:
     lesson: Lesson
     """Of all pages, also where rows are groups."""
     belief: Belief
-    """About the rows."""
+    """About the rows; where these are groups, about their pages."""
     rate: FloatArray
     """The middle of the belief; of a point estimator, its estimate."""
     looks: IntArray
@@ -55,6 +57,8 @@ class Rows:
     """Pages of a row."""
     names: list[str] | None
     """Of sections and hosts; those of pages stay in the store until they are needed."""
+    ends: tuple[FloatArray, FloatArray] | None = None
+    """Of the intervals of groups; those of pages are found when they are needed."""
 
     def __len__(self) -> int:
         return len(self.rate)
@@ -65,6 +69,9 @@ class Rows:
         The middle of the belief. Of a page, a point estimator has none: its interval holds the rates that the
         likelihood does not rule out, and need not hold the estimate.
         """
+        if self.ends is not None:
+            low, high = self.ends
+            return low[which], high[which]
         if isinstance(self.belief, PointBelief):
             order = np.argsort(which, kind="stable")
             back = np.empty_like(order)
@@ -152,12 +159,12 @@ def grouped(pages: Rows, label: IntArray, names: list[str]) -> Rows:
     size = np.bincount(label, minlength=count)
     host = np.zeros(count, np.int64)
     host[label] = pages.host
-    rate, belief = _sum_of(pages, label, count)
+    rate, ends = _sum_of(pages, label, count)
     last_look = _latest(pages.last_look, label, count)
     first_look = -_latest(-pages.lesson.histories.first_visit, label, count)
     return Rows(
         pages.lesson,
-        belief,
+        pages.belief,
         rate,
         np.bincount(label, pages.looks, count).astype(np.int64),
         np.bincount(label, pages.changes, count).astype(np.int64),
@@ -169,33 +176,38 @@ def grouped(pages: Rows, label: IntArray, names: list[str]) -> Rows:
         host,
         size,
         names,
+        ends,
     )
 
 
-def _sum_of(pages: Rows, label: IntArray, count: int) -> tuple[FloatArray, GammaBelief]:
-    """The rate of each group, and the Gamma with mean and variance of the sum that it is."""
+def _sum_of(pages: Rows, label: IntArray, count: int) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
+    """The rate of each group, and the ends of its interval."""
     weight, scale = _weights(pages.lesson.histories.observed(), label, count)
     if isinstance(pages.belief, PointBelief):
-        mean = pages.belief.rate
-        variance = _sampling_variance(pages.lesson.evidence.histories, mean)
-    else:
-        mean, variance = _three_points(pages.belief)
-    middle = scale * np.bincount(label, weight * mean, count)
+        return _sum_of_points(pages, label, weight, scale)
+    low, middle, high = (pages.belief.quantile(q) for q in ((1.0 - LEVEL) / 2.0, 0.5, (1.0 + LEVEL) / 2.0))
+    rate = scale * np.bincount(label, weight * middle, count)
+    below, above = (
+        scale * np.sqrt(np.bincount(label, np.square(weight * away), count)) for away in (middle - low, high - middle)
+    )
+    return rate, (rate - below, rate + above)
+
+
+def _sum_of_points(
+    pages: Rows, label: IntArray, weight: FloatArray, scale: FloatArray
+) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
+    """The same of estimates that do not know how sure they are: by the Gamma with mean and variance of the sum."""
+    estimate, count = pages.rate, len(scale)
+    variance = _sampling_variance(pages.lesson.evidence.histories, estimate)
+    rate = scale * np.bincount(label, weight * estimate, count)
     total = np.square(scale) * np.bincount(label, np.square(weight) * variance, count)
     # Pages never seen to change could have changed once all the same; some estimators call their rate 0.
-    quiet = np.bincount(label, mean == 0, count) > 0
+    quiet = np.bincount(label, estimate == 0, count) > 0
     total += np.where(quiet, np.square(scale), 0.0)
-    wide = np.where(middle > 0, middle, scale)
+    wide = np.where(rate > 0, rate, scale)
     belief = GammaBelief(np.square(wide) / total, wide / total)
-    return (middle if isinstance(pages.belief, PointBelief) else belief.quantile(0.5)), belief
-
-
-def _three_points(belief: Belief) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance by Pearson and Tukey's rule: the quantiles 0.05, 0.5, 0.95 with weights 0.185, 0.63, 0.185."""
-    points = np.stack([belief.quantile(q) for q in (0.05, 0.5, 0.95)])
-    weights = np.array([0.185, 0.63, 0.185])
-    mean = weights @ points
-    return mean, np.maximum(weights @ np.square(points - mean), 1e-12 * np.square(mean))
+    low, high = (belief.quantile(q) for q in ((1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0))
+    return rate, (np.minimum(low, rate), np.maximum(high, rate))
 
 
 def _weights(observed: FloatArray, label: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
