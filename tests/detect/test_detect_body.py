@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.detect import decoded, media_type, text_of, unchunked
+from recrawl.detect import decoded, judge, media_type, text_of, unchunked
+from recrawl.detect.body import _percent, html_of
 from recrawl.errors import InputError
 from recrawl.model import Capture
 
@@ -209,3 +210,26 @@ def test_real_encoded_bodies(data_folder):
     for kind in ("gzip", "deflate"):
         with pytest.raises(InputError, match="more than"):
             decoded(capture((samples / f"bomb-{kind}.bin").read_bytes(), f"Content-Encoding: {kind}"), limit=1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "written", "link"),
+    [
+        ("iso-8859-1", '<a href="/é?q=é&r=1">x</a>', "http://a.org/%C3%A9?q=%E9&r=1"),
+        ("windows-1251", "<a href='?имя=да'>x</a>", "http://a.org/?%E8%EC%FF=%E4%E0"),
+        ("shift_jis", "<a href=/s?q=日本>x</a>", "http://a.org/s?q=%93%FA%96{"),
+        ("iso-8859-1", '<a href="/s?q=&#8364;é">x</a>', "http://a.org/s?q=%E2%82%AC%E9"),
+        ("iso-8859-1", '<a href="/a#b?é">x</a><a href="?x#é?é">y</a>', "http://a.org/a"),
+        ("utf-8", '<a href="/é?q=é">x</a>', "http://a.org/%C3%A9?q=%C3%A9"),
+    ],
+)
+def test_queries_of_links_are_sent_in_the_encoding_of_their_page(encoding, written, link):
+    """As browsers do (WHATWG, "percent-encode after encoding"); what an entity stands for is sent in UTF-8."""
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset={encoding}\r\n\r\n".encode()
+    capture = Capture("http://a.org/", 0.0, 200, head, written.encode(encoding))
+    assert judge(capture, None).links[0] == link
+
+
+def test_what_the_encoding_of_a_page_lacks_is_sent_as_a_number():
+    assert html_of("<a href='?q=ж'>".encode("windows-1251"), "text/html; charset=windows-1251") == "<a href='?q=%E6'>"
+    assert _percent("ж", "windows-1252") == "%26%231078%3B"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from recrawl.detect.body import media_type, text_of
+from recrawl.detect.body import html_of, media_type
 from recrawl.detect.digest import text_digest
 from recrawl.detect.html import read_html
 from recrawl.detect.nesting import is_too_costly
@@ -56,7 +56,7 @@ def read_content(capture: Capture) -> PageContent | None:
     mime = media_type(capture)
     if not whole or len(body) > MAX_READ or not is_html(mime, body):
         return None
-    html = text_of(body, capture.header("content-type"))
+    html = html_of(body, capture.header("content-type"))
     if is_too_costly(html):
         return None
     page = read_html(html, capture.url)

@@ -24,6 +24,11 @@ CUT_FRAME = re.compile(rb"[\r\n]{0,2}[0-9A-Fa-f]{0,16}[ \t]*(?:;[^\r\n]*)?\r?")
 """What can be left of it where a body is cut."""
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_LINK = re.compile(r"""(\b(?:href|src)\s*=\s*)("[^"]*"|'[^']*'|[^\s"'>]+)""", re.IGNORECASE)
+_FRAGMENT = re.compile("(?<!&)#")
+"""Where the fragment of a link begins; behind an ampersand it is the number of a character."""
+_SENT_AS_IT_IS = frozenset(range(0x21, 0x7F)) - frozenset(b"\"#<>'")
+"""Bytes of a query that need no percent sign."""
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 _MAX_LAYERS = 4
 """Nobody encodes a body more often than this in earnest."""
@@ -138,17 +143,61 @@ def text_of(body: bytes, content_type: str) -> str:
     >>> text_of("café".encode("latin-1"), "text/html; charset=iso-8859-1")
     'café'
     """
+    return _read(body, content_type)[0]
+
+
+def html_of(body: bytes, content_type: str) -> str:
+    """The same of a page, with the queries of its links written as a browser would send them.
+
+    A browser writes what is not ASCII in a query in the encoding of the page (WHATWG: percent-encode after encoding),
+    all else in UTF-8.
+
+    >>> html_of('<a href="/café?q=café#é">'.encode("latin-1"), "text/html; charset=iso-8859-1")
+    '<a href="/café?q=caf%E9#é">'
+    """
+    text, encoding = _read(body, content_type)
+    if encoding.startswith("utf-") or text.isascii():
+        return text
+    return _LINK.sub(lambda link: link[1] + _sent(link[2], encoding), text)
+
+
+def _read(body: bytes, content_type: str) -> tuple[str, str]:
+    """The characters, and the name of their encoding."""
     for mark, name in _BOMS:
         if body.startswith(mark):
-            return body[len(mark) :].decode(name, "replace")
+            return body[len(mark) :].decode(name, "replace"), name
     charset = _charset(content_type)
     if charset == "utf-8":
         try:
-            return body.decode()
+            return body.decode(), charset
         except UnicodeDecodeError:
             pass  # then it is read as well as can be, below
     encoding = _encodings()
-    return str(encoding.bytes_to_str(body, charset or encoding.detect_encoding(body, from_html_meta=True)))
+    name = charset or encoding.detect_encoding(body, from_html_meta=True)
+    return str(encoding.bytes_to_str(body, name)), str(name)
+
+
+def _sent(written: str, encoding: str) -> str:
+    """A link whose query is written in an encoding; as it is, where Python does not know that."""
+    path, mark, rest = written.partition("?")
+    fragment = _FRAGMENT.search(rest)
+    end = fragment.start() if fragment else len(rest)
+    query = rest[:end]
+    if query.isascii() or "#" in path.replace("&#", ""):
+        return written
+    try:
+        sent = "".join(one if one.isascii() else _percent(one, encoding) for one in query)
+    except LookupError:
+        return written
+    return f"{path}{mark}{sent}{rest[end:]}"
+
+
+def _percent(character: str, encoding: str) -> str:
+    try:
+        sent = character.encode(encoding)
+    except UnicodeEncodeError:
+        return f"%26%23{ord(character)}%3B"
+    return "".join(chr(byte) if byte in _SENT_AS_IT_IS else f"%{byte:02X}" for byte in sent)
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recrawl.detect.body import media_type, text_of
+from recrawl.detect.body import html_of, media_type, text_of
 from recrawl.detect.html import read_html
 from recrawl.detect.learned_noise import NoiseBook
 from recrawl.detect.nesting import is_too_costly
@@ -54,11 +54,13 @@ def shown(capture: Capture, standards: Standards, book: NoiseBook) -> Shown:
     mime = media_type(capture)
     if not whole or len(body) > MAX_READ:
         return Shown(size=len(body), mime=mime)
-    text = text_of(body, capture.header("content-type"))
+    content_type = capture.header("content-type")
     if is_html(mime, body):
-        if is_too_costly(text):
+        html = html_of(body, content_type)
+        if is_too_costly(html):
             return Shown(size=len(body), mime=mime)
-        return _shown_page(text, capture.url, Shown(size=len(body), mime=mime), standards, book)
+        return _shown_page(html, capture.url, Shown(size=len(body), mime=mime), standards, book)
+    text = text_of(body, content_type)
     return Shown(tuple(_data_lines(text, mime, capture.url, standards)), (), (), len(body), mime)
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from recrawl.detect.body import decoded, media_type, text_of, unchunked
+from recrawl.detect.body import decoded, html_of, media_type, text_of, unchunked
 from recrawl.detect.data import (
     Units,
     canonical_json,
@@ -136,7 +136,7 @@ def page_version(capture: Capture, body: bytes, named: bytes, *, whole: bool, st
     if not whole or len(body) > MAX_READ:
         return Version(named, mime, links=None)
     if is_html(mime, body):
-        html = text_of(body, content_type)
+        html = html_of(body, content_type)
         if is_too_costly(html):
             return Version(named, mime, links=None)
         return _html_version(capture, html, named, standards)
