@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from recrawl.crawl.garbage import give_back_memory
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
 from recrawl.errors import StoreError
@@ -40,6 +41,7 @@ class Fitting:
         self._catch_up(now)
         pages = self._store.pages()
         self._recorder.recall_signals(pages.id[pages.importance > 0], now)
+        give_back_memory()
 
     def is_overdue(self, now: float) -> bool:
         """Whether a fit has waited long enough for a moment without requests: one of them may take minutes."""
@@ -68,6 +70,7 @@ class Fitting:
         except StoreError:
             self._agenda.fit_again()
             raise
+        give_back_memory()
         self._log.event("schedule", "policy fitted", details={"pages": len(page), "price": self._agenda.policy.price})
 
     def _catch_up(self, now: float) -> None:
