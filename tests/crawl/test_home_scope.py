@@ -63,6 +63,11 @@ def test_all_or_only_what_is_included(kind, found):
     assert home.touches("c.org")
 
 
+def test_nothing_is_wider_than_the_whole_web():
+    home = HomeScope(ScopeRules(kind=ScopeKind.ANY), [])
+    assert not home.widen(address("http://a.org/new/folder/"))
+
+
 def test_the_whole_web_has_traps_too():
     assert not HomeScope(ScopeRules(kind=ScopeKind.ANY), []).covers(address("http://a.org/" + "a/" * 21))
 

@@ -21,14 +21,14 @@ from recrawl.fetch.http import HttpFetcher, Limits
 from recrawl.fetch.names import Names
 from recrawl.fetch.reach import Reach
 from recrawl.fetch.robots import RobotsCache
-from recrawl.model import Outcome
+from recrawl.model import Capture, Outcome
 from recrawl.model.failures import NO_CONNECTION, NO_NAME, NOT_ALLOWED
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.fixed_interval import FixedInterval
 from recrawl.schedule.politeness import Politeness, PolitenessRules
 from recrawl.schedule.turns import TurnRules, Turns
 from recrawl.store.open import open_store
-from recrawl.time import DAY, HOUR, VirtualClock
+from recrawl.time import DAY, HOUR, MINUTE, VirtualClock
 
 AGENT = "trouble/1.0 (+https://example.org/)"
 START = 1.79e9
@@ -36,6 +36,8 @@ NAMES = {"well.test": "127.0.0.1", "dead.test": "127.0.0.1", "hidden.test": "10.
 
 
 async def look_up(host):
+    if host.startswith("mute"):
+        raise OSError(-3, "try again")  # no name server answers
     if host not in NAMES:
         raise OSError(-2, "no such name")  # as the resolver of the system says it
     return [NAMES[host]]
@@ -50,7 +52,7 @@ class Scene:
         self.pace = pace or Pace(poll=math.inf)
         self.turns = turns
 
-    async def run(self, seeds, rules_known=(), until=START + DAY, *, until_idle=False):
+    async def run(self, seeds, rules_known=(), until=START + DAY, *, until_idle=False, ready_at=None):
         clock = self.clock
         names = Names(clock, reach=Reach.of(["127.0.0.1"]), look_up=look_up)
         limits = Limits(connect=60.0, total=60.0)
@@ -73,6 +75,9 @@ class Scene:
                     log=JsonLinesLog(io.StringIO(), clock),
                 )
                 pages = store.discover(seeds, START)
+                if ready_at is not None:
+                    hosts = store.hosts().id
+                    store.set_host(hosts, ready_at=np.full(len(hosts), ready_at))
                 await driver.run(until, until_idle=until_idle)
             visits = store.visits()
             return pages, visits
@@ -135,7 +140,8 @@ def test_why_a_host_cannot_tell_its_rules_is_why_its_pages_are_not_visited(tmp_p
     assert set(gone.status.tolist()) == set(also_gone.status.tolist()) == {NO_NAME}
     assert set(gone.outcome.tolist()) == set(dead.outcome.tolist()) == {Outcome.UNREACHABLE}
     assert len(gone) == len(also_gone) == 1
-    assert (hidden.status.tolist(), hidden.outcome.tolist()) == ([NOT_ALLOWED], [Outcome.REFUSED])
+    assert (set(hidden.status.tolist()), set(hidden.outcome.tolist())) == ({NOT_ALLOWED}, {Outcome.REFUSED})
+    assert hidden.time.min() < START + MINUTE <= hidden.time[1] < START + 10 * MINUTE, "nobody is asked, so it is cheap"
     assert set(dead.status.tolist()) == {NO_CONNECTION}
     assert len(dead) == 3  # once an hour, each time its rules were asked for
 
@@ -151,6 +157,56 @@ def test_pages_that_may_not_be_asked_for_take_no_turn_of_their_host(tmp_path, si
     assert refused.outcome.tolist() == [Outcome.REFUSED] * 12
     assert opened.outcome.tolist() == [Outcome.FETCHED]
     assert visits.time.max() < START + 10
+
+
+@pytest.mark.parametrize("hosts", [1, 4])
+def test_pages_of_a_host_do_not_fail_while_it_is_in_doubt_who_is_silent(tmp_path, hosts):
+    """Its rules could not be read; the other pages in hand wait with the one that asked."""
+    seeds = [f"http://mute{host}.test/{number}" for host in range(hosts) for number in range(20)]
+    scene = Scene(tmp_path, Pace(poll=1.0))
+    _, visits = asyncio.run(scene.run(seeds, until=START + 60, ready_at=START + 20.0))  # after the first fit
+    assert len(visits) == 0
+
+
+class OneScheme:
+    """A host that refuses connections for http, and serves https."""
+
+    def __init__(self, clock):
+        self.clock = clock
+
+    async def fetch(self, request):
+        url, now = request.url, self.clock.now()
+        if url.startswith("http:"):
+            return Capture(url, now, 0, error="refused", failure=NO_CONNECTION)
+        if url.endswith("/robots.txt"):
+            return Capture(url, now, 404, b"HTTP/1.1 404 No\r\n\r\n")
+        return Capture(url, now, 200, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", b"<p>ok")
+
+
+def test_a_scheme_without_rules_does_not_close_the_other(tmp_path):
+    async def run():
+        clock = VirtualClock(START)
+        with open_store(str(tmp_path / "store.db"), create=True, durable=False) as store:
+            fetcher, agenda = OneScheme(clock), Agenda(FixedInterval(HOUR), budget=1.0)
+            driver = Driver(
+                "w",
+                clock=clock,
+                store=store,
+                agenda=agenda,
+                politeness=Politeness(PolitenessRules(factor=0.0, shortest=3.0)),
+                visitor=Visitor(fetcher, RobotsCache(fetcher, clock, AGENT, body_of=decoded), clock),
+                recorder=Recorder("w", store, agenda, HostScope(frozenset()), NoArchive()),
+                pace=Pace(poll=math.inf),
+                log=JsonLinesLog(io.StringIO(), clock),
+            )
+            urls = [*(f"https://a.test/{number}" for number in range(20)), "http://a.test/old"]
+            pages = store.discover(urls, START)
+            await driver.run(START + DAY)
+            return pages, store.visits()
+
+    pages, visits = asyncio.run(run())
+    assert len(of(visits, pages[:-1])) > 20 * 22, "every hour, but for some minutes of rest"
+    assert set(of(visits, pages[-1:]).status.tolist()) == {NO_CONNECTION}
 
 
 def test_a_run_until_idle_does_not_wait_for_a_host_that_cannot_tell_its_rules(tmp_path, site):

@@ -15,6 +15,7 @@ from recrawl.cli.waiting import line
 from recrawl.crawl.pulse import Pulse
 from recrawl.crawl.target import Visited
 from recrawl.model import ANSWERED, Verdict
+from recrawl.model.failures import NOT_ALLOWED
 from recrawl.model.words import counted
 from recrawl.time import MINUTE, format_duration
 
@@ -35,6 +36,8 @@ class Tally:
     visits: int = 0
     changed: int = 0
     failed: int = 0
+    out_of_reach: int = 0
+    """Those of them that failed because their address is not one that we connect to."""
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 
     def add(self, visited: Sequence[Visited]) -> None:
@@ -42,6 +45,7 @@ class Tally:
         self.visits += len(visited)
         self.changed += sum(one.visit.verdict == Verdict.CHANGED for one in visited)
         self.failed += sum(one.visit.outcome > ANSWERED for one in visited)
+        self.out_of_reach += sum(one.visit.status == NOT_ALLOWED for one in visited)
 
     def rate(self, now: float) -> float:
         """Visits per second over the last minute, or since this was last asked if that is longer ago."""
@@ -57,7 +61,10 @@ class Tally:
         >>> Tally(1200, 31, 2).words()
         '1,200 visits: 31 found a change, 2 failed.'
         """
-        return f"{counted(self.visits, 'visit')}: {self.changed:,} found a change, {self.failed:,} failed."
+        words = f"{counted(self.visits, 'visit')}: {self.changed:,} found a change, {self.failed:,} failed."
+        if not self.out_of_reach:
+            return words
+        return f"{words}\n{self.out_of_reach:,} at addresses of private networks; fetch.allow_networks allows them."
 
 
 def getting_ready() -> AbstractContextManager[Callable[[], None]]:

@@ -33,7 +33,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right:
         console.width = PIPED_WIDTH
     # In a narrow terminal, columns move together where that keeps words whole.
     usual, wide = table.padding, console.options.update_width(PIPED_WIDTH)
-    for padding in (usual, (0, 1, 0, 0), (0, 0)):
+    for padding in (usual, (0, 1, 0, 0), (0, 0)) if table.box else (usual, (0, 1, 0, 0)):
         table.padding = padding
         if console.measure(table, options=wide).maximum <= console.width:
             break

@@ -83,10 +83,10 @@ class Announcements:
     def done(self, done: ErrandDone, now: float) -> Iterator[Target]:
         """Take in what came; the errand again in time, and those that it names."""
         capture, target = done.capture, done.target
+        # What is told is told again if the store fails on the way; what is kept would be kept again.
+        children = () if capture.status == HTTPStatus.NOT_MODIFIED else self._heard(capture, target, now)
         self._recorder.keep_aside(capture, "M")
-        if capture.status != HTTPStatus.NOT_MODIFIED:
-            children = self._heard(capture, target, now)
-            yield from self.errands.new(children, target, now, self._sitemaps_every)
+        yield from self.errands.new(children, target, now, self._sitemaps_every)
         again = self.errands.again(target, now, capture)
         if target.page in self._feed_errands:
             self._note(again, now)

@@ -41,7 +41,7 @@ class HomeScope:
 
     def widen(self, address: Address) -> bool:
         """Lie around one more page; whether the scope reaches further for it."""
-        if any(pattern.search(address.url) for pattern in self._include):
+        if self._kind is ScopeKind.ANY or any(pattern.search(address.url) for pattern in self._include):
             return False
         place, before = _place(self._kind, address), len(self._places)
         self._places.add(place)

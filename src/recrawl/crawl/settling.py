@@ -17,7 +17,7 @@ from recrawl.crawl.acknowledging import Acknowledging
 from recrawl.crawl.announcements import Announcements
 from recrawl.crawl.line import Line
 from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.outage import Doubts, Outage
+from recrawl.crawl.outage import DOUBT, Doubts, Outage, is_silence
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.steering import Steering
 from recrawl.crawl.target import (
@@ -37,6 +37,7 @@ from recrawl.crawl.versions import settled
 from recrawl.crawl.visitor import Visitor
 from recrawl.fetch.patience import asked_patience
 from recrawl.model import Outcome
+from recrawl.model.failures import NOT_ALLOWED
 from recrawl.schedule.politeness import Politeness
 from recrawl.store.base import Store
 from recrawl.time import MINUTE
@@ -148,6 +149,8 @@ class Settling:
             return
         if isinstance(ended.result, RulesRead):  # the pause that they ask for begins with them
             self._politeness.set_crawl_delay(target.host, ended.result.rules.crawl_delay)
+            if is_silence(ended.result):  # nothing else of it is tried before it is clear who is silent, the host or we
+                self._politeness.block_until(target.host, now + DOUBT)
         # From its own end on: hosts whose pauses began together would be asked together ever after.
         self._line.done(target, ended.time, capture.duration if capture else 0.0)
         wait = asked_patience(capture) if capture else None
@@ -167,7 +170,7 @@ class Settling:
     def _let_rest(self, host: int, now: float) -> None:
         """Give back the pages of a host that rests for long: in our hands they would take the place of others."""
         ready = self._politeness.free_at(host)
-        if ready > now + _LONG_REST:
+        if ready >= now + _LONG_REST:
             self._line.give_back(host)
             self._store.set_host(np.array([host]), ready_at=np.array([ready]))
 
@@ -216,8 +219,8 @@ class Settling:
         """Keep the pause a host asks for, send for its sitemaps, and put the page that waited back, or refuse it."""
         target, rules = read.target, read.rules
         self._delays[target.host] = self._politeness.rules.pause(0.0, rules.crawl_delay)
-        if not rules.available:  # until they are read again nothing may be asked for
-            self._politeness.block_until(target.host, rules.expires)
+        if not rules.available and rules.failure != NOT_ALLOWED and not self._visitor.answers_otherwise(target):
+            self._politeness.block_until(target.host, rules.expires)  # until then nothing may be asked for
             self._let_rest(target.host, now)
         self._line.join(self._announcements.rules_read(read, now))
         details: dict[str, object] = {"url": target.url, "reason": rules.reason}

@@ -88,6 +88,12 @@ class Visitor:
         """Ask for the rules of the target's host again if it could not tell them."""
         self._robots.forget(target.asks)
 
+    def answers_otherwise(self, target: Target) -> bool:
+        """Whether the same host told its rules under its other scheme: then it is not gone as a whole."""
+        scheme, _, rest = target.asks.partition(":")
+        rules = self._robots.known(f"{'http' if scheme == 'https' else 'https'}:{rest}")
+        return rules is not None and rules.available
+
     async def _read_rules(self, target: Target, doors: Doors, door: Door) -> RulesRead:
         """Read the rules behind this door, and behind those that they redirect to."""
 

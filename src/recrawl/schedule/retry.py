@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from recrawl.model import ANSWERED, AnyArray, FloatArray, IntArray, Outcome
-from recrawl.model.failures import NO_NAME, NO_TRUST
+from recrawl.model.failures import NO_NAME, NO_TRUST, NOT_ALLOWED
 from recrawl.time import DAY, HOUR, MINUTE
 
 
@@ -43,6 +43,8 @@ SLOW_TO_HEAL = Backoff(first=6 * HOUR, factor=2.0, longest=7 * DAY)
 """Somebody has to notice and to act: a certificate has expired, a name has no address."""
 TROUBLED_HOST = Backoff(first=MINUTE, factor=2.0, longest=4 * HOUR)
 """All pages of a host that does not answer: about a dozen requests on the first day, six on each further one."""
+NOBODY_ASKED = Backoff(first=MINUTE, factor=2.0, longest=DAY)
+"""The address is not one that we connect to: to look again costs nobody anything, and people mend their settings."""
 FORBIDDEN = Backoff(first=DAY, factor=2.0, longest=30 * DAY)
 """We are not wanted, or robots.txt says so: rules are read again after a day and seldom change."""
 
@@ -59,7 +61,7 @@ def _by_outcome() -> Mapping[Outcome, Backoff]:
 
 
 def _by_failure() -> Mapping[int, Backoff]:
-    return MappingProxyType({NO_TRUST: SLOW_TO_HEAL, NO_NAME: SLOW_TO_HEAL})
+    return MappingProxyType({NO_TRUST: SLOW_TO_HEAL, NO_NAME: SLOW_TO_HEAL, NOT_ALLOWED: NOBODY_ASKED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,5 +108,6 @@ class Retry:
             unreachable = outcome == Outcome.UNREACHABLE
             wait = np.where(unreachable & (status > 0), self.cut.wait(failures), wait)
             for number, backoff in self.by_failure.items():
-                wait = np.where(unreachable & (status == number), backoff.wait(failures), wait)
+                of_kind = (unreachable | (outcome == Outcome.REFUSED)) & (status == number)
+                wait = np.where(of_kind, backoff.wait(failures), wait)
         return attempt + wait
