@@ -16,8 +16,14 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from recrawl.formats.crawl_log import parse_line
+from recrawl.store.open import open_store
 
 PAGES = {
+    "/shown/page.html": '<link rel=stylesheet href=style.css><img src=a.png srcset="b.png 2x, /elsewhere/c.png 3x">',
+    "/shown/a.png": "a",
+    "/shown/b.png": "b",
+    "/shown/style.css": "p {}",
+    "/elsewhere/c.png": "c",
     "/site/": '<a href="a.html">a</a> <a href="b.html">b</a> <a href="/elsewhere">out</a> <a href="x/x/x/x/">trap</a>',
     "/site/a.html": '<p>One. <a href="/site/">home</a>',
     "/site/b.html": "<p>Two.",
@@ -132,6 +138,22 @@ def test_a_page_that_redirects_to_itself_written_otherwise_is_fetched_there(run,
 
 
 @pytest.mark.parametrize(
+    ("embeds", "asked"),
+    [("leave", {"page.html"}), ("take", {"page.html", "a.png", "b.png", "style.css"})],
+)
+def test_what_pages_embed_is_taken_within_the_scope_if_that_is_wanted(run, site, tmp_path, embeds, asked):
+    """And is no link of theirs."""
+    assert run("init", "w").returncode == 0
+    assert run("add", site.home.replace("/site/", "/shown/page.html"), "-w", "w").returncode == 0
+    options = ("--set", f"crawl.embeds={embeds}", *HURRY, *HOME)
+    assert run("run", "--once", "--for", "60s", "-w", "w", *options).returncode == 0
+    assert {path.rpartition("/")[2] for path in site.handler.asked if path.startswith("/shown/")} == asked
+    assert "/elsewhere/c.png" not in site.handler.asked
+    with open_store(tmp_path / "w" / "recrawl.db") as store:
+        assert len(store.outlinks(store.pages().id)) == 0
+
+
+@pytest.mark.parametrize(
     ("scope", "asked"), [("page", {"/site/"}), ("host", {"/site/", "/site/a.html", "/site/b.html", "/elsewhere"})]
 )
 @pytest.mark.usefixtures("workspace")
@@ -143,6 +165,7 @@ def test_the_scope_says_which_links_are_followed(run, site, scope, asked):
 def test_this_machine_is_out_of_reach_unless_allowed(run, site, workspace):
     result = run("run", "--once", "--for", "5s", "-w", "w", *HURRY)
     assert result.returncode == 0, result.stderr
+    assert "fetch.allow_networks allows them" in result.stdout
     assert not site.handler.asked
     events = [json.loads(line) for line in (workspace / "recrawl.log").read_text().splitlines()]
     assert any("not public" in json.dumps(event) for event in events)

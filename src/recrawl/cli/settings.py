@@ -244,6 +244,11 @@ class CrawlSettings:
         one_of("obey", "ignore"),
         "What to do with links that a page asks robots not to follow, by rel, meta robots or X-Robots-Tag.",
     )
+    embeds: str = _setting(
+        "leave",
+        one_of("leave", "take"),
+        "Whether pictures, styles, scripts and the like that pages embed become pages too, within the scope.",
+    )
     feeds_every: float = _setting(
         HOUR,
         DURATION,

@@ -186,7 +186,13 @@ def judging_of(settings: Settings) -> JudgingRules:
 
     name = settings.fetch.user_agent.partition("/")[0].lower()
     obeys = settings.crawl.nofollow == "obey"
-    standards = replace(settings.detect.standards(), agent=name, in_machine_code=True, obeys_nofollow=obeys)
+    standards = replace(
+        settings.detect.standards(),
+        agent=name,
+        in_machine_code=True,
+        obeys_nofollow=obeys,
+        takes_embeds=settings.crawl.embeds == "take",
+    )
     return JudgingRules(standards, settings.fetch.check_validators, settings.detect.second_looks == "yes")
 
 

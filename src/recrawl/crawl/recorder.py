@@ -101,6 +101,7 @@ class Recorder:
     def prepare(self, batch: Sequence[Visited], now: float, host_ready: FloatArray) -> Group:
         """Write down which pages were found, archive what came, and decide when they are due."""
         links = self._links(batch, now)
+        self._take_embeds(batch, now)
         self._dates(batch)
         for visited in batch:
             to = visited.judgement.redirect_to
@@ -299,6 +300,13 @@ class Recorder:
             targets,
             np.repeat(np.array([visited.visit.time for visited in read]), counts),
         )
+
+    def _take_embeds(self, batch: Sequence[Visited], now: float) -> None:
+        """Let what pages embed become pages of their own, within the scope. They do not count as links."""
+        new = dict.fromkeys(url for one in batch for url in one.judgement.embeds if url not in self._page_of)
+        inside = self._inside(new) if new else {}
+        if inside:
+            self.discover(inside, now)
 
     def _known_targets(self, read: Sequence[Visited]) -> IntArray | None:
         """The pages that these link to, if all are remembered: mostly they are, since pages name each other."""

@@ -26,5 +26,7 @@ class Standards:
     """Compile the slowest step where numba is installed: takes seconds once, and pays from thousands of pages on."""
     obeys_nofollow: bool = True
     """Whether links that a page or its server asks robots not to follow are neither followed nor counted."""
+    takes_embeds: bool = False
+    """Whether pictures, styles, scripts and the like that a page embeds are told. Costs a look by the parser."""
     agent: str = "recrawl"
     """Our name in ``X-Robots-Tag`` rules, lower-case."""

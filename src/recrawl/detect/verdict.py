@@ -77,6 +77,8 @@ class Judgement:
     """Absolute URLs that are not among ``links`` because the page or its server asks robots not to follow them."""
     feeds: tuple[str, ...] = ()
     """Absolute URLs of the feeds that the page names, if ``links_read``."""
+    embeds: tuple[str, ...] = ()
+    """Absolute URLs of what a browser loads to show the page, if ``links_read`` and the standards ask for it."""
 
 
 def judge(capture: Capture, known: Known | None, standards: Standards = _ANY) -> Judgement:
@@ -239,6 +241,7 @@ def _compare(
         found.compared if found else None,
         tuple(map(_URL, version.shunned)),
         version.feeds,
+        version.embeds,
     )
 
 

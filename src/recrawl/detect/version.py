@@ -32,6 +32,7 @@ from recrawl.detect.data import (
     xml_units,
 )
 from recrawl.detect.digest import digest, text_digest
+from recrawl.detect.embeds import embeds_of
 from recrawl.detect.fingerprint import NO_PARTS, Fingerprint, folded
 from recrawl.detect.html import Document, read_html
 from recrawl.detect.nesting import is_too_costly
@@ -87,6 +88,8 @@ class Version:
     """Links that were passed over because the page or its server asks for it."""
     feeds: tuple[str, ...] = ()
     """Absolute URLs of the feeds that the page names."""
+    embeds: tuple[str, ...] = ()
+    """Absolute URLs of what a browser loads to show the page, if that is wanted."""
     link_keys: frozenset[str] = frozenset()
     """SURT keys of the links."""
 
@@ -168,6 +171,7 @@ def _html_version(capture: Capture, html: str, named: bytes, standards: Standard
         document=page,
         shunned=tuple(link for link in page.links if link.key in passed_over) if passed_over else (),
         feeds=page.feeds,
+        embeds=tuple(one.url for one in embeds_of(html, capture.url)) if standards.takes_embeds else (),
         link_keys=page.link_keys - passed_over if passed_over else page.link_keys,
     )
 
