@@ -238,6 +238,7 @@ def test_no_record_before_the_damage_is_lost(tmp_path, parts, where, cut, put):
     where=st.floats(0, 1, exclude_max=True),
     put=st.binary(max_size=30),
 )
+@example(data=b"\n", where=0.0, put=b"")
 def test_mutated_files_never_crash(tmp_path, data, where, put):
     place = int(where * len(data))
     path = tmp_path / "fuzzed"

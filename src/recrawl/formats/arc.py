@@ -85,18 +85,21 @@ def _rows(file: BinaryIO, source_name: str, report: Report) -> Iterator[tuple[Ro
         report.broken("the file is empty", source=source_name, position=0)
         return
     source = Source(file.fileno(), 0)
-    lost = told_shared = False
+    lost = told_shared = begun = False
     while True:
         try:
             if not source.to_next_line():
+                if not begun:
+                    report.broken("there are only empty lines in the file", source=source_name, position=0)
                 return
+            begun = True
             at, alone = source.at, source.alone
             found = _one(source, at, source_name, report)
             lost = False
         except DamageError as damage:
             if not lost:
                 report.broken(str(damage), source=source_name, position=source.mark)
-            lost = True
+            lost = begun = True
             if not source.search():
                 return
             continue
