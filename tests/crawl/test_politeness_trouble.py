@@ -43,6 +43,22 @@ async def look_up(host):
     return [NAMES[host]]
 
 
+def driver_of(store, clock, visitor, pace):
+    """A driver that asks for every page again after an hour, and keeps nothing of what comes."""
+    agenda = Agenda(FixedInterval(HOUR), budget=1.0)
+    return Driver(
+        "w",
+        clock=clock,
+        store=store,
+        agenda=agenda,
+        politeness=Politeness(PolitenessRules(factor=0.0, shortest=3.0)),
+        visitor=visitor,
+        recorder=Recorder("w", store, agenda, HostScope(frozenset()), NoArchive()),
+        pace=pace,
+        log=JsonLinesLog(io.StringIO(), clock),
+    )
+
+
 class Scene:
     """A driver in virtual time at the real server of ``site``; every page is due again after an hour."""
 
@@ -61,19 +77,8 @@ class Scene:
                 robots = RobotsCache(fetcher, clock, AGENT, body_of=decoded)
                 for url in rules_known:
                     await robots.rules(url)
-                agenda = Agenda(FixedInterval(HOUR), budget=1.0)
                 doors = Doors(names, Turns(self.turns), clock) if self.turns else None
-                driver = Driver(
-                    "w",
-                    clock=clock,
-                    store=store,
-                    agenda=agenda,
-                    politeness=Politeness(PolitenessRules(factor=0.0, shortest=3.0)),
-                    visitor=Visitor(fetcher, robots, clock, doors),
-                    recorder=Recorder("w", store, agenda, HostScope(frozenset()), NoArchive()),
-                    pace=self.pace,
-                    log=JsonLinesLog(io.StringIO(), clock),
-                )
+                driver = driver_of(store, clock, Visitor(fetcher, robots, clock, doors), self.pace)
                 pages = store.discover(seeds, START)
                 if ready_at is not None:
                     hosts = store.hosts().id
@@ -187,18 +192,9 @@ def test_a_scheme_without_rules_does_not_close_the_other(tmp_path):
     async def run():
         clock = VirtualClock(START)
         with open_store(str(tmp_path / "store.db"), create=True, durable=False) as store:
-            fetcher, agenda = OneScheme(clock), Agenda(FixedInterval(HOUR), budget=1.0)
-            driver = Driver(
-                "w",
-                clock=clock,
-                store=store,
-                agenda=agenda,
-                politeness=Politeness(PolitenessRules(factor=0.0, shortest=3.0)),
-                visitor=Visitor(fetcher, RobotsCache(fetcher, clock, AGENT, body_of=decoded), clock),
-                recorder=Recorder("w", store, agenda, HostScope(frozenset()), NoArchive()),
-                pace=Pace(poll=math.inf),
-                log=JsonLinesLog(io.StringIO(), clock),
-            )
+            fetcher = OneScheme(clock)
+            visitor = Visitor(fetcher, RobotsCache(fetcher, clock, AGENT, body_of=decoded), clock)
+            driver = driver_of(store, clock, visitor, Pace(poll=math.inf))
             urls = [*(f"https://a.test/{number}" for number in range(20)), "http://a.test/old"]
             pages = store.discover(urls, START)
             await driver.run(START + DAY)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -63,6 +64,18 @@ def urls(folder):
                     found.append(record.rec_headers["WARC-Target-URI"])
                 record.content_stream().read()
     return found
+
+
+def no_room_at(nth, monkeypatch):
+    """Let the disk be full at the nth write to an archive file, and at no other."""
+    real, goes = WarcWriter._append, count(1)
+
+    def append(writer, data):
+        if next(goes) == nth:
+            raise DiskFullError("full")
+        return real(writer, data)
+
+    monkeypatch.setattr(WarcWriter, "_append", append)
 
 
 class Stage(SimpleNamespace):
@@ -236,15 +249,7 @@ def test_what_a_full_disk_kept_out_of_a_batch_is_written_in_full_the_next_time(s
     stage = stages()
     known = Known(Validators(digest=b"before"))
     batch = [replace_known(visited(page, stage.url(page), page), known) for page in (1, 2, 3)]
-    real, goes = WarcWriter._append, [0]
-
-    def append(writer, data):
-        goes[0] += 1
-        if goes[0] == 2:
-            raise DiskFullError("full")
-        return real(writer, data)
-
-    monkeypatch.setattr(WarcWriter, "_append", append)
+    no_room_at(2, monkeypatch)
     kept = []
     with pytest.raises(DiskFullError):
         kept.extend(stage.archive.keep(batch))
@@ -256,17 +261,9 @@ def test_what_a_full_disk_kept_out_of_a_batch_is_written_in_full_the_next_time(s
 
 
 def test_what_is_kept_aside_is_told_once_however_often_it_was_tried(stages, monkeypatch):
-    stage, told, goes = stages(), [], [0]
+    stage, told = stages(), []
     archive = WarcArchive(stage.writer, stage.store, lambda capture, hops: told.append((capture.status, hops)))
-    real = WarcWriter._append
-
-    def append(writer, data):
-        goes[0] += 1
-        if goes[0] == 1:
-            raise DiskFullError("full")
-        return real(writer, data)
-
-    monkeypatch.setattr(WarcWriter, "_append", append)
+    no_room_at(1, monkeypatch)
     with pytest.raises(DiskFullError):
         archive.keep_aside(capture("http://a.example/robots.txt"), "P")
     assert told == []

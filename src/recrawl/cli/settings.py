@@ -282,10 +282,9 @@ class CrawlSettings:
             ConfigError: a pattern cannot be read, or is missing.
         """
         from recrawl.crawl.scope import ScopeKind, ScopeRules
+        from recrawl.detect.rules import each_written
 
-        include, exclude = (
-            tuple(filter(None, re.split(r"\s*(?:\n|;;)\s*", text.strip()))) for text in (self.include, self.exclude)
-        )
+        include, exclude = (tuple(each_written(text)) for text in (self.include, self.exclude))
         return ScopeRules(kind=ScopeKind(self.scope), include=include, exclude=exclude, max_depth=self.max_depth)
 
 

@@ -152,14 +152,20 @@ def _page_rules(ignored: tuple[str, ...], only: tuple[str, ...], texts: tuple[st
     return PageRules(", ".join(ignored), ", ".join(only), tuple(checked(text) for text in texts))
 
 
+def each_written(text: str) -> list[str]:
+    """What stands in a setting that holds several things, one a line or with ``;;`` between them.
+
+    >>> each_written("/login ;; print=")
+    ['/login', 'print=']
+    """
+    return [one for one in _BETWEEN_RULES.split(text.strip()) if one]
+
+
 def _listed(written: str) -> tuple[Rule, ...]:
     rules = []
-    for one in _BETWEEN_RULES.split(written.strip()):
+    for one in each_written(written):
         some = _FOR_SOME.fullmatch(one)
-        if some:
-            rules.append(Rule(some[2], re.compile(translate(some[1]))))
-        elif one:
-            rules.append(Rule(one))
+        rules.append(Rule(some[2], re.compile(translate(some[1]))) if some else Rule(one))
     return tuple(rules)
 
 

@@ -17,6 +17,7 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,7 +30,6 @@ from recrawl.urls import address
 
 MAX_REDIRECTS = 5
 MAX_BYTES = 500 * 1024
-_NOT_MODIFIED = 304
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
 
 
@@ -133,7 +133,7 @@ class RobotsCache:
                 await redirected(url)
             capture = await self._fetcher.fetch(Request(url))
             self._on_capture(capture)
-            if not 300 <= capture.status < 400 or capture.status == _NOT_MODIFIED:  # noqa: PLR2004 - no redirect
+            if not 300 <= capture.status < 400 or capture.status == HTTPStatus.NOT_MODIFIED:  # noqa: PLR2004 - no redirect
                 return self._judge(capture)
             location = capture.header("location")
             target = address(location, base=url) if location else None
