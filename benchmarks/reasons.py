@@ -21,8 +21,8 @@ REASONS = {
         "A hundredth short: 220 columns of a million pages do not fit near the processor. The default needs none."
     ),
     "crawl-memory: memory": (
-        "The policy keeps 42 bytes of each look, from which it learns calendars and priors anew: 21 of the 51 MiB that "
-        "the second half adds. The rest is likely SQLite's cache, which fills up to 64 MiB and then stays."
+        "The policy keeps 42 bytes of each look, from which it learns calendars and priors anew: 20 of the 51 MiB that "
+        "the second half adds. What keeps the rest is open."
     ),
     "crawl-polite: late": (
         "A thousand requests a second are close to what one processor can do, so some wait for their turn."
