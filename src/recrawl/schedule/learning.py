@@ -39,24 +39,24 @@ _UNLIKELY = 1e-3
 
 
 class Learning:
-    """The fold. Memory beside beliefs and clocks: 42 bytes a look, room to grow aside."""
+    """The fold. Memory beside beliefs and clocks: 30 bytes a look, room to grow aside."""
 
     def __init__(self, ledger: Ledger, start: Callable[[], tuple[Beliefs, Clocks]]) -> None:
         """``start`` makes the beliefs and clocks of no pages, told of no looks."""
         self._ledger = ledger
         self._start = start
-        real = np.float64
         self._log = Columns(
             {
-                "row": np.int64,
-                "end": real,
-                "seconds": real,
-                "calendar": real,
-                "rate": real,
+                "row": np.int32,
+                "end": np.float64,
+                "seconds": np.float64,
+                "calendar": np.float32,
+                "rate": np.float32,
                 "changed": np.bool_,
                 "folded": np.bool_,
             }
         )
+        """All looks: what is kept for good, so no wider than it need be. Seconds since the epoch need all of it."""
         self.signals = Signals()
         self.latest = 0.0
         """Of the times of looks and of questions."""
@@ -67,9 +67,10 @@ class Learning:
         self.beliefs, self.clocks = self._start()
         self.signals.forget()
         self._log["folded"][:] = False
-        self._waiting: list[IntArray] = []
-        """Looks in the log of periods that are not over; those before ``_taken`` were put there."""
         self._taken = 0
+        """Looks in the log that were looked at; those of periods that are not over are not folded yet ..."""
+        self._all_folded = 0
+        """... and all before this one are."""
         self._late = False
         self._folded_until = -np.inf
         """Periods that ended by then were folded."""
@@ -113,8 +114,6 @@ class Learning:
         self._grow()
         new = np.arange(self._taken, len(self._log))
         self._taken = len(self._log)
-        if len(new):
-            self._waiting.append(new)
         if self._periods.end(self._folded_until) <= self.latest or (self._ends(new) <= self.latest).any():
             new = self._fold_what_is_over(new)
         self._folded_until = self.latest
@@ -132,16 +131,17 @@ class Learning:
 
     def _fold_what_is_over(self, new: IntArray) -> IntArray:
         """Fold the periods that are over; the looks to look ahead at, which are ``new`` if there is no such period."""
-        waiting = np.concatenate([new[:0], *self._waiting])
+        waiting = self._all_folded + np.flatnonzero(~self._log["folded"][self._all_folded :])
         ends = self._ends(waiting)
         over = ends <= self.latest
         if not over.any():
             return new
         self._put_back()
-        self._waiting = [waiting[~over]]
         for one in np.unique(ends[over]).tolist():
             self._fold(waiting[ends == one], one)
-        return waiting[~over]
+        waiting = waiting[~over]
+        self._all_folded = int(waiting[0]) if len(waiting) else self._taken
+        return waiting
 
     def _grow(self) -> None:
         """Rows for the pages that were added since."""
@@ -199,9 +199,11 @@ class Learning:
         self.clocks.regroup(self._ledger.pages, self._by_discovery, known)
         folded = np.flatnonzero(self._log["folded"])
         folded = folded[self._canonical(folded)]
-        looks, rate, calendar = self._looks(folded), self._log["rate"], self._log["calendar"]
-        rate[folded], calendar[folded] = self.clocks.relearn(looks, rate[folded], calendar[folded], until)
-        passed = self.clocks.stretch(looks, calendar[folded])
+        looks = self._looks(folded)
+        rate, calendar = (self._log[it][folded].astype(np.float64) for it in ("rate", "calendar"))
+        rate, calendar = self.clocks.relearn(looks, rate, calendar, until)
+        self._log["rate"][folded], self._log["calendar"][folded] = rate, calendar
+        passed = self.clocks.stretch(looks, calendar)
         by_id = np.argsort(self._ledger.pages.id)
         pages = self._ledger.pages.take(by_id)
         self.signals.learn(looks, passed, self._ledger.pages.host)
@@ -254,7 +256,7 @@ class Learning:
         """The looks at these places of the log."""
         end = self._log["end"][at]
         return Looks(
-            self._log["row"][at],
+            self._log["row"][at].astype(np.int64),
             end - self._log["seconds"][at],
             end,
             self._log["changed"][at],

@@ -43,7 +43,7 @@ _MOMENT = 1e-3
 class Valued:
     """The policy of recrawl.
 
-    Memory: 152 bytes a page for beliefs and 80 for the rest, 3 kB a cluster for its calendar, and 42 bytes a look, room
+    Memory: 152 bytes a page for beliefs and 80 for the rest, 3 kB a cluster for its calendar, and 30 bytes a look, room
     to grow aside. At a million pages in clusters of 30, half a gigabyte in all.
 
     ``longest_interval`` is the floor against starvation: no page waits longer, whatever its value, and where pages
