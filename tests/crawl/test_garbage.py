@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from recrawl.crawl.garbage import SELDOM, give_back_memory, seldom_collected
+from recrawl.crawl.garbage import SELDOM, give_back_memory, long_running
 
 
 def resident() -> int:
@@ -19,7 +21,7 @@ def resident() -> int:
 
 def test_garbage_is_collected_seldom_and_then_as_before():
     before = gc.get_threshold()
-    with seldom_collected():
+    with long_running():
         assert gc.get_threshold()[0] == SELDOM
         assert gc.get_freeze_count() > 0
     assert gc.get_threshold() == before
@@ -35,3 +37,34 @@ def test_what_is_free_goes_back_to_the_system():
     give_back_memory()
     assert resident() < full - 500 * 12_000 * 8 * 0.8
     assert len(pieces) == 500
+
+
+GROWING = """
+from contextlib import nullcontext
+from pathlib import Path
+import sys
+import numpy as np
+from recrawl.crawl.garbage import long_running
+
+kept, sizes = [], []
+with long_running() if sys.argv[1] == "ours" else nullcontext():
+    np.ones(3_000_000)
+    for millions in range(2, 10):
+        large = [np.ones(millions * 100_000) for _ in range(4)]
+        kept.append([np.ones(100) for _ in range(2_000)])
+        del large
+        sizes.append(int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096)
+print(sizes[-1] - sizes[0])
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library cannot be told")
+def test_large_arrays_leave_no_holes_among_small_ones():
+    """One from which the library learns, then ever larger ones for a moment, and small ones for good beside them."""
+    ours, usual = (
+        int(subprocess.run([sys.executable, "-c", GROWING, which], check=True, capture_output=True, text=True).stdout)
+        for which in ("ours", "usual")
+    )
+    small = 7 * 2_000 * 100 * 8
+    assert ours < 2 * small
+    assert ours < usual / 2

@@ -1,10 +1,11 @@
-"""Memory during a crawl: the garbage collector looks seldom, and only at what is new; what is free goes back.
+"""Memory of what runs for days: the garbage collector looks seldom, and only at what is new; what is free goes back.
 
 A crawl keeps a million small things, caches above all, and makes thousands a second that go by themselves. To look
 through them all again and again takes a tenth of the time and finds next to nothing.
 
-A fit needs large arrays for a moment. The C library keeps what they took, in pieces between others, so that a crawl
-would seem to grow with every fit that needs a little more.
+Now and then it needs large arrays for a moment. The C library learns from the first of them to keep them among the
+small things, where what they took stays in pieces, so that a crawl would seem to grow with each that needs a little
+more than the one before: a tenth in a million fetches. Here large arrays come from the system, and go back to it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,25 @@ from contextlib import contextmanager, suppress
 
 SELDOM = 50_000
 """Things that are made, and not gone, between two looks at the new ones."""
+_LARGE = 1 << 20
+"""Bytes from which on an array comes from the system: pages are smaller, columns of a hundred thousand are not."""
+_KEPT = 4 << 20
+"""Bytes that may be free at the end of the heap."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+"""What glibc calls the two."""
+_NO_SUCH_THING = OSError, TypeError, AttributeError
 
 
 @contextmanager
-def seldom_collected() -> Iterator[None]:
-    """Leave out what is there when the block begins, and look for garbage seldom until it ends."""
+def long_running() -> Iterator[None]:
+    """Leave out what is there when the block begins, and look for garbage seldom until it ends.
+
+    Large arrays come from the system from now on, where the C library can be told (glibc can).
+    """
+    with suppress(*_NO_SUCH_THING):
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_MMAP_THRESHOLD, _LARGE)
+        library.mallopt(_M_TRIM_THRESHOLD, _KEPT)
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()
@@ -34,5 +49,5 @@ def seldom_collected() -> Iterator[None]:
 
 def give_back_memory() -> None:
     """Let the system have what is free. Milliseconds; nothing where the C library has no way to (glibc has)."""
-    with suppress(OSError, TypeError, AttributeError):
+    with suppress(*_NO_SUCH_THING):
         ctypes.CDLL(None).malloc_trim(0)

@@ -16,7 +16,7 @@ from recrawl.crawl.archive import WarcArchive
 from recrawl.crawl.budget import SharedBudget
 from recrawl.crawl.controls import Controls, Orders
 from recrawl.crawl.driver import Driver, Pace
-from recrawl.crawl.garbage import seldom_collected
+from recrawl.crawl.garbage import long_running
 from recrawl.crawl.heritrix_log import HeritrixLog
 from recrawl.crawl.judging import Judging, JudgingRules, warm_up
 from recrawl.crawl.log import JsonLinesLog, Level
@@ -216,7 +216,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
             if steered is not None:
                 log, archive = at_hand.events, at_hand.archive
                 watch(PulseTaker(driver.load, clock, store, agenda, politeness, steered, log, archive))
-            with seldom_collected():
+            with long_running():
                 yield driver
 
 

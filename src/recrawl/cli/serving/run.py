@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from recrawl.cli.serving.warm import Looks, look_first
 from recrawl.crawl import event_loop
-from recrawl.crawl.garbage import seldom_collected
+from recrawl.crawl.garbage import long_running
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def serve_all(
 
     ``ready`` is called when all take requests. Then we look at what is to be looked at ``first``, before others do.
     """
-    with seldom_collected():
+    with long_running():
         event_loop.run(_serve_all(apps, ready, first, over))
 
 
