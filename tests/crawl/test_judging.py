@@ -163,6 +163,27 @@ def test_a_known_host_is_not_asked_about_again_and_again(crawl, store):
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize("limit", ["_MOST_HOSTS", "_MOST_PARTS_OF_ALL"])
+def test_hosts_that_take_too_much_memory_are_read_again_when_they_are_needed(crawl, store, monkeypatch, limit):
+    monkeypatch.setattr(recrawl.crawl.judging, limit, 2 if limit == "_MOST_HOSTS" else 0)
+    monkeypatch.setattr(recrawl.crawl.judging, "_AT_HAND", 2)
+    store.discover(["http://b.example/", "http://c.example/"], 0.0)
+    for page in range(8):
+        crawl.see(answer(page, float(page), readers="12"), page)
+    for page in range(4):
+        if isinstance(seen := crawl.see(answer(page, HOUR + page, readers="41"), page), SeenOnce):
+            crawl.again(seen, answer(page, HOUR + page + 5.0, readers="77"))
+    learned = crawl.judging._host(1).standards
+    assert learned.mask
+    asked = []
+    crawl.judging._store = watched(store, asked)
+    for hosts, questions in (([2], 1), ([1], 1), ([3], 2), ([2], 3), ([1], 4)):
+        crawl.judging.prepare(np.array(hosts), HOUR + 10.0)
+        assert len(asked) == questions, "two hosts are at hand, and the one that waited longest is forgotten"
+    assert crawl.judging._host(1).standards == learned
+    assert crawl.judging._parts == sum(len(host.book) for host in crawl.judging._hosts.values()) > 0
+
+
 def watched(store, asked):
     """The store, with a note each time it is asked about noise."""
 

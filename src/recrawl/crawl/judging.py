@@ -45,10 +45,14 @@ _CHECKED_AFTER_304 = 0.2
 _HTML = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 _MANY_WORDS = 2_000
 """As many as a page has of which not all shingles are kept."""
-_REMEMBERED = 20_000
-"""Hosts whose lessons are kept in memory, a few kilobytes each."""
+_MOST_HOSTS = 20_000
+"""Hosts whose lessons are kept in memory."""
+_MOST_PARTS_OF_ALL = 1_000_000
+"""Parts of all hosts that are kept in memory, about 145 bytes each; the store has all."""
 _MOST_PARTS = 10_000
-"""Parts of one host that are kept in memory; the store has all."""
+"""Likewise, of one host."""
+_AT_HAND = 1_000
+"""Hosts that are kept whatever they take, since pages of them may be on their way: those prepared for last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,8 @@ class Judging:
         self.rules = rules or JudgingRules()
         self._log = log
         self._hosts: OrderedDict[int, _Host] = OrderedDict()
+        self._parts = 0
+        """Of all hosts in memory."""
 
     def set_standards(self, standards: Standards) -> None:
         """Judge by other standards from now on; what was learned of hosts stays."""
@@ -110,8 +116,7 @@ class Judging:
                 int(column[row]) for column in (known.checks, known.lies, known.restless)
             )
             self._learn_noise(host, mine, book.of(host))
-        while len(self._hosts) > _REMEMBERED:
-            self._hosts.popitem(last=False)
+        self._forget_some()
 
     def sends(self, target: Target) -> Validators:
         """The validators to send: none for a second look, a check, or a host that is not believed."""
@@ -166,6 +171,12 @@ class Judging:
                 self._learn_conduct(number, checks, lies, restless)
 
     # -- inside -------------------------------------------------------------------------------
+
+    def _forget_some(self) -> None:
+        """Leave it to the store to know the hosts that were longest not prepared for, if there are too many."""
+        while len(self._hosts) > _MOST_HOSTS or (self._parts > _MOST_PARTS_OF_ALL and len(self._hosts) > _AT_HAND):
+            _, host = self._hosts.popitem(last=False)
+            self._parts -= len(host.book)
 
     def _is_stale(self, host: int, now: float) -> bool:
         known = self._hosts.get(host)
@@ -238,7 +249,9 @@ class Judging:
         return Visited(after, visit_of(after.page, capture, judgement), judgement, capture, first=first)
 
     def _learn_noise(self, number: int, host: _Host, book: NoiseBook) -> None:
+        self._parts -= len(host.book)
         book = host.book = book.at_most(_MOST_PARTS)
+        self._parts += len(book)
         mask, watched = book.mask(number), book.watched(number)
         if mask != host.standards.mask or watched != host.standards.watched:
             host.standards = replace(self.rules.standards, mask=mask, watched=watched)
