@@ -5,7 +5,7 @@ through them all again and again takes a tenth of the time and finds next to not
 
 Now and then it needs large arrays for a moment. The C library learns from the first of them to keep them among the
 small things, where what they took stays in pieces, so that a crawl would seem to grow with each that needs a little
-more than the one before: a tenth in a million fetches. Here large arrays come from the system, and go back to it.
+more than the one before. Here large arrays for which no piece is free come from the system, and go back to it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 SELDOM = 50_000
 """Things that are made, and not gone, between two looks at the new ones."""
 _LARGE = 1 << 20
-"""Bytes from which on an array comes from the system: pages are smaller, columns of a hundred thousand are not."""
+"""Bytes from which on an array may come from the system: a page is smaller, a column of 131,072 numbers is not."""
 _KEPT = 4 << 20
 """Bytes that may be free at the end of the heap."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -30,7 +30,7 @@ _NO_SUCH_THING = OSError, TypeError, AttributeError
 def long_running() -> Iterator[None]:
     """Leave out what is there when the block begins, and look for garbage seldom until it ends.
 
-    Large arrays come from the system from now on, where the C library can be told (glibc can).
+    Large arrays may come from the system from now on, also after it, where the C library can be told (glibc can).
     """
     with suppress(*_NO_SUCH_THING):
         library = ctypes.CDLL(None)
