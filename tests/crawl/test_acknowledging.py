@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -125,20 +126,26 @@ class Disk:
 
 
 def test_requests_go_on_while_visits_wait_for_the_disk(tmp_path, monkeypatch):
-    meanwhile = []
+    meanwhile, handed_over, submit = [], [0], ThreadPoolExecutor.submit
 
     async def crawl():
         async with scene(tmp_path, batch=64) as here:
 
+            def noted(pool, *work):
+                """Visits are handed over: a thread that begins late must not count from there."""
+                if pool._thread_name_prefix == "acknowledging":
+                    handed_over.append(len(here.asked))
+                return submit(pool, *work)
+
             def asked_more(waits):
-                """Done once some more pages were asked for."""
-                before = len(here.asked)
+                """Done once more pages were asked for than were on their way."""
                 for _ in range(PATIENCE * 100 if waits < ENOUGH else 0):
-                    if len(here.asked) >= before + BATCH:
-                        meanwhile.append(len(here.asked) - before)
+                    if len(here.asked) >= handed_over[-1] + CONCURRENCY + BATCH:
+                        meanwhile.append(len(here.asked))
                         break
                     time.sleep(0.01)
 
+            monkeypatch.setattr(ThreadPoolExecutor, "submit", noted)
             disk = Disk(monkeypatch, asked_more)
             await here.run_until(lambda: disk.waits >= ENOUGH)
             here.check_nothing_is_lost()
