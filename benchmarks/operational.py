@@ -1,8 +1,8 @@
 """Does operational time predict better? Log loss of "changed at this look" on real histories, factor by factor.
 
-    uv run python benchmarks/operational.py ../shared/data                       every collection, two schedules
-    uv run python benchmarks/operational.py ../shared/data --only llvm,til       some of them
-    uv run python benchmarks/operational.py ../shared/data --schedule adaptive
+    uv run python benchmarks/operational.py DATA                       every collection, two schedules
+    uv run python benchmarks/operational.py DATA --only llvm,til       some of them
+    uv run python benchmarks/operational.py DATA --schedule adaptive
 
 Changes that were no bulk edits, chains closer than an hour merged, are sampled into visits. The first 60 % of the looks
 are learned from (and factors are chosen within them); each later look is predicted from looks before it alone. Printed

@@ -1,7 +1,7 @@
 """What the parts of the grid posterior are worth: log loss of the next visit on real histories, part by part.
 
-    uv run python benchmarks/posterior.py ../shared/data                 all data sets
-    uv run python benchmarks/posterior.py ../shared/data --pages 200     fewer pages of each site
+    uv run python benchmarks/posterior.py DATA                 all data sets
+    uv run python benchmarks/posterior.py DATA --pages 200     fewer pages of each site
 
 The trial is that of ``recrawl experiment rates``: newcomers with 0 to 50 known gaps, judged by their next visit. The
 baseline is one prior for all pages without jump filter; printed is the mean log loss, and its ratio to the baseline's.

@@ -165,7 +165,7 @@ def test_requests_that_cannot_be_met_are_named_with_the_reason(run, known, plan)
     hosts = plan(*slow)["unmet"]
     assert "hot.org" in {one["what"] for one in hosts}
     assert all(one["asked"] > one["possible"] for one in hosts)
-    assert "of rest after each it takes" in hosts[0]["reason"]
+    assert "of pause after each it takes" in hosts[0]["reason"]
     starved = plan("--set", "schedule.budget=1", "--set", "schedule.max_interval=7d")["unmet"]
     assert starved[-1]["what"] == "the budget"
     assert starved[-1]["asked"] * DAY == pytest.approx(28 / 7)
@@ -191,7 +191,7 @@ def test_a_slow_host_makes_the_budget_buy_less(run, known, plan):
     slow = (*quick, "--set", "politeness.min_delay=4h", "--set", "politeness.max_delay=20h")
     assert plan(*slow)["budgets"]["now"]["freshness"] < plan(*quick)["budgets"]["now"]["freshness"]
     said = run("plan", "-w", known, *AT_END, "--capacity", "--freshness", "0.9", *slow).stdout
-    assert "The rests that hosts are given allow only" in said
+    assert "The pauses that hosts are given allow only" in said
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,4 @@
-"""How good an archive is: blur and coherence of a capture, freshness, age and changes of a collection."""
+"""How good an archive is: blur and coherence of a capture, freshness, age and changes of a collection.
+
+Also where things lie in the pictures that show it: trees, packed circles, strips of versions.
+"""

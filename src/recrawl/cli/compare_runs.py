@@ -290,7 +290,7 @@ class Comparison:
         times = "once" if self.repeats == 1 else f"{self.repeats} times"
         return (
             f"{counted(len(self.field), 'page')}, {counted(changes, 'known change')}"
-            f"{' with new links' if self.links else ''} after the first quarter of it, "
+            f"{' with new links' if self.links else ''} after the first quarter of the time, "
             f"decisions every {format_duration(self.tick)}.\nWhen a page changed between two visits is not known: "
             f"drawn at random {times}. Changes no visit found are not counted."
         )

@@ -115,7 +115,7 @@ def export(  # noqa: PLR0913 - one argument an option
     time, the one that waits longest first, no more than the budget allows in that time, and nothing beyond these pages
     in scope: what another crawler should visit now.
 
-    Needs the extra columns: pip install 'recrawl[columns]'.
+    All but seeds need the extra columns: pip install 'recrawl[columns]'.
     """
     from recrawl.cli.knowledge import host_id
 

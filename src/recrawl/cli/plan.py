@@ -74,7 +74,7 @@ def plan(  # noqa: PLR0913 - one argument an option
 
     --slots puts due pages into hourly slots, each filled so that its crawl ends within the hour; a page comes again
     when it is worth the price again, at most once an hour. --crawl-time runs a crawl through in advance, with download
-    times, failures and rests as past visits taught them; nine crawls in ten end in the interval it gives. --capacity
+    times, failures and pauses as past visits taught them; nine crawls in ten end in the interval it gives. --capacity
     answers what a budget keeps, what a share of current pages costs, and how many machines could make so many visits.
     """
     from recrawl.cli.plan_outlook import look_ahead

@@ -88,7 +88,7 @@ def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, at_once: int,
         bound = keep_many(demand, reach.spending * 1.001, asked, limits).measure(goal.measure)
         if bound < share - NOTICED:
             typer.echo(
-                f"The rests that hosts are given allow only {bound:.1%} for it: pages on slow hosts stay behind."
+                f"The pauses that hosts are given allow only {bound:.1%} for it: pages on slow hosts stay behind."
             )
 
 

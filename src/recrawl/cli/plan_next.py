@@ -133,7 +133,7 @@ def cannot_be_met(outlook: Outlook, buys: WhatIf) -> list[Unmet]:
     found = [
         Unmet(
             hosts.name[row],
-            f"its pages ask for {asked[row] * DAY:,.0f} visits a day; with {format_duration(hosts.pause[row])} of rest "
+            f"its pages ask for {asked[row] * DAY:,.0f} visits a day; with {format_duration(hosts.pause[row])} of pause "
             f"after each it takes {limits.limit[row] * DAY:,.0f}",
             float(asked[row]),
             float(limits.limit[row]),
@@ -154,7 +154,7 @@ def cannot_be_met(outlook: Outlook, buys: WhatIf) -> list[Unmet]:
 
 
 def _put_off(outlook: Outlook) -> list[Unmet]:
-    """Hosts that must not be asked for longer than an ordinary rest, though pages of theirs are due."""
+    """Hosts that must not be asked for longer than an ordinary pause, though pages of theirs are due."""
     hosts, host = outlook.hosts, outlook.host
     late = np.bincount(host[outlook.due <= hosts.ready_at[host]], minlength=len(hosts.id))
     blocked = hosts.ready_at > outlook.now + hosts.manners.rules.longest

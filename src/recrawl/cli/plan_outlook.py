@@ -60,7 +60,7 @@ class HostTable:
 
     @property
     def pause(self) -> FloatArray:
-        """Expected seconds of rest after a request."""
+        """Expected seconds of pause after a request."""
         return self.manners.pause(self.times.mean(), self.crawl_delay)
 
 

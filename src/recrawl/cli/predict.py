@@ -59,7 +59,7 @@ PagesOption = Annotated[
     int,
     typer.Option("--pages", min=0, metavar="COUNT", help="Learn from so many at most, chosen at random; 0 for all."),
 ]
-SeedOption = Annotated[int, typer.Option(min=0, help="The same seed and data, the same model.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="The same seed and data, the same result.")]
 DataOption = Annotated[
     Path | None,
     typer.Option("--data", metavar="FOLDER", help="A data set of recorded pages to learn from, not the workspace."),

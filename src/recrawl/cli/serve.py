@@ -38,7 +38,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     ] = None,
     *,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Replay archived pages with pywb too, scripts and all, on the port behind.")
+        bool, typer.Option("--replay", help="Replay archived pages with pywb too, scripts and all, two ports behind.")
     ] = False,
     open_browser: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
     workspace: WorkspaceOption = HERE,

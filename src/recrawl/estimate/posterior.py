@@ -1,4 +1,4 @@
-"""The estimators that learn from a page and its neighbours, behind the seam: ``posterior``, the default, and ``gamma``.
+"""The estimators that learn from a page and its neighbours, behind the seam: ``posterior`` and ``gamma``.
 
 Both learn a prior from the whole population and from each group of it (empirical Bayes), and then each page from its
 own looks. ``posterior`` holds the belief on a grid of rates: exact, honest about what is not known, 4 bytes a rate and
