@@ -5,7 +5,7 @@
     noise    made-up sites with and without noise: changes found, called so wrongly, overlooked, and second looks
     judge    milliseconds of the processor a page, by kind of visit, in machine code and without
 
-Real pages are HTML answers in WARC files: those of the tests, and those of the large data sets (``RECRAWL_DATA``) if they are there.
+Real pages are HTML answers in WARC files: those of the tests, and those of the large data sets if they are there.
 The ratio of the judge is that of the two ways in this process, in turns; links were met before in both.
 """
 

@@ -20,10 +20,6 @@ REASONS = {
     "predict-features: new links, features: all": (
         "A hundredth short: 220 columns of a million pages do not fit near the processor. The default needs none."
     ),
-    "crawl-memory: memory": (
-        "The policy keeps 42 bytes of each look, from which it learns calendars and priors anew: 20 of the 51 MiB that "
-        "the second half adds. What keeps the rest is open."
-    ),
     "crawl-polite: late": (
         "A thousand requests a second are close to what one processor can do, so some wait for their turn."
     ),

@@ -133,8 +133,8 @@ def cannot_be_met(outlook: Outlook, buys: WhatIf) -> list[Unmet]:
     found = [
         Unmet(
             hosts.name[row],
-            f"its pages ask for {asked[row] * DAY:,.0f} visits a day; with {format_duration(hosts.pause[row])} of pause "
-            f"after each it takes {limits.limit[row] * DAY:,.0f}",
+            f"its pages ask for {asked[row] * DAY:,.0f} visits a day; "
+            f"with {format_duration(hosts.pause[row])} of pause after each it takes {limits.limit[row] * DAY:,.0f}",
             float(asked[row]),
             float(limits.limit[row]),
             int(pages[row]),
