@@ -184,6 +184,17 @@ def test_a_server_that_does_not_count_pages_is_asked_once(serving):
     assert [answer.captures for answer in answers] == [7]
 
 
+@pytest.mark.parametrize("paging", [Paging.ONE, Paging.PAGES])
+def test_a_server_with_a_limit_of_its_own_is_asked_for_more(serving, paging):
+    def reply(arguments, _count):
+        if "showNumPages" in arguments:
+            return 200, "1"
+        return 200, lines(ROWS[: int(arguments.get("limit", "3"))])
+
+    answers, _ = run(serving, reply, lambda make: collected(make(), CdxQuery("x")), paging=paging)
+    assert sum(answer.captures for answer in answers) == len(ROWS)
+
+
 @pytest.mark.parametrize(
     ("status", "body"), [(200, ""), (200, "[]\n"), (404, '{"message": "No Captures found for: x"}')]
 )

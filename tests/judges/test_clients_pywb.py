@@ -158,6 +158,26 @@ def test_pywb_over_a_plain_index_does_not_page_and_is_asked_twice(archive):
     assert archive(use) == (2, Paging.ONE.value)
 
 
+def test_pywb_is_asked_for_more_captures_than_it_gives_by_itself(wayback, tmp_path):
+    count = 100_001
+    with (tmp_path / "index.cdxj").open("w", encoding="utf-8") as index:
+        row = '20240101000000 {"url": "http://example.org/", "filename": "x.warc.gz", "offset": "0"}'
+        index.writelines(f"org,example)/{number:06} {row}\n" for number in range(count))
+    settings = f"{{index_paths: {tmp_path / 'index.cdxj'}, archive_paths: {tmp_path}}}"
+    (tmp_path / "config.yaml").write_text(f"collections: {{judged: {settings}}}\n")
+
+    async def main(base):
+        clock = VirtualClock(START)
+        async with HttpFetcher(clock, AGENT, limits=Limits(total=60.0)) as fetcher:
+            client = ArchiveClient(fetcher, clock)
+            server = CdxServer(client, f"{base}/cdx", body_of=decoded, dialect=Dialect.PYWB)
+            query = CdxQuery("example.org/*", fields=("timestamp",))
+            return [answer.captures async for answer in server.answers(query)]
+
+    with wayback(tmp_path) as base:
+        assert asyncio.run(main(base)) == [count]
+
+
 @pytest.mark.parametrize("form", [MapForm.LINK, MapForm.JSON])  # what pywb calls a CDXJ map is an index
 def test_timemaps_name_every_capture(archive, form):
     async def use(client, base):

@@ -29,6 +29,8 @@ from recrawl.fetch.cdx_query import CdxQuery, Dialect
 from recrawl.model import Capture
 
 _COUNT = re.compile(r"\d{1,14}")
+_ALL = 2_000_000_000
+"""A limit that no archive comes to, and that fits 32 bits."""
 _STATE_VERSION = 1
 _SHOWN = 200
 """Characters of a server's own words that are repeated in an error."""
@@ -197,8 +199,7 @@ class CdxServer:
                 more.append(("resumeKey", state.key))
         elif state.paging == Paging.PAGES.value:
             more.append(("page", str(state.page)))
-        if left:
-            more.append(("limit", str(left)))
+        more.append(("limit", str(left or _ALL)))  # pywb cuts at 100,000 without a word, unless it is asked for more
         return f"{self._endpoint}?{urlencode([*query.parameters(self._dialect), *more])}"
 
     def _read(self, capture: Capture, state: CdxState, query: CdxQuery) -> CdxAnswer:
