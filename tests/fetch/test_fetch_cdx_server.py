@@ -171,15 +171,23 @@ def test_pages_are_counted_and_read_in_turn(serving, count):
         serving, reply, lambda make: collected(make(), CdxQuery("*.example.org")), dialect=Dialect.PYWB
     )
     assert b"".join(answer.body for answer in answers).decode() == lines(ROWS)
-    assert [one.get("page") for one in asked] == [None, "0", "1", "2"]
+    assert [one.get("page") for one in asked] == [None, None, "0", "1", "2"]
+    assert [one["url"] for one in asked[:2]] == ["example.org", "*.example.org"]
     assert [answer.state.captures for answer in answers] == [3, 6, 7]
 
 
-def test_a_server_that_does_not_count_pages_is_asked_once(serving):
-    answers, asked = run(
-        serving, lambda *_: (200, lines(ROWS)), lambda make: collected(make(), CdxQuery("x")), dialect=Dialect.PYWB
-    )
-    assert len(asked) == 2
+@pytest.mark.parametrize("query", [CdxQuery("x/*"), CdxQuery("*.x"), CdxQuery("x", match="domain"), CdxQuery("x")])
+@pytest.mark.parametrize("captured", [True, False], ids=["captured", "never captured"])
+def test_a_server_that_does_not_count_pages_is_asked_about_one_and_then_for_all(serving, query, captured):
+    def reply(arguments, _count):
+        if "showNumPages" not in arguments:
+            return 200, lines(ROWS)
+        assert arguments.get("matchType", "exact") == "exact"
+        assert "*" not in arguments["url"]
+        return 200, lines(ROWS[:1]) if captured else ""
+
+    answers, asked = run(serving, reply, lambda make: collected(make(), query), dialect=Dialect.PYWB)
+    assert ["showNumPages" in one for one in asked] == [True, False]
     assert "page" not in asked[1]
     assert [answer.captures for answer in answers] == [7]
 

@@ -158,7 +158,7 @@ def test_pywb_over_a_plain_index_does_not_page_and_is_asked_twice(archive):
     assert archive(use) == (2, Paging.ONE.value)
 
 
-def test_pywb_is_asked_for_more_captures_than_it_gives_by_itself(wayback, tmp_path):
+def test_pywb_gives_all_it_has_and_gives_it_once(wayback, tmp_path):
     count = 100_001
     with (tmp_path / "index.cdxj").open("w", encoding="utf-8") as index:
         row = '20240101000000 {"url": "http://example.org/", "filename": "x.warc.gz", "offset": "0"}'
@@ -170,12 +170,19 @@ def test_pywb_is_asked_for_more_captures_than_it_gives_by_itself(wayback, tmp_pa
         clock = VirtualClock(START)
         async with HttpFetcher(clock, AGENT, limits=Limits(total=60.0)) as fetcher:
             client = ArchiveClient(fetcher, clock)
-            server = CdxServer(client, f"{base}/cdx", body_of=decoded, dialect=Dialect.PYWB)
             query = CdxQuery("example.org/*", fields=("timestamp",))
-            return [answer.captures async for answer in server.answers(query)]
+            told = []
+
+            def body_of(capture):
+                told.append(decoded(capture).count(b"\n"))
+                return decoded(capture)
+
+            server = CdxServer(client, f"{base}/cdx", body_of=body_of, dialect=Dialect.PYWB)
+            answers = [answer.captures async for answer in server.answers(query)]
+            return answers, told
 
     with wayback(tmp_path) as base:
-        assert asyncio.run(main(base)) == [count]
+        assert asyncio.run(main(base)) == ([count], [0, count])
 
 
 @pytest.mark.parametrize("form", [MapForm.LINK, MapForm.JSON])  # what pywb calls a CDXJ map is an index

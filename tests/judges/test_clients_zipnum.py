@@ -66,7 +66,7 @@ def test_all_pages_are_read(endpoint):
     answers, requests = asked(endpoint, QUERY)
     assert urls(answers) == [f"http://example.org/{n:04}" for n in range(COUNT)]
     assert [answer.captures for answer in answers] == [200, 200, 200, 200, 150]
-    assert requests == 6
+    assert requests == 2 + 5
 
 
 @pytest.mark.parametrize("kept", [1, 4, 5])
@@ -82,8 +82,14 @@ def test_a_limit_spans_pages(endpoint):
     assert urls(answers) == [f"http://example.org/{n:04}" for n in range(250)]
 
 
-def test_nothing_found_takes_one_request(endpoint):
-    assert asked(endpoint, CdxQuery("nothing.example/*")) == ([], 1)
+@pytest.mark.parametrize(("url", "requests"), [("nothing.example/*", 2), ("nothing.example/", 1)])
+def test_nothing_found_takes_few_requests(endpoint, url, requests):
+    assert asked(endpoint, CdxQuery(url)) == ([], requests)
+
+
+def test_pages_are_counted_though_the_page_at_which_they_begin_was_never_captured(endpoint):
+    answers, _ = asked(endpoint, CdxQuery("example.org/0*"))
+    assert sum(answer.captures for answer in answers) == COUNT
 
 
 def test_what_pywb_refuses_is_told_in_its_words(endpoint):

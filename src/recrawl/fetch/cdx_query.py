@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from recrawl.errors import ConfigError
@@ -84,6 +84,17 @@ class CdxQuery:
                 raise ConfigError(f"{moment!r} is not a time of an index.", "Give 1 to 14 digits, for example 202405.")
         if self.limit < 0:
             raise ConfigError(f"{self.limit} captures cannot be asked for.", "Give a limit above 0, or 0 for all.")
+
+    def of_one_page(self) -> CdxQuery:
+        """The same about the page alone at which the query begins.
+
+        >>> CdxQuery("*.example.org").of_one_page().url, CdxQuery("example.org/a/*").of_one_page().url
+        ('example.org', 'example.org/a/')
+        """
+        if self.match:
+            return replace(self, match="exact")
+        bare = self.url[2:] if self.url.startswith("*.") else self.url.removesuffix("*")
+        return replace(self, url=bare, match="exact") if bare not in ("", self.url) else self
 
     def parameters(self, dialect: Dialect) -> list[tuple[str, str]]:
         """What goes into the request, whatever the paging.

@@ -167,17 +167,26 @@ class CdxServer:
         return state
 
     async def _counted(self, query: CdxQuery, state: CdxState) -> CdxState:
-        """Learn how many pages there are; a server that does not count them answers with captures, and all at once."""
-        asked = [*query.parameters(self._dialect), ("showNumPages", "true"), ("limit", "1")]
-        pages = await self._client.ask(f"{self._endpoint}?{urlencode(asked)}", self._page_count)
-        if pages is None:
-            return replace(state, paging=Paging.ONE.value)
+        """Learn how many pages there are; a server that does not count them answers with captures, and all at once.
+
+        So it is asked about a single page first: pywb heeds neither limit nor filters here, and would send all it has.
+        """
+        pages = 0
+        for one in dict.fromkeys((query.of_one_page(), query)):
+            asked = [*one.parameters(self._dialect), ("showNumPages", "true"), ("limit", "1"), ("allowFuzzy", "false")]
+            counted = await self._client.ask(f"{self._endpoint}?{urlencode(asked)}", self._page_count)
+            if counted is None:
+                return replace(state, paging=Paging.ONE.value)
+            pages = counted
         return replace(state, pages=pages, done=pages == 0)
 
     def _page_count(self, capture: Capture) -> int | None:
+        """The number of pages; ``None`` if captures came, or none of them."""
         body = self._checked(capture).strip()
+        if not body:
+            return None
         try:
-            said = json.loads(body.partition(b"\n")[0] or b"0")
+            said = json.loads(body.partition(b"\n")[0])
         except ValueError as error:
             raise InputError(f"the number of pages cannot be read ({_words(body)})") from error
         while isinstance(said, list) and said:  # [["numpages"], ["12"]] is how some write it
