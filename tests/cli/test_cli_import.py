@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -301,6 +304,53 @@ def test_what_is_exported_is_imported_as_it_was(run, workspace, tmp_path):
     run("init", tmp_path / "other")
     assert run("import", tmp_path / "visits.parquet", "-w", tmp_path / "other").returncode == 0
     assert rows(tmp_path / "other") == rows(workspace)
+
+
+QUICK = ("--set", "politeness.min_delay=10ms", "--set", "fetch.contact=me@example.org")
+
+
+@pytest.fixture
+def archive_server():
+    """``archive_server(address)`` starts a CDX server there that redirects to ``leads_to`` once that is set."""
+    with contextlib.ExitStack() as servers:
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.server.asked += 1
+                body = b'{"urlkey": "org,example)/", "timestamp": "20240101000000", "url": "http://example.org/"}\n'
+                self.send_response(302 if self.server.leads_to else 200)
+                self.send_header("Location", f"{self.server.leads_to}{self.path}")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        def start(address):
+            server = servers.enter_context(ThreadingHTTPServer((address, 0), Handler))
+            server.asked, server.leads_to = 0, ""
+            thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+            thread.start()
+            servers.callback(thread.join)
+            servers.callback(server.shutdown)
+            return server
+
+        yield start
+
+
+def test_an_archive_leads_nowhere_but_where_it_was_named_or_allowed(run, workspace, archive_server):
+    named, elsewhere = archive_server("127.0.0.1"), archive_server("127.0.0.2")
+    ask = ("import", f"http://localhost:{named.server_port}/cdx?url=example.org/", "-w", workspace, *QUICK)
+    done = run(*ask)
+    assert (done.returncode, named.asked) == (0, 2), done.stderr
+    named.leads_to = f"http://127.0.0.2:{elsewhere.server_port}"
+    refused = run(*ask)
+    assert (refused.returncode, named.asked, elsewhere.asked) == (ExitCode.ERROR, 3, 0)
+    assert f"{named.leads_to}/cdx" in refused.stderr
+    assert "fetch.allow_networks" in refused.stderr
+    allowed = run(*ask, "--set", "fetch.allow_networks=127.0.0.2")
+    assert (allowed.returncode, elsewhere.asked) == (0, 2), allowed.stderr
 
 
 def test_a_path_that_is_not_there_is_an_error(run, workspace, tmp_path):

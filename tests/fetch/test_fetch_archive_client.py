@@ -8,6 +8,7 @@ import pytest
 
 from recrawl.errors import ExitCode, FetchError, InputError
 from recrawl.fetch import ArchiveClient, HttpFetcher, Limits, Manners, RateLimitedError
+from recrawl.fetch.reach import Reach
 from recrawl.schedule.politeness import PolitenessRules
 from recrawl.time import VirtualClock
 
@@ -165,6 +166,18 @@ def test_too_long_an_answer_is_not_asked_for_again(serving):
         return client.requests
 
     assert asked(serving, {"/a": [answer(b"x" * 200_000)]}, ask, limits=Limits(body=1000)) == 1
+
+
+def test_an_address_that_is_not_allowed_ends_the_job_at_once():
+    async def run():
+        clock = VirtualClock(START)
+        async with HttpFetcher(clock, AGENT, reach=Reach()) as fetcher:
+            client = ArchiveClient(fetcher, clock)
+            with pytest.raises(FetchError, match=r"127\.0\.0\.9 is not public.*fetch\.allow_networks.*trust"):
+                await client.ask("http://127.0.0.9/cdx", body)
+            return client.requests
+
+    assert asyncio.run(run()) == 1
 
 
 def test_an_archived_error_is_an_answer(serving):

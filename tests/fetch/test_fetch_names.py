@@ -59,6 +59,16 @@ def test_a_name_is_looked_up_once_while_it_serves():
     assert server.asked == ["a.example"]
 
 
+def test_all_addresses_of_a_host_are_told():
+    server = NameServer(["2001:db8::7", "192.0.2.7"], socket.gaierror(socket.EAI_AGAIN, "later"))
+
+    async def run():
+        async with Names(VirtualClock(0.0), look_up=server) as names:
+            return [list(await names.all_of(url)) for url in ("http://a.example/", "http://b.example/", "mailto:a@b")]
+
+    assert asyncio.run(run()) == [["192.0.2.7", "2001:db8::7"], [], []]
+
+
 def test_a_name_is_looked_up_again_after_its_time():
     server = NameServer(["192.0.2.7"], ["192.0.2.8"])
     found = find(lambda clock: Names(clock, look_up=server, keep=100.0), *["http://a.example/"] * 3, wait=100.0)

@@ -21,10 +21,13 @@ from recrawl.model.words import counted
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from recrawl.cli.settings import FetchSettings
     from recrawl.cli.workspace import Workspace
     from recrawl.crawl.importing import Cleaning, Importer
     from recrawl.crawl.sources import Brought
+    from recrawl.fetch.reach import Reach
     from recrawl.store.base import Store
+    from recrawl.time import Clock
 
 EXAMPLES = """
 recrawl import crawls/ -w my-archive           everything in a folder, whatever it is
@@ -213,14 +216,27 @@ async def _ask(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
 
     clock, settings = RealClock(), place.configuration.settings
     brought = []
-    async with HttpFetcher(clock, settings.fetch.agent(), limits=limits_of(settings.fetch)) as fetcher:
-        for url in urls:
+    for url in urls:
+        reach = await _reach(clock, settings.fetch, url)
+        limits = limits_of(settings.fetch)
+        async with HttpFetcher(clock, settings.fetch.agent(), limits=limits, reach=reach) as fetcher:
             client = ArchiveClient(fetcher, clock, Manners(politeness_of(settings.politeness)))
             report = Report(strict=choices.strict, on_bad=errors.tell)
             taken = await RemoteArchives(store, importer, client, clock).bring(url, report)
             what = Format.TIMEMAP if "/timemap/" in url else Format.CDX_ANSWER
             brought.append(Brought(url, what, taken.accepted, taken.new, broken=report.bad, skipped=report.skipped))
     return brought
+
+
+async def _reach(clock: Clock, settings: FetchSettings, url: str) -> Reach:
+    """Where an import of this URL may go: to the host that the user named, wherever it is, and as a crawl may."""
+    from recrawl.cli.wiring import limits_of
+    from recrawl.fetch.names import Names
+    from recrawl.fetch.reach import Reach
+
+    async with Names(clock, patience=limits_of(settings).connect) as names:
+        named = [address.partition("%")[0] for address in await names.all_of(url)]
+    return Reach.of([*settings.allow_networks.split(), *named])
 
 
 def _now() -> str:

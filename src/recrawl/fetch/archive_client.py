@@ -5,7 +5,7 @@ Rules of this file:
  2. What may pass (no answer, 429, 500, 502, 503, 504, an answer cut short or garbled) is tried again, each time after a
     longer wait, a few times. ``Retry-After`` is honoured; a wait longer than we have patience for ends the job at once.
  3. A memento is an answer whatever its status: an archived "503" is not a sick archive.
- 4. Redirects are followed a few times, over HTTP only.
+ 4. Redirects are followed a few times, over HTTP only. An address that we do not connect to ends the job at once.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from recrawl.errors import ExitCode, FetchError, InputError
 from recrawl.fetch.patience import asked_patience
 from recrawl.fetch.request import Fetcher, Request
 from recrawl.model import Capture
+from recrawl.model.failures import NOT_ALLOWED
 from recrawl.schedule.politeness import PolitenessRules
 from recrawl.schedule.retry import Backoff
 from recrawl.time import Clock, format_duration
@@ -133,6 +134,8 @@ class ArchiveClient:
 
 def _trouble(capture: Capture) -> str:
     """Why an answer is not worth reading but worth asking for again; empty if it can be read."""
+    if capture.failure == NOT_ALLOWED:
+        raise FetchError(f"{capture.url}: {capture.error}", "If you trust it, name it there, and ask again.")
     if not capture.status:
         return f"no answer ({capture.error})"
     if capture.truncated in _CUT_BY_OTHERS:

@@ -120,6 +120,13 @@ class Names:
             task.add_done_callback(lambda _task: self._asking.pop(host, None))
         return await asyncio.shield(task)
 
+    async def all_of(self, url: str) -> Sequence[str]:
+        """Every address of the host of this URL that may be used; none if there is none or nobody can say."""
+        await self.find(url)
+        place = _place(url)
+        entry = self._entries.get(place[0]) if place is not None else None
+        return entry.addresses if entry is not None else ()
+
     def use_next(self, url: str) -> None:
         """No connection came about to the address of this host: use its next one, if it has several."""
         place = _place(url)
