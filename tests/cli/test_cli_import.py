@@ -311,14 +311,18 @@ QUICK = ("--set", "politeness.min_delay=10ms", "--set", "fetch.contact=me@exampl
 
 @pytest.fixture
 def archive_server():
-    """``archive_server(address)`` starts a CDX server there that redirects to ``leads_to`` once that is set."""
+    """``archive_server(address)`` starts a CDX server there that redirects to ``leads_to`` once that is set.
+
+    The first ``fails`` requests are answered with 503.
+    """
     with contextlib.ExitStack() as servers:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
                 self.server.asked += 1
                 body = b'{"urlkey": "org,example)/", "timestamp": "20240101000000", "url": "http://example.org/"}\n'
-                self.send_response(302 if self.server.leads_to else 200)
+                failed = self.server.asked <= self.server.fails
+                self.send_response(503 if failed else 302 if self.server.leads_to else 200)
                 self.send_header("Location", f"{self.server.leads_to}{self.path}")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -329,7 +333,7 @@ def archive_server():
 
         def start(address):
             server = servers.enter_context(ThreadingHTTPServer((address, 0), Handler))
-            server.asked, server.leads_to = 0, ""
+            server.asked, server.fails, server.leads_to = 0, 0, ""
             thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
             thread.start()
             servers.callback(thread.join)
@@ -351,6 +355,15 @@ def test_an_archive_leads_nowhere_but_where_it_was_named_or_allowed(run, workspa
     assert "fetch.allow_networks" in refused.stderr
     allowed = run(*ask, "--set", "fetch.allow_networks=127.0.0.2")
     assert (allowed.returncode, elsewhere.asked) == (0, 2), allowed.stderr
+
+
+def test_who_waits_for_an_archive_is_told(run, workspace, archive_server):
+    sick = archive_server("127.0.0.1")
+    sick.fails = 1
+    url = f"http://localhost:{sick.server_port}/cdx?url=example.org/"
+    done = run("import", url, "-w", workspace, *QUICK)
+    assert (done.returncode, sick.asked) == (0, 3)
+    assert f"localhost:{sick.server_port}: the archive answered 503; again in 5 s." in done.stderr
 
 
 def test_a_path_that_is_not_there_is_an_error(run, workspace, tmp_path):

@@ -42,7 +42,7 @@ def cut_short(body):
     return write
 
 
-def asked(serving, answers, ask, manners=None, limits=None):
+def asked(serving, answers, ask, manners=None, limits=None, **more):
     """Run ``ask(client, server, clock)`` and return what it returns."""
 
     async def run():
@@ -52,7 +52,7 @@ def asked(serving, answers, ask, manners=None, limits=None):
             serving(script) as server,
             HttpFetcher(clock, AGENT, limits=limits or Limits(total=60.0)) as fetcher,
         ):
-            return await ask(ArchiveClient(fetcher, clock, manners), server, clock)
+            return await ask(ArchiveClient(fetcher, clock, manners, **more), server, clock)
 
     return asyncio.run(run())
 
@@ -121,6 +121,22 @@ def test_what_may_pass_is_tried_again_after_growing_waits(serving, trouble):
     got, waited, requests = asked(serving, {"/a": [trouble, trouble, answer(b"done")]}, ask)
     assert (got, requests) == (b"done", 3)
     assert waited == pytest.approx(5.0 + 10.0)
+
+
+def test_waits_are_told(serving):
+    told = []
+
+    async def ask(client, server, clock):
+        with pytest.raises(FetchError):
+            await client.ask(server.url("/a"), body)
+        return server.port
+
+    busy = answer(b"", "503 Busy", "Retry-After: 120")
+    port = asked(serving, {"/a": [hang_up, busy, busy]}, ask, Manners(tries=3), on_wait=told.append)
+    assert [words.partition(": ")[0] for words in told] == [f"127.0.0.1:{port}"] * 2
+    assert "no answer" in told[0]
+    assert told[0].endswith("; again in 5 s.")
+    assert told[1].endswith("the archive answered 503; again in 2 min.")
 
 
 def test_a_garbled_answer_is_asked_for_again(serving):

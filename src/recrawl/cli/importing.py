@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import KW_ONLY, asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -167,7 +168,7 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
     try:
         for path in paths:
             brought += sources.bring(path)
-        brought += asyncio.run(_ask(place, store, importer, urls, choices, errors)) if urls else []
+        brought += asyncio.run(_ask(place, store, importer, urls, choices, errors, bar)) if urls else []
     finally:
         # Whatever happened, what was taken is judged; after a kill, the next import does it.
         outcome = _judge(place, store, importer, choices, bar)
@@ -202,7 +203,13 @@ def _judge(place: Workspace, store: Store, importer: Importer, choices: _Choices
 
 
 async def _ask(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
-    place: Workspace, store: Store, importer: Importer, urls: list[str], choices: _Choices, errors: ImportErrors
+    place: Workspace,
+    store: Store,
+    importer: Importer,
+    urls: list[str],
+    choices: _Choices,
+    errors: ImportErrors,
+    bar: Progress,
 ) -> list[Brought]:
     """Ask archives for what they hold."""
     from recrawl.cli.wiring import limits_of, politeness_of
@@ -215,12 +222,14 @@ async def _ask(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
     from recrawl.formats.sniff import Format
 
     clock, settings = RealClock(), place.configuration.settings
+    manners = Manners(politeness_of(settings.politeness))
+    say = partial(bar.console.print, markup=False, highlight=False, soft_wrap=True)  # beside the bars
     brought = []
     for url in urls:
         reach = await _reach(clock, settings.fetch, url)
         limits = limits_of(settings.fetch)
         async with HttpFetcher(clock, settings.fetch.agent(), limits=limits, reach=reach) as fetcher:
-            client = ArchiveClient(fetcher, clock, Manners(politeness_of(settings.politeness)))
+            client = ArchiveClient(fetcher, clock, manners, on_wait=say)
             report = Report(strict=choices.strict, on_bad=errors.tell)
             taken = await RemoteArchives(store, importer, client, clock).bring(url, report)
             what = Format.TIMEMAP if "/timemap/" in url else Format.CDX_ANSWER

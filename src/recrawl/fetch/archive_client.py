@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import numpy as np
 
@@ -59,13 +59,22 @@ class Manners:
 class ArchiveClient:
     """Asks one archive politely. Tasks may share it; they take turns.
 
-    ``clock`` tells when a pause is over; the fetcher is asked for nothing but single requests.
+    ``clock`` tells when a pause is over; the fetcher is asked for nothing but single requests. ``on_wait`` is told in a
+    sentence why it waits before it asks for something again.
     """
 
-    def __init__(self, fetcher: Fetcher, clock: Clock, manners: Manners | None = None) -> None:
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        clock: Clock,
+        manners: Manners | None = None,
+        *,
+        on_wait: Callable[[str], None] = lambda _words: None,
+    ) -> None:
         self._fetcher = fetcher
         self._clock = clock
         self._manners = manners or Manners()
+        self._on_wait = on_wait
         self._turn = asyncio.Lock()
         self._free_at = float("-inf")
         self.requests = 0
@@ -107,9 +116,12 @@ class ArchiveClient:
                 except InputError as garbled:
                     trouble = garbled.what.removeprefix(f"{garbled.source}: ")
             asked = asked_patience(capture) or 0.0
-            self._pause(max(asked, float(self._manners.backoff.wait(np.array(failures)))))
+            wait = max(asked, float(self._manners.backoff.wait(np.array(failures))))
+            self._pause(wait)
             if asked > self._manners.patience:
                 break
+            if failures < self._manners.tries:
+                self._on_wait(f"{urlsplit(url).netloc}: {trouble}; again in {format_duration(wait)}.")
         else:
             raise FetchError(
                 f"{url}: {trouble}, {self._manners.tries} times.", "Try again later; what was read before is kept."
