@@ -56,6 +56,24 @@ def test_captures_failed_ones_too():
 
 
 @pytest.mark.parametrize(
+    ("hops", "via", "notes", "is_page"),
+    [
+        ("M", "-", "-", False),
+        ("M", "-", "duplicate:server-not-modified", False),
+        ("PM", "http://a.org/robots.txt", "isSitemap,2t", False),
+        ("PMM", "http://a.org/sitemap.xml", "2t", True),
+        ("M", "http://a.org/sitemap.xml", "-", True),
+        ("ML", "http://a.org/x", "-", True),
+    ],
+)
+def test_sitemaps_are_passed_over_but_not_the_pages_they_list(hops, via, notes, is_page):
+    report = Report(strict=True)
+    line = GOOD.replace(" LE http://a.org/ ", f" {hops} {via} ").replace("2t,lenTrunc", notes)
+    assert len(rows(line, report)) == is_page
+    assert report.skipped == ({} if is_page else {"sitemaps and feeds": 1})
+
+
+@pytest.mark.parametrize(
     ("notes", "status", "kind"),
     [
         ("-", "200", RecordKind.RESPONSE),

@@ -60,6 +60,16 @@ class LogLine:
                 return RecordKind.REVISIT_IDENTICAL
         return RecordKind.RESPONSE
 
+    @property
+    def no_page(self) -> str:
+        """What it was fetched for if not as a page, in words; empty for a page (conventions L2)."""
+        if self.hops.endswith("P"):
+            return "prerequisites (robots.txt, DNS)"
+        # Heritrix reaches pages that a sitemap lists by an M too, but tells which sitemap; ours were named by nobody.
+        if "isSitemap" in self.annotations or (self.hops == "M" and not self.via):
+            return "sitemaps and feeds"
+        return ""
+
 
 def parse_line(text: str) -> LogLine:
     """Read one line.
@@ -102,8 +112,8 @@ def parse_line(text: str) -> LogLine:
 def read_crawl_log(stream: BinaryIO, source: str, report: Report) -> Iterator[Any]:
     """Attempts as record batches of :func:`~recrawl.formats.captures.schema`; failed ones have the kind ``FAILED``.
 
-    The time is that at which the fetch began. A media type is that of the answer, of revisits too. What was fetched
-    before a page could be, as its host's rules were, is passed over.
+    The time is that at which the fetch began. A media type is that of the answer, of revisits too. What was not fetched
+    as a page, such as the rules of a host and sitemaps, is passed over.
     """
     for block in read_blocks(stream, source, report):
         yield from whole_lines(block, partial(_captures, report=report), report)
@@ -121,8 +131,8 @@ def _captures(block: Block, report: Report) -> Any:  # noqa: ANN401 - a pyarrow.
         except InputError as error:
             report.broken(error.what, source=block.source, position=block.place(number))
             continue
-        if line.hops.endswith("P"):
-            report.skip("prerequisites (robots.txt, DNS)")
+        if line.no_page:
+            report.skip(line.no_page)
             continue
         found.append(line)
         lines.append(number)
