@@ -273,6 +273,16 @@ def test_a_folder_is_read_whole_and_what_is_nothing_is_counted(run, workspace, t
     assert formats == {"a.cdx": "CDX", "sitemap.xml": "sitemap", "notes.pdf": "unknown"}
 
 
+def test_a_log_of_our_own_is_no_answer_of_a_cdx_server(run, workspace, tmp_path):
+    event = {"timestamp": "2026-01-02T03:04:05.678Z", "logLevel": "info", "context": "run", "message": "began"}
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "recrawl.log").write_text(f"{json.dumps(event)}\n" * 3)
+    (tmp_path / "logs" / "a.cdx").write_bytes(CDX)
+    done = json.loads(run("import", tmp_path / "logs", "-w", workspace, "--json").stdout)
+    told = {Path(row["source"]).name: (row["format"], row["broken"], row["why_skipped"]) for row in done["sources"]}
+    assert told["recrawl.log"] == ("log of recrawl", 0, "1 a log of events, not of captures")
+
+
 def test_a_repository_becomes_exact_changes(run, workspace, tmp_path):
     site = tmp_path / "site"
     subprocess.run(["git", "init", "-q", site], check=True)

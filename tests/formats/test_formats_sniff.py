@@ -26,6 +26,8 @@ HEADS = {
     b"com,example)/ 20140101000000\tzipnum\t0\t100\t1\n": Format.ZIPNUM,
     b'[["urlkey","timestamp"],["com,example)/","2014"]]': Format.CDX_ANSWER,
     b'{"urlkey": "com,example)/", "timestamp": "20140101000000"}\n': Format.CDX_ANSWER,
+    b'{"timestamp": "2026-01-02T03:04:05.678Z", "logLevel": "info", "context": "run"}\n': Format.EVENT_LOG,
+    b'{"timestamp":"2026-01-02T03:04:05.678Z","logLevel":"info"}\n': Format.EVENT_LOG,
     b"2014-01-01T00:00:00.123Z   200       1234 http://example.com/ - - text/html #001\n": Format.CRAWL_LOG,
     b"2014-01-01T00:00:00.123Z    -2          - http://example.com/ L -\n": Format.CRAWL_LOG,
     b'<?xml version="1.0"?>\n<!-- made by x -->\n<urlset xmlns="x">': Format.SITEMAP,

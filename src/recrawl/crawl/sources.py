@@ -134,7 +134,7 @@ class Sources:
         }
         if what in other:
             return other[what](path, report)
-        report.skip("not in a format that recrawl reads")
+        report.skip("a log of events, not of captures" if what is Format.EVENT_LOG else _UNREADABLE)
         return _NOTHING
 
     def _place(self, path: Path) -> str:
@@ -280,6 +280,7 @@ def _left_out(entry: Path) -> str:
     return ""
 
 
+_UNREADABLE = "not in a format that recrawl reads"
 _NOTHING = Brought("", Format.UNKNOWN)
 
 

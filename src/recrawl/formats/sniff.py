@@ -35,6 +35,7 @@ class Format(enum.Enum):
     SITES = "recorded sites"
     SOURCES = "recorded data sources"
     SEEDS = "list of URLs"
+    EVENT_LOG = "log of recrawl"
     UNKNOWN = "unknown"
 
 
@@ -57,6 +58,7 @@ _BY_HEAD: tuple[tuple[re.Pattern[bytes], Format], ...] = tuple(
         (rb"\s*\[\s*\]\s*$", Format.CDX_ANSWER),
         (rb"\s*\{[^\n]*\"(mementos|timemap_uri|original_uri)\"", Format.TIMEMAP),
         (rb"\s*\{\s*\"(original_uri|self|mementos|timemap_uri|timegate_uri)\"", Format.TIMEMAP),
+        (rb"\s*\{\s*\"timestamp\"\s*:\s*\"[^\"\n]*\"\s*,\s*\"logLevel\"", Format.EVENT_LOG),
         (rb"\s*\{[^\n]*\"(urlkey|timestamp|response_text)\"", Format.CDX_ANSWER),
         (
             rb"(?s)\s*(<\?xml.*?\?>\s*)?(<!--.*?-->\s*|<\?.*?\?>\s*|<!DOCTYPE.*?>\s*)*<([\w.-]+:)?(urlset|sitemapindex)\b",
