@@ -231,6 +231,15 @@ def test_what_cannot_be_done_is_told_with_a_remedy(run, weekly, arguments, said)
     assert said in done.stderr
 
 
+@pytest.mark.parametrize("verb", ["assess", "report"])
+def test_a_workspace_is_not_read_as_files(run, weekly, verb):
+    assert run("init", "archive").returncode == 0
+    done = run(verb, weekly, "archive")
+    assert done.returncode == ExitCode.ERROR
+    assert "archive is a workspace." in done.stderr
+    assert f"Write: recrawl {verb} -w archive" in done.stderr
+
+
 def test_captures_that_cannot_be_compared_prove_nothing(run, tmp_path):
     (tmp_path / "bare.cdx").write_bytes(cdx(("/", 0, "-", 200), ("/", 9, "-", 200)))
     said = run("assess", tmp_path / "bare.cdx").stdout

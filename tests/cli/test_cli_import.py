@@ -283,6 +283,22 @@ def test_a_log_of_our_own_is_no_answer_of_a_cdx_server(run, workspace, tmp_path)
     assert told["recrawl.log"] == ("log of recrawl", 0, "1 a log of events, not of captures")
 
 
+@pytest.mark.parametrize("folder", ["other", "."], ids=["named", "in a folder"])
+def test_of_a_workspace_the_archive_files_are_taken(run, tmp_path, folder):
+    home = tmp_path / "home"
+    home.mkdir()
+    assert run("init", home / "other").returncode == 0
+    archive(home / "other" / "warc")
+    line = (
+        "2014-05-13T16:53:20.500Z   200   9 http://example.com/ - - text/html #001 20140513165320000+500 sha1:A - -\n"
+    )
+    (home / "other" / "crawl.log").write_text(line)
+    assert run("init", tmp_path / "archive").returncode == 0
+    done = json.loads(run("import", home / folder, "-w", tmp_path / "archive", "--json").stdout)
+    assert [(row["format"], row["accepted"]) for row in done["sources"]] == [("workspace of recrawl", 0), ("WARC", 3)]
+    assert done["sources"][0]["why_skipped"] == "1 a workspace; only its warc/ is read"
+
+
 def test_a_repository_becomes_exact_changes(run, workspace, tmp_path):
     site = tmp_path / "site"
     subprocess.run(["git", "init", "-q", site], check=True)

@@ -155,6 +155,7 @@ def test_what_is_broken_is_warned_of_and_the_rest_goes_on(here):
     [
         (recrawl.load, "nothing to load"),
         (lambda: recrawl.load("nowhere.warc.gz"), "nowhere.warc.gz"),
+        (lambda: recrawl.load("crawls", "place"), "place is a workspace"),
         (lambda: recrawl.load("crawls").estimate(by="planet"), "page, section, host, site"),
         (lambda: recrawl.load("crawls").estimate(kind="colour"), "new_links"),
         (lambda: recrawl.load("crawls").estimate(estimator="guess"), "There are: "),
@@ -164,8 +165,9 @@ def test_what_is_broken_is_warned_of_and_the_rest_goes_on(here):
         (lambda: recrawl.load("crawls").estimate().save("rates.xls"), "rates.xls"),
     ],
 )
-@pytest.mark.usefixtures("here")
-def test_errors_say_what_to_do(ask, said):
+def test_errors_say_what_to_do(here, ask, said):
+    (here / "place").mkdir()
+    (here / "place" / "recrawl.yaml").touch()
     with pytest.raises(InputError) as error:
         ask()
     assert said in str(error.value)

@@ -28,13 +28,17 @@ class Archive:
     errors: ImportErrors
 
 
-def check_files(files: list[str]) -> list[Path]:
-    """The paths, all of which must be there."""
+def check_files(files: list[str], of_workspace: str) -> list[Path]:
+    """The paths, all of which must be there; ``of_workspace`` says what to do with a workspace, named ``{}`` in it."""
+    from recrawl.formats.sniff import Format, sniff
+
     for file in files:
         if file.startswith(("http://", "https://")):
             raise InputError(f"{file} is not a file.", "Bring it into a workspace first, with recrawl import.")
         if not Path(file).exists():
             raise InputError(f"There is no {file}.", "Check the path.")
+        if Path(file).is_dir() and sniff(Path(file)) is Format.WORKSPACE:
+            raise InputError(f"{file} is a workspace.", of_workspace.format(file))
     return [Path(file) for file in files]
 
 

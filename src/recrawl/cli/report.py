@@ -90,7 +90,7 @@ def report(  # noqa: PLR0913 - one argument an option
             raise InputError("Pages of files have no {id}.", "Write {url} in the link.")
         if capture is not None:
             raise InputError("--capture is about a workspace.", "Leave out the files.")
-        paths = check_files(files)
+        paths = check_files(files, "Write: recrawl report -w {}")
         made = _of_files(paths, versions, digests_only=digests_only)
         target = output or Path(FILE_NAME)
     else:

@@ -84,7 +84,7 @@ class Sources:
         self._strict = strict
 
     def bring(self, path: Path) -> Iterator[Brought]:
-        """Import a file, or a folder with all that is in it.
+        """Import a file, or a folder with all that is in it; of a workspace its archive files, which have all it saw.
 
         Raises:
             InputError: the path cannot be read at all, or ``strict`` and something in it is broken.
@@ -94,6 +94,10 @@ class Sources:
         try:
             if path.is_dir() or path.is_file():
                 what = sniff(path)
+            if what is Format.WORKSPACE:
+                yield Brought(str(path), what, skipped={"a workspace; only its warc/ is read": 1})
+                yield from self.bring(path / "warc")
+                return
             if what is Format.UNKNOWN and path.is_dir():
                 for entry in sorted(path.iterdir()):
                     if reason := _left_out(entry):

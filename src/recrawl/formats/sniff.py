@@ -36,6 +36,7 @@ class Format(enum.Enum):
     SOURCES = "recorded data sources"
     SEEDS = "list of URLs"
     EVENT_LOG = "log of recrawl"
+    WORKSPACE = "workspace of recrawl"
     UNKNOWN = "unknown"
 
 
@@ -122,6 +123,8 @@ def sniff_bytes(head: bytes, name: str = "") -> Format:
 
 def _folder(path: Path) -> Format:
     names = {entry.name for entry in path.iterdir()}
+    if "recrawl.yaml" in names:
+        return Format.WORKSPACE
     if ".git" in names or {"HEAD", "objects", "refs"} <= names:
         return Format.GIT
     if {"pages.parquet", "events.parquet"} <= names:

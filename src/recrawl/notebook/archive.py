@@ -179,9 +179,8 @@ def _files(files: list[str], merge_within: float, *, digests_only: bool) -> Arch
     from recrawl.cli.assess_sources import check_files, read_archive
 
     parts = ExitStack()
-    reading = read_archive(
-        check_files(files), merge_within, Progress(disable=True), digests_only=digests_only, list_errors=None
-    )
+    paths = check_files(files, "Load it alone.")
+    reading = read_archive(paths, merge_within, Progress(disable=True), digests_only=digests_only, list_errors=None)
     read = parts.enter_context(reading)
     if read.errors.count:
         text = f"{read.errors.count:,} things could not be read, the first: {read.errors.first[0]}"
