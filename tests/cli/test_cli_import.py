@@ -392,6 +392,18 @@ def test_who_waits_for_an_archive_is_told(run, workspace, archive_server):
     assert f"localhost:{sick.server_port}: the archive answered 503; again in 5 s." in done.stderr
 
 
+@pytest.mark.parametrize("verb", ["import", "assess", "report"])
+@pytest.mark.parametrize("what", ["x.bin", "empty"])
+def test_nothing_that_can_be_read_is_an_error(run, workspace, tmp_path, verb, what):
+    (tmp_path / "x.bin").write_bytes(bytes(range(256)))
+    (tmp_path / "empty").mkdir()
+    done = run(verb, what, "-w", workspace)
+    assert done.returncode == ExitCode.ERROR
+    assert f"There is nothing in {what} that recrawl reads." in done.stderr
+    (tmp_path / "a.cdx").write_bytes(CDX)
+    assert run(verb, what, "a.cdx", "-w", workspace).returncode == 0
+
+
 def test_a_path_that_is_not_there_is_an_error(run, workspace, tmp_path):
     done = run("import", tmp_path / "nothing", "-w", workspace)
     assert done.returncode == 1

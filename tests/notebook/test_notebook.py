@@ -155,6 +155,7 @@ def test_what_is_broken_is_warned_of_and_the_rest_goes_on(here):
     [
         (recrawl.load, "nothing to load"),
         (lambda: recrawl.load("nowhere.warc.gz"), "nowhere.warc.gz"),
+        (lambda: recrawl.load("nothing"), "There is nothing in nothing that recrawl reads"),
         (lambda: recrawl.load("crawls", "place"), "place is a workspace"),
         (lambda: recrawl.load("crawls").estimate(by="planet"), "page, section, host, site"),
         (lambda: recrawl.load("crawls").estimate(kind="colour"), "new_links"),
@@ -166,6 +167,7 @@ def test_what_is_broken_is_warned_of_and_the_rest_goes_on(here):
     ],
 )
 def test_errors_say_what_to_do(here, ask, said):
+    (here / "nothing").mkdir()
     (here / "place").mkdir()
     (here / "place" / "recrawl.yaml").touch()
     with pytest.raises(InputError) as error:

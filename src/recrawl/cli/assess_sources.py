@@ -49,10 +49,13 @@ def read_archive(
     """A temporary store with everything these files and folders tell, judged by digest and by content.
 
     What is broken in a file is told and the rest goes on; with ``list_errors`` there is a file for very many.
+
+    Raises:
+        InputError: nothing there is of a format that recrawl reads.
     """
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.importing import Cleaning, Importer
-    from recrawl.crawl.sources import Sources
+    from recrawl.crawl.sources import Sources, check_known
     from recrawl.store.open import open_store
 
     with TemporaryDirectory(prefix="recrawl-assess-") as name:
@@ -65,6 +68,8 @@ def read_archive(
             importer = Importer(store, clock, Cleaning(merge_within), lambda count: bar.advance(taking, count))
             sources = Sources(store, importer, clock, folder / "warc", on_bad=errors.tell)
             brought = [one for path in paths for one in sources.bring(path)]
+            if not errors.count:  # else those are told, and say more
+                check_known(brought, paths)
             judging = bar.add_task("pages judged by digest", total=len(store.unjudged()))
             importer.judge(lambda done, _all: bar.update(judging, completed=done))
             if not digests_only:

@@ -78,6 +78,7 @@ def import_(  # noqa: PLR0913 - one argument an option
     goes on; many are listed in a file in ``reports/``.
     """
     from recrawl.crawl.importing import Cleaning
+    from recrawl.crawl.sources import check_known
 
     paths = [Path(source) for source in sources if not _is_url(source)]
     for path in paths:
@@ -100,6 +101,7 @@ def import_(  # noqa: PLR0913 - one argument an option
                 _print(brought, None, errors, json_output)
             raise
     _print(brought, outcome, errors, json_output)
+    check_known(brought, sources)
 
 
 def _check(path: Path, base_url: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -275,6 +275,19 @@ class Sources:
         self._store.set_import_mark(replace(mark, skipped=skipped, broken=report.bad, finished=True))
 
 
+def check_known(brought: Iterable[Brought], named: Sequence[str | Path]) -> None:
+    """See to it that something was brought: at least one source must be of a format that recrawl reads.
+
+    Raises:
+        InputError: there was nothing that it reads in all that the user ``named``.
+    """
+    if all(one.format in _NOT_READ for one in brought):
+        others = " and the others" if len(named) > 1 else ""
+        raise InputError(
+            f"There is nothing in {named[0]}{others} that recrawl reads.", "recrawl import --help says what it reads."
+        )
+
+
 def _left_out(entry: Path) -> str:
     """Why an entry of a folder is not read; empty if it is."""
     if entry.name.startswith("."):
@@ -285,6 +298,7 @@ def _left_out(entry: Path) -> str:
 
 
 _UNREADABLE = "not in a format that recrawl reads"
+_NOT_READ = frozenset({Format.UNKNOWN, Format.ZIP, Format.EVENT_LOG, Format.WORKSPACE})
 _NOTHING = Brought("", Format.UNKNOWN)
 
 

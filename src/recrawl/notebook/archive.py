@@ -154,7 +154,7 @@ def load(*sources: str | Path, merge_within: str = "60s", digests_only: bool = F
     ('http://site.org/news', 4, 'http://site.org/news')
 
     Raises:
-        InputError: there is nothing to load, or no such file.
+        InputError: there is nothing to load, no such file, or nothing that recrawl reads.
         ConfigError: the settings of the workspace are wrong.
     """
     if not sources:
