@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from recrawl.cli.workspace import open_workspace
+from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
 from recrawl.crawl.looks_before import looks_before
 from recrawl.crawl.page_contents import page_evidence
-from recrawl.crawl.sources import ArchivedBytes, imported_into
 from recrawl.errors import ExitCode
 from recrawl.model import Capture, Verdict, Visits
 from recrawl.predict.features import FeatureOptions, look_around, page_features

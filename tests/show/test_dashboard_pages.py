@@ -17,10 +17,11 @@ import pytest
 
 from recrawl.cli.serving.wiring import wired
 from recrawl.cli.workspace import make_workspace
+from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.importing import Importer
 from recrawl.crawl.payloads import PayloadJudge
-from recrawl.crawl.sources import ArchivedBytes, Sources, imported_into
+from recrawl.crawl.sources import Sources
 from recrawl.detect.explanation import Explanation
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.show.dashboard.app import make_app

@@ -79,8 +79,8 @@ def read_archive(
 
 def _read_bytes(store: Store, warc: Path, merge_within: float, bar: Progress) -> None:
     """Judge by content what has any."""
+    from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
     from recrawl.crawl.payloads import PayloadJudge
-    from recrawl.crawl.sources import ArchivedBytes, imported_into
 
     archived = ArchivedBytes(warc, imported_into(store))
     pages = store.unread([file for file in store.unread_files() if archived.has(file)])

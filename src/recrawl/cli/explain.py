@@ -15,7 +15,7 @@ from recrawl.cli.workspace import open_workspace
 from recrawl.model.words import counted
 
 if TYPE_CHECKING:
-    from recrawl.crawl.sources import ArchivedBytes
+    from recrawl.crawl.archived_bytes import ArchivedBytes
     from recrawl.detect.explanation import Explanation
     from recrawl.detect.learned_noise import NoiseBook
     from recrawl.detect.standards import Standards
@@ -81,7 +81,7 @@ def explain(  # noqa: PLR0913 - one argument an option
     """
     from recrawl.cli.rates_question import moment
     from recrawl.cli.tables import print_json
-    from recrawl.crawl.sources import ArchivedBytes, imported_into
+    from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     standards = place.configuration.settings.detect.standards()

@@ -119,9 +119,9 @@ def write_columnar_index(job: Job) -> list[str]:
 
 
 def _named_captures(job: Job) -> tuple[ArchiveFiles, Iterable[Any]]:
+    from recrawl.crawl.archived_bytes import imported_into
     from recrawl.crawl.exporting import capture_batches
     from recrawl.crawl.exporting_files import ArchiveFiles
-    from recrawl.crawl.sources import imported_into
 
     files = ArchiveFiles(job.place.warc, imported_into(job.store))
     return files, capture_batches(job.store, name_of=files.name_of, progress=job.looked_through)

@@ -184,8 +184,8 @@ def _judge(place: Workspace, store: Store, importer: Importer, choices: _Choices
     """Turn captures into visits; what an earlier import left undone is done now."""
     import numpy as np
 
+    from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
     from recrawl.crawl.payloads import PayloadJudge
-    from recrawl.crawl.sources import ArchivedBytes, imported_into
 
     judging = bar.add_task("pages judged by digest", total=len(store.unjudged()))
     judged = importer.judge(lambda done, _all: bar.update(judging, completed=done))

@@ -122,9 +122,9 @@ def _evidence(place: Workspace, store: Store, as_of: float) -> Evidence:
     When a page that is not to be visited was found does not count: an import notes one time for many of them.
     """
     from recrawl.cli.waiting import bar
+    from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
     from recrawl.crawl.looks_before import looks_before
     from recrawl.crawl.page_contents import page_evidence
-    from recrawl.crawl.sources import ArchivedBytes, imported_into
 
     pages = store.pages()
     order = np.argsort(pages.id)

@@ -61,8 +61,8 @@ def material(place: Workspace, store: Store, data: Path | None, until: float | N
 def sights(place: Workspace, store: Store, page: IntArray, first: FloatArray, urls: Sequence[str]) -> FeatureTable:
     """What was known of pages at first sight, as far as the archive of the workspace tells; under a bar."""
     from recrawl.cli.waiting import bars
+    from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
     from recrawl.crawl.first_looks import first_looks
-    from recrawl.crawl.sources import ArchivedBytes, imported_into
 
     with bars() as bar:
         task = bar.add_task("first copies of pages", total=len(page))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recrawl.crawl.sources import may_be_read
+from recrawl.crawl.archived_bytes import may_be_read
 from recrawl.errors import InputError
 from recrawl.formats.sniff import Format, sniff
 from recrawl.formats.warc_repair import OPEN

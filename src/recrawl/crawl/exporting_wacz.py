@@ -15,9 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, BinaryIO
 
+from recrawl.crawl.archived_bytes import imported_into
 from recrawl.crawl.exporting import capture_files
 from recrawl.crawl.exporting_files import ArchiveFiles, FreeNames, Whereabouts, packed_name
-from recrawl.crawl.sources import imported_into
 from recrawl.errors import InputError, require
 from recrawl.formats.captures import NO_SIZE, Report
 from recrawl.formats.cdxj import write_cdxj

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 from recrawl.crawl.importing import Importer
 from recrawl.crawl.importing_listed import rows_met
 from recrawl.errors import InputError, require
-from recrawl.formats.arc import index_arc, read_arc_capture
+from recrawl.formats.arc import index_arc
 from recrawl.formats.arrow import located_visits
 from recrawl.formats.captures import Report
 from recrawl.formats.cdx import read_cdx
@@ -30,16 +29,15 @@ from recrawl.formats.sitemap import read_claims
 from recrawl.formats.sniff import Format, sniff
 from recrawl.formats.timemap_stream import read_timemap_file
 from recrawl.formats.wacz import WaczReader
-from recrawl.formats.warc_reader import index_warc, read_capture
+from recrawl.formats.warc_reader import index_warc
 from recrawl.formats.zipnum import read_zipnum
-from recrawl.model import Capture, ChangeKind, Visits
+from recrawl.model import ChangeKind, Visits
 from recrawl.store.base import Store
 from recrawl.store.values import Claims, ImportMark
 from recrawl.time import Clock
 
 _ENDS = 65_536
 """Bytes at either end of a file that tell whether it is the one we know."""
-_FILES_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,58 +298,6 @@ def _left_out(entry: Path) -> str:
 _UNREADABLE = "not in a format that recrawl reads"
 _NOT_READ = frozenset({Format.UNKNOWN, Format.ZIP, Format.EVENT_LOG, Format.WORKSPACE})
 _NOTHING = Brought("", Format.UNKNOWN)
-
-
-def may_be_read(warc_folder: Path, file: str, is_imported: Callable[[str], bool]) -> bool:
-    """Whether a file that a store names is one of the workspace, or one that somebody imported by its own name.
-
-    An index from elsewhere may name any file of this machine: what nobody here named is not read, let alone served.
-
-    >>> [may_be_read(Path("ws/warc"), file, {"/old/b.warc"}.__contains__) for file in ("a.warc", "../x", "/old/b.warc")]
-    [True, False, True]
-    """
-    inside = Path(os.path.normpath(warc_folder))
-    return Path(os.path.normpath(warc_folder / file)).is_relative_to(inside) or is_imported(file)
-
-
-def imported_into(store: Store) -> Callable[[str], bool]:
-    """Tells whether a file was imported into a store by its own name."""
-    return lambda file: store.import_mark(file) is not None
-
-
-class ArchivedBytes:
-    """Reads captures out of archive files again; remembers of files that are there what they are."""
-
-    def __init__(self, warc_folder: Path, is_imported: Callable[[str], bool]) -> None:
-        """Files that are named without a folder lie in ``warc_folder``; see :func:`may_be_read` for the others."""
-        self._warc_folder = warc_folder
-        self._is_imported = is_imported
-        self._reader_of: dict[str, Callable[[Path, int], Capture]] = {}
-
-    def has(self, file: str) -> bool:
-        """Whether the file is there and may be read."""
-        return (self._warc_folder / file).is_file() and may_be_read(self._warc_folder, file, self._is_imported)
-
-    def read(self, file: str, offset: int) -> Capture | None:
-        """The bytes of a capture; ``None`` if its file is not there, not what it was, or not ours to read."""
-        path = self._warc_folder / file
-        read = self._reader_of.get(file)
-        # One that is not there is looked for again: a crawl beside us may be about to close it.
-        if read is None and not self.has(file):
-            return None
-        try:
-            if read is None:
-                read = self._remember(file, path)
-            return read(path, offset)
-        except InputError:
-            return None
-
-    def _remember(self, file: str, path: Path) -> Callable[[Path, int], Capture]:
-        read = read_arc_capture if sniff(path) is Format.ARC else read_capture
-        if len(self._reader_of) >= _FILES_REMEMBERED:
-            self._reader_of.clear()
-        self._reader_of[file] = read
-        return read
 
 
 def fingerprint(path: Path) -> str:

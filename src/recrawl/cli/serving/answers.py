@@ -132,7 +132,7 @@ class WorkspaceAnswers:
 
     def explanation(self, page: int, at: float | None, *, changed: bool) -> dict[str, Any]:
         """Why the last visit up to a time (that found a change) counted as it did, with both versions side by side."""
-        from recrawl.crawl.sources import ArchivedBytes, imported_into
+        from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
 
         with self._stores.one() as store:
             story = story_of(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recrawl.assess.one_copy import FEW_LOOKS
+from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
 from recrawl.crawl.importing import Cleaning, Importer
-from recrawl.crawl.sources import ArchivedBytes, imported_into
 from recrawl.detect.body import decoded, media_type, text_of, unchunked
 from recrawl.detect.embeds import embeds_of
 from recrawl.detect.nesting import is_too_costly
