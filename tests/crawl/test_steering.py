@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from recrawl.crawl import controls
+from recrawl.crawl.archive import NoArchive
 from recrawl.crawl.budget import SharedBudget
 from recrawl.crawl.controls import LOOK_EVERY, Controls, Orders
 from recrawl.crawl.driver import Pace
 from recrawl.crawl.judging import Judging
 from recrawl.crawl.live import CrawlSettings, live_crawl
 from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.pulse import PulseTaker
 from recrawl.crawl.rollcall import CALL_EVERY, AtWork, RollCall, is_alive, roll
 from recrawl.crawl.scope import HostScope
 from recrawl.crawl.steering import Load, Steered
@@ -67,6 +69,19 @@ def steered(store, worker="one", log=None, judging=None):
 
 
 IDLE = Load(0, 0)
+
+
+def test_what_is_due_is_counted_as_often_as_the_line_about_it_is_renewed(store):
+    store.discover(["http://a.example/", "http://a.example/b"], START)
+    clock, mine, agenda = VirtualClock(START), steered(store), Agenda(FixedInterval(HOUR), budget=100 / HOUR)
+    taker = PulseTaker(
+        lambda: IDLE, clock, store, agenda, Politeness(), mine, JsonLinesLog(io.StringIO(), clock), NoArchive()
+    )
+    assert taker.take().due == 2
+    store.reschedule(np.array([1, 2]), np.full(2, START + HOUR))
+    assert taker.take().due == 2  # too soon
+    clock.advance_to(START + 0.5)
+    assert taker.take().due == 0
 
 
 def test_controls_are_looked_at_now_and_then_and_only_news_is_told(store):

@@ -17,7 +17,7 @@ from recrawl.store.base import Store
 from recrawl.store.values import Backlog
 from recrawl.time import Clock
 
-_LOOK_EVERY, _SHARE_OF_TIME = 2.0, 0.02
+_LOOK_EVERY, _SHARE_OF_TIME = 0.5, 0.02
 """Seconds between two counts of what is due at least; share of the time that counting may take."""
 
 
