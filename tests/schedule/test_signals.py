@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,6 +100,18 @@ def test_signals_are_counted_once_and_within_their_gap():
     heard.hear(np.array([3, 3, 3, 5]), np.array([1.0, 2.0, 2.0, 1.5]))
     row, start, end = np.array([3, 3, 5, 4]), np.array([1.0, 0.0, 0.0, 0.0]), np.array([2.0, 1.0, 9.0, 9.0])
     assert heard.count(row, start, end).tolist() == [1, 1, 1, 0]
+
+
+def test_signals_that_are_heard_again_take_no_more_room():
+    heard, every, none = Signals(), np.arange(1_000), np.zeros(1_000)
+
+    def hear_all_and_count():
+        heard.hear(every, none + 1.0)
+        assert (heard.count(every, none, none + 2.0) == 1).all()
+        return len(pickle.dumps(heard))
+
+    once = hear_all_and_count()
+    assert [hear_all_and_count() for _ in range(5)] == [once] * 5
 
 
 def heard_and_seen(q, false_per_change, seed=3, pages=30, days=300):

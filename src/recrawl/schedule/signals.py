@@ -19,12 +19,13 @@ _EXPLAINED = 0.5
 
 
 class Signals:
-    """What was heard: 16 bytes a signal. A fold over signals and looks; hosts are numbers of any kind."""
+    """What was heard: 16 bytes a signal, heard again or not. A fold over signals and looks; hosts are any numbers."""
 
     def __init__(self) -> None:
-        self._heard = Columns({"row": np.int64, "time": np.float64})
-        self._sorted = np.empty(0, np.complex128)
+        self._heard = np.empty(0, np.complex128)
         """Row and time of each signal once, in order: complex numbers sort by their real part, then by the other."""
+        self._new = Columns({"signal": np.complex128})
+        """Those heard since signals were counted last, as often as they were heard."""
         self.forget()
 
     def forget(self) -> None:
@@ -37,22 +38,22 @@ class Signals:
 
     def hear(self, row: IntArray, time: FloatArray) -> None:
         """Signals about rows; one heard again counts once."""
-        self._heard.append(row=row, time=time)
-        self._sorted = np.empty(0, np.complex128)
+        self._new.append(signal=row + 1j * time)
 
     def any(self) -> bool:
         """Whether anything was heard."""
-        return len(self._heard) > 0
+        return len(self._heard) > 0 or len(self._new) > 0
 
     def trusted(self) -> bool:
         """Whether any host's signals are used."""
         return bool((self._weight > 0).any())
 
     def count(self, row: IntArray, start: FloatArray, end: FloatArray) -> IntArray:
-        """Signals about each row in (start, end]. O(m log signals)."""
-        if not len(self._sorted) and self.any():
-            self._sorted = np.unique(self._heard["row"] + 1j * self._heard["time"])
-        first, last = (np.searchsorted(self._sorted, row + 1j * at, side="right") for at in (start, end))
+        """Signals about each row in (start, end]. O(m log signals), and s log s of all s signals if some are new."""
+        if len(self._new):
+            self._heard = np.unique(np.concatenate([self._heard, self._new["signal"]]))
+            self._new = Columns({"signal": np.complex128})
+        first, last = (np.searchsorted(self._heard, row + 1j * at, side="right") for at in (start, end))
         return np.asarray(np.maximum(last - first, 0), dtype=np.int64)
 
     def learn(self, looks: Looks, passed: FloatArray, host: IntArray) -> None:
