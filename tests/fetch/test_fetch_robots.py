@@ -215,6 +215,42 @@ def test_tasks_share_one_request_and_hosts_do_not_share_rules(serving):
     assert with_cache(serving, {"/robots.txt": answer("User-agent: *\nDisallow: /")}, ask) == (1, 2)
 
 
+def test_of_many_hosts_the_longest_unused_is_forgotten(serving):
+    async def ask(cache, server, clock):
+        a, b, c = (f"http://{name}.localhost:{server.port}" for name in "abc")
+        await cache.rules(a)
+        await cache.rules(b)
+        assert cache.known(a)
+        await cache.rules(c)
+        return [cache.known(host) is not None for host in (a, b, c)]
+
+    assert with_cache(serving, {}, ask, most=2) == [True, False, True]
+
+
+def test_a_host_that_is_being_asked_is_not_forgotten(serving):
+    async def ask(cache, server, clock):
+        asked, told = asyncio.Event(), asyncio.Event()
+
+        async def slow(writer):
+            asked.set()
+            await told.wait()
+            writer.write(answer(status="404 No"))
+            await writer.drain()
+
+        server.answers["/robots.txt"] = slow
+        a, b = (f"http://{name}.localhost:{server.port}" for name in "ab")
+        both = [asyncio.create_task(cache.rules(a)) for _ in range(2)]
+        await asked.wait()
+        server.answers["/robots.txt"] = answer(status="404 No")
+        await cache.rules(b)
+        also = asyncio.create_task(cache.rules(a))
+        told.set()
+        await asyncio.gather(*both, also)
+        return len(server.requests)
+
+    assert with_cache(serving, {}, ask, most=1) == 2
+
+
 def test_an_agent_without_contact_is_refused(serving):
     async def ask(cache, server, clock):
         RobotsCache(None, clock, "nobody", body_of=decoded)

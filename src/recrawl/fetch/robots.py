@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -68,7 +69,7 @@ class RobotsCache:
 
     ``body_of`` gives the decoded body of a capture (``recrawl.detect.decoded``). ``on_capture`` is handed
     every answer on the way, so that robots.txt is archived like any page. Tasks that ask for the same
-    host at once share one request. Grows by one entry per host.
+    host at once share one request. Beyond ``most`` hosts the longest unused is forgotten: it is asked again.
     """
 
     def __init__(  # noqa: PLR0913 - what it needs of others, then its settings
@@ -83,6 +84,7 @@ class RobotsCache:
         retry: float = HOUR,
         max_delay: float = 300.0,
         pause: float = 0.0,
+        most: int = 100_000,
     ) -> None:
         """Seconds: rules serve for ``max_age``, those that cannot be had are asked for again after ``retry``.
 
@@ -99,13 +101,18 @@ class RobotsCache:
         self._retry = min(retry, self._max_age)
         self._max_delay = max_delay
         self._pause = pause
-        self._entries: dict[str, _Entry] = {}
+        self._most = most
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        """The longest unused first."""
 
     def known(self, host_url: str) -> Rules | None:
         """The rules for ``scheme://host:port`` (or any URL there) if no request is needed to tell them."""
-        entry = self._entries.get(_origin(host_url))
-        fresh = entry is not None and entry.rules is not None and self._clock.now() < entry.rules.expires
-        return entry.rules if entry is not None and fresh else None
+        origin = _origin(host_url)
+        entry = self._entries.get(origin)
+        if entry is None:
+            return None
+        self._entries.move_to_end(origin)
+        return self._fresh(entry)
 
     def forget(self, host_url: str) -> None:
         """Ask a host again that could not tell its rules, without waiting until that is due."""
@@ -118,12 +125,27 @@ class RobotsCache:
 
         ``redirected`` is told each further URL before it is asked for, and may take its time.
         """
-        entry = self._entries.setdefault(_origin(host_url), _Entry())
+        origin = _origin(host_url)
+        entry = self._entries.get(origin)
+        if entry is None:
+            self._make_room()
+            entry = self._entries[origin] = _Entry()
+        self._entries.move_to_end(origin)
         async with entry.lock:
-            known = self.known(host_url)
+            known = self._fresh(entry)
             if known is None:
-                known = entry.rules = await self._ask(f"{_origin(host_url)}/robots.txt", redirected)
+                known = entry.rules = await self._ask(f"{origin}/robots.txt", redirected)
             return known
+
+    def _fresh(self, entry: _Entry) -> Rules | None:
+        return entry.rules if entry.rules is not None and self._clock.now() < entry.rules.expires else None
+
+    def _make_room(self) -> None:
+        if len(self._entries) < self._most:
+            return
+        unused = (origin for origin, entry in self._entries.items() if not entry.lock.locked())
+        if (longest := next(unused, None)) is not None:  # a host that is being asked stays, or it were asked twice
+            del self._entries[longest]
 
     async def _ask(self, url: str, redirected: Callable[[str], Awaitable[None]] | None) -> Rules:
         for hops in range(MAX_REDIRECTS + 1):
