@@ -43,3 +43,41 @@ def test_columns_move_together_before_words_break(monkeypatch, capsys, columns, 
     headings = ("reported", "precision", "seen after")
     print_table(headings, [("14", "100%", "16.6 s")], right=headings)
     assert (" " * gap).join(headings) in unstyle(capsys.readouterr().out)
+
+
+LONG = "https://library.example.org/collections/manuscripts/section-with-a-long-name/page-7.html?language=de"
+WORDY = ("page", "url", "why", "last look", "next due", "in vain")
+ROW = ("7", LONG, "tried again after 2 failures", "2026-11-14 00:30", "2026-11-15 04:20", "4.62 d")
+
+
+def printed(monkeypatch, capsys, columns, **options):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    print_table(WORDY, [ROW], right=("page",), **options)
+    return unstyle(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("columns", [65, 80, 100, 120])
+def test_where_not_all_fits_only_urls_are_broken_and_not_into_crumbs(monkeypatch, capsys, columns):
+    shown = printed(monkeypatch, capsys, columns)
+    words = {word for text in (*WORDY, *ROW) if text != LONG for word in text.split()}
+    assert words <= set(shown.split())
+    assert "4.62 d" in shown
+    assert LONG[:20] in shown
+    assert max(map(len, shown.splitlines())) <= columns
+
+
+@pytest.mark.parametrize("columns", [13, 30, 60])
+def test_where_not_even_words_fit_every_column_is_there(monkeypatch, capsys, columns):
+    shown = printed(monkeypatch, capsys, columns)
+    assert sum("─" in line for line in shown.splitlines()) == 1
+    letters = "".join((*WORDY, *ROW)).replace(" ", "")
+    assert sorted("".join(shown.split()).replace("─", "")) == sorted(letters)
+
+
+def test_spare_columns_are_left_out_one_by_one_where_there_is_no_room(monkeypatch, capsys):
+    spare = ("last look", "in vain")
+    said = "The terminal is too narrow for: "
+    assert said not in printed(monkeypatch, capsys, 65, spare=spare)
+    assert said + "last look.\n" in printed(monkeypatch, capsys, 64, spare=spare)
+    assert said + "last look, in vain.\n" in printed(monkeypatch, capsys, 53, spare=spare)

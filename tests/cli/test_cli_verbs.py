@@ -202,6 +202,21 @@ def test_tables_print_what_json_says(run, lived_in):
         assert page["url"] in table
 
 
+@pytest.mark.parametrize(
+    ("what", "left_out"),
+    [
+        ("pages", "importance, discovered"),
+        ("hosts", "delay, ready at, lies"),
+        ("visits", "size, seconds"),
+        ("failed", "since, last try"),
+    ],
+)
+def test_a_narrow_terminal_does_without_some_columns(run, lived_in, what, left_out):
+    shown = run("list", what, "-w", "ws", env={"COLUMNS": "40", "FORCE_COLOR": "1"}).stdout
+    assert f"The terminal is too narrow for: {left_out}." in shown
+    assert "too narrow" not in run("list", what, "-w", "ws", env={"COLUMNS": "40"}).stdout
+
+
 def test_an_unknown_host_is_answered_with_the_nearest(run, lived_in):
     result = run("list", "-w", "ws", "--host", "a.ogr")
     assert result.returncode == ExitCode.ERROR

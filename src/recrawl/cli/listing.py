@@ -40,6 +40,15 @@ class What(enum.StrEnum):
     FAILED = "failed"
 
 
+_SPARE = {
+    What.PAGES: ("discovered", "importance"),
+    What.HOSTS: ("ready_at", "lies", "delay"),
+    What.VISITS: ("seconds", "size"),
+    What.FAILED: ("since", "last_try"),
+}
+"""Columns that a narrow terminal can do without, the least needed first."""
+
+
 def listing(  # noqa: PLR0913 - one argument an option
     what: Annotated[What, typer.Argument(help="What to list.")] = What.PAGES,
     host: HostOption = None,
@@ -85,7 +94,7 @@ def listing(  # noqa: PLR0913 - one argument an option
     elif csv_output:
         print_csv(columns)
     else:
-        print_columns(columns)
+        print_columns(columns, spare=_SPARE.get(what, ()))
         if more:
             shown = len(columns["id" if "id" in columns else "page"])
             typer.echo(f"{shown} {more} shown; --limit shows more.")

@@ -16,38 +16,57 @@ PIPED_WIDTH = 200
 """Columns when the output is not a terminal: wide enough that most URLs stay whole."""
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
-    """Print rows under their headings, the columns named in ``right`` flush right. Text is printed as it is."""
+def print_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    spare: Sequence[str] = (),
+) -> None:
+    """Print rows under their headings, the columns named in ``right`` flush right. Text is printed as it is.
+
+    In a terminal too narrow for the words of all columns, those named in ``spare`` are left out, one after the other.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD if any(columns) else None, pad_edge=False, show_header=any(columns))
-    for name in columns:
-        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+    from recrawl.cli.column_widths import shared_widths, without_spare
+
     console = Console()
     if not console.is_terminal:
         console.width = PIPED_WIDTH
+    every = [(name, [row[place] for row in rows]) for place, name in enumerate(columns)]
+    shown = without_spare(every, spare, console.width)
+    table = Table(box=SIMPLE_HEAD if any(columns) else None, pad_edge=False, show_header=any(columns))
+    for name, _ in shown:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in zip(*(cells for _, cells in shown), strict=True):
+        table.add_row(*(Text(cell) for cell in row))
     # In a narrow terminal, columns move together where that keeps words whole.
-    usual, wide = table.padding, console.options.update_width(PIPED_WIDTH)
-    for padding in (usual, (0, 1, 0, 0), (0, 0)) if table.box else (usual, (0, 1, 0, 0)):
+    wide = console.options.update_width(PIPED_WIDTH)
+    for padding in (table.padding, (0, 1, 0, 0), (0, 0)) if table.box else (table.padding, (0, 1, 0, 0)):
         table.padding = padding
         if console.measure(table, options=wide).maximum <= console.width:
             break
     else:
-        table.padding = usual
+        if table.box:
+            for column, width in zip(table.columns, shared_widths(shown, console.width), strict=True):
+                column.width = width
     console.print(table)
+    if len(shown) < len(every):
+        left_out = [name for name in columns if name not in dict(shown)]
+        typer.echo(f"The terminal is too narrow for: {', '.join(left_out)}.")
 
 
-def print_columns(columns: Mapping[str, Sequence[Any]]) -> None:
-    """Print a table given by columns; what each column holds is known by its name."""
+def print_columns(columns: Mapping[str, Sequence[Any]], *, spare: Sequence[str] = ()) -> None:
+    """Print a table given by columns; what each column holds is known by its name. ``spare`` as for tables by rows."""
     shown = [[_SHOWN.get(name, str)(value) for value in values] for name, values in columns.items()]
     headings = [name.replace("_", " ") for name in columns]
     right = [name.replace("_", " ") for name in columns if name not in _TEXTS]
-    print_table(headings, list(zip(*shown, strict=True)), right=right)
+    named = [name.replace("_", " ") for name in spare]
+    print_table(headings, list(zip(*shown, strict=True)), right=right, spare=named)
 
 
 def rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, object]]:
