@@ -62,23 +62,25 @@ def compare(  # noqa: PLR0913 - one argument an option
 
     Where visits are made for new links (schedule.objective=links), only changes that brought some count.
     """
-    from recrawl.cli.compare_runs import Trial, compare_policies
-    from recrawl.cli.contest_runs import tick_of
     from recrawl.cli.tables import print_json
+    from recrawl.cli.waiting import line
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
-    trial = Trial(
-        policies=policy,
-        budget=None if budget is None else visits_of("--budget", budget),
-        tick=None if tick is None else tick_of(tick),
-        repeats=repeats,
-        seed=seed,
-        most_pages=pages,
-        jobs=jobs,
-        several_budgets=output is not None,
-    )
-    with place.open_store() as store:
-        found = compare_policies(store, place.configuration.settings, trial)
+    with line("Reading the history") as stop_saying, place.open_store() as store:
+        from recrawl.cli.compare_runs import Trial, compare_policies
+        from recrawl.cli.contest_runs import tick_of
+
+        trial = Trial(
+            policies=policy,
+            budget=None if budget is None else visits_of("--budget", budget),
+            tick=None if tick is None else tick_of(tick),
+            repeats=repeats,
+            seed=seed,
+            most_pages=pages,
+            jobs=jobs,
+            several_budgets=output is not None,
+        )
+        found = compare_policies(store, place.configuration.settings, trial, stop_saying)
     if output is not None:
         _write(found, output)
     if json_output:

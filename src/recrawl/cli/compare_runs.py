@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -59,8 +59,10 @@ class Trial:
     several_budgets: bool
 
 
-def compare_policies(store: Store, settings: Settings, trial: Trial) -> Comparison:
-    """Run the past of a store again with the policy in use and others.
+def compare_policies(
+    store: Store, settings: Settings, trial: Trial, on_read: Callable[[], None] = lambda: None
+) -> Comparison:
+    """Run the past of a store again with the policy in use and others; ``on_read`` is called once it is read.
 
     Where the one in use is after new links, only changes that brought some count, for all of them.
 
@@ -82,6 +84,7 @@ def compare_policies(store: Store, settings: Settings, trial: Trial) -> Comparis
     budgets = [daily * factor for factor in (FACTORS if trial.several_budgets else (1.0,))]
     make = partial(entry, shortest=settings.schedule.min_interval, longest=settings.schedule.max_interval)
     runs = [Run(_PAST, name, budget) for name in names for budget in budgets]
+    on_read()
     tallies = run_all({_PAST: fields}, runs, make, rules, seed=trial.seed, jobs=trial.jobs, what="policies")
     return Comparison(in_use, names, fields[0], rules.tick, daily, there, trial.repeats, trial.seed, tallies, links)
 

@@ -93,12 +93,11 @@ def run_all(  # noqa: PLR0913 - what is run, and how
     ]
     found: dict[Run, Tally] = {}
     with bar(what, len(tasks)) as advance:
-        tallies = results([task for *_, task in tasks], jobs or processors())
+        tallies = results([task for *_, task in tasks], jobs or processors(), advance)
         for (run, done, _), tally in zip(tasks, tallies, strict=True):
             found[run] = tally if run not in found else found[run].plus(tally)
             if kept is not None and done == len(fields[run.field]):
                 kept.save(run, found[run])
-            advance()
     found |= known
     return {run: found[stands_for[run]] for run in runs if stands_for[run] in found}
 

@@ -18,28 +18,34 @@ def processors() -> int:
 
 def run_tasks(tasks: Sequence[Callable[[], Result]], *, what: str, jobs: int | None) -> list[Result]:
     """What comes of the tasks, in their order, under a bar that names ``what`` they are."""
-    found = []
     with bar(what, len(tasks)) as advance:
-        for result in results(tasks, jobs or processors()):
-            found.append(result)
-            advance()
-    return found
+        return list(results(tasks, jobs or processors(), advance))
 
 
-def results(tasks: Sequence[Callable[[], Result]], jobs: int) -> Iterator[Result]:
+def results(tasks: Sequence[Callable[[], Result]], jobs: int, on_done: Callable[[], None]) -> Iterator[Result]:
     """What comes of the tasks, in their order; it does not depend on the number of jobs.
 
     Tasks are sent to other processes: values with ``__call__``, or ``functools.partial`` of functions of modules.
+    ``on_done`` is called once a task is done, whichever it is: the first may be the one that takes longest.
     """
     if jobs == 1 or len(tasks) <= 1:
-        yield from (task() for task in tasks)
+        for task in tasks:
+            result = task()
+            on_done()
+            yield result
         return
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import Future, ProcessPoolExecutor
     from multiprocessing import get_context
+
+    def tell(future: Future[Result]) -> None:
+        if not future.cancelled():
+            on_done()
 
     # A fresh process: a copy of this one, with the thread that draws the bar, could hang.
     with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn")) as pool:
         waiting = [pool.submit(task) for task in tasks]
+        for future in waiting:
+            future.add_done_callback(tell)
         try:
             yield from (future.result() for future in waiting)
         finally:
