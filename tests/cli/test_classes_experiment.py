@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click import unstyle
 
 from recrawl.cli.experiments.classes import run
 from recrawl.cli.experiments.classes_report import PUBLISHED_LEARNERS
@@ -68,7 +69,8 @@ def sources(tmp_path):
     return tmp_path
 
 
-def test_learners_and_starts_see_what_tells(sites, tmp_path, capsys):
+def test_learners_and_starts_see_what_tells(sites, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # to rich that is a terminal
     run(sites, tmp_path / "out", seed=1, repeats=1, days=200)
     with (tmp_path / "out" / "classes-learners.csv").open(encoding="utf-8") as file:
         learned = list(csv.DictReader(file))
@@ -76,7 +78,9 @@ def test_learners_and_starts_see_what_tells(sites, tmp_path, capsys):
     assert all(0.0 <= float(row["error_low"]) <= float(row["error"]) <= float(row["error_high"]) for row in learned)
     of_logs = {(row["learner"], row["features"]): float(row["error"]) for row in learned if "log" in row["classes"]}
     assert of_logs["tree", "chosen"] < 0.25
-    text = capsys.readouterr().out
+    text, waited = capsys.readouterr()
+    assert "Getting ready" in waited
+    assert "27/27" in unstyle(waited)  # reading; for both kinds of classes the starts, the learners, and 11 methods
     assert "Chosen: `images`" in text
     assert all(f"{error:.1%}" in text for error, _ in PUBLISHED_LEARNERS.values())
     with (tmp_path / "out" / "classes.csv").open(encoding="utf-8") as file:

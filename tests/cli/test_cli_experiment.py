@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click import unstyle
 
 from recrawl.cli.experiments.hacs import report
 from recrawl.estimate.estimators import ESTIMATORS
@@ -49,3 +50,10 @@ def test_hacs_shows_f1_only_where_weeks_without_a_hit_count():
     assert "| 2 | 0.7 / 0.5 | 0.367 / 0.143 | 0.332 / 0.125 | 0.349 / 0.133 | 0.133 | 0.133 |" in micro
     assert "| w | θ̂ | P | R |\n" in macro
     assert "| 2 | 0.8 / 0.5 | 0.647 / 0.125 | 0.321 / 0.083 |\n" in macro
+
+
+def test_hacs_says_that_it_reads_and_what_it_cannot_read(run, tmp_path):
+    result = run("experiment", "hacs", "--data", tmp_path, env={"FORCE_COLOR": "1"})  # to rich that is a terminal
+    assert result.returncode == 1
+    assert "Reading the data" in result.stderr
+    assert "pages.parquet is missing" in unstyle(result.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,22 +33,24 @@ _SHARES = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 def run(data: Path, output: Path, *, seed: int, repeats: int, days: int) -> None:
     """Try all learners and methods on each data set; write two tables, a report and a picture into ``output``."""
-    from recrawl.cli.datasets import find_datasets
-    from recrawl.cli.waiting import bars
-    from recrawl.show.experiments import draw_panels
-    from recrawl.simulate.class_trial import SCALES
+    from recrawl.cli.waiting import bar, line
 
-    written = ReportFolder(output)
-    results: list[Results] = []
-    with bars() as bar:
+    with line("Getting ready"):
+        from recrawl.cli.datasets import find_datasets
+        from recrawl.show.experiments import draw_panels
+        from recrawl.simulate.class_starts import STARTS
+        from recrawl.simulate.class_trial import SCALES, methods
+
+        written = ReportFolder(output)
         folders = find_datasets(data)
-        task = bar.add_task("classes", total=len(folders) * len(SCALES))
+    results: list[Results] = []
+    steps = 1 + len(SCALES) * (2 * repeats + len(methods(list(STARTS))))
+    with bar("classes", len(folders) * steps) as advance:
         for folder in folders:
             rng = np.random.default_rng(seed)
             rounds = _rounds(folder, rng, repeats, days)
-            for scale in SCALES:
-                results.append(_results(folder, scale, rounds, rng))
-                bar.advance(task)
+            advance()
+            results += [_results(folder, scale, rounds, rng, advance) for scale in SCALES]
     written.table("classes.csv", score_columns(results))
     written.table("classes-learners.csv", learner_columns(results))
     draw_panels(
@@ -72,19 +75,27 @@ def _rounds(folder: Path, rng: np.random.Generator, repeats: int, days: int) -> 
         raise InputError(str(error), "Take fewer --days, or longer records.", source=str(folder)) from None
 
 
-def _results(folder: Path, scale: str, rounds: list[Monitored], rng: np.random.Generator) -> Results:
-    """All of one data set with classes found in one way."""
+def _results(
+    folder: Path, scale: str, rounds: list[Monitored], rng: np.random.Generator, advance: Callable[[], None]
+) -> Results:
+    """All of one data set with classes found in one way. ``advance`` is called twice a round and once a method."""
     from recrawl.simulate.class_trial import prepare
 
+    trials = []
     try:
-        trials = [prepare(pages, rng, scale=scale) for pages in rounds]
+        for pages in rounds:
+            trials.append(prepare(pages, rng, scale=scale))
+            advance()
     except ValueError as error:
         raise InputError(str(error), "Take fewer --days, or longer records.", source=str(folder)) from None
     interval = tuple(trials[0].groups.classes.interval.tolist())
-    return Results(folder.name, scale, interval, _learners(rounds, scale, rng), _scores(trials, rng))
+    learners = _learners(rounds, scale, rng, advance)
+    return Results(folder.name, scale, interval, learners, _scores(trials, rng, advance))
 
 
-def _learners(rounds: list[Monitored], scale: str, rng: np.random.Generator) -> Learners | None:
+def _learners(
+    rounds: list[Monitored], scale: str, rng: np.random.Generator, advance: Callable[[], None]
+) -> Learners | None:
     """Table 1, all rounds pooled; nothing if a class is too small."""
     from recrawl.assess.ratios import ratio_with_interval
     from recrawl.simulate.class_learning import FEATURES, table_1
@@ -94,6 +105,7 @@ def _learners(rounds: list[Monitored], scale: str, rng: np.random.Generator) -> 
     for pages in rounds:
         groups = grouped(pages.rates(), scale=scale)
         one = table_1(pages.looks, groups.of(pages.rates()), len(groups.classes), rng, time.perf_counter)
+        advance()
         if one is None:
             return None
         found.append(one)
@@ -109,7 +121,7 @@ def _learners(rounds: list[Monitored], scale: str, rng: np.random.Generator) -> 
     return Learners(tuple(scores), chosen, found[0].taught, len(found[0].tested), len(found[0].names[FEATURES[1]]))
 
 
-def _scores(trials: list[Trial], rng: np.random.Generator) -> tuple[Score, ...]:
+def _scores(trials: list[Trial], rng: np.random.Generator, advance: Callable[[], None]) -> tuple[Score, ...]:
     """Tables 3 and 5, all rounds pooled; whole directories are resampled for the intervals."""
     from recrawl.assess.assigned_classes import class_error
     from recrawl.assess.ratios import ratio_with_interval
@@ -134,4 +146,5 @@ def _scores(trials: list[Trial], rng: np.random.Generator) -> tuple[Score, ...]:
         same = [classify(trial, method, days) for trial in trials]
         visits = float(np.concatenate([one.visits for one in same]).mean())
         found += [score(method, day, np.concatenate([one.assigned[day] for one in same]), visits) for day in days]
+        advance()
     return tuple(found)

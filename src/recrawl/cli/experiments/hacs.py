@@ -78,17 +78,19 @@ The threshold θ̂ is the one with the highest micro F1, in the macro tables too
 
 def run(data: Path, output: Path, *, seed: int, repeats: int, median: float) -> None:
     """Evaluate both levels; write hacs.csv, hacs.md and hacs.png into ``output``. ``median`` is in days."""
-    import numpy as np
+    from recrawl.cli.waiting import bars, line
 
-    from recrawl.cli.experiments.hacs_data import updates
-    from recrawl.cli.waiting import bars
-    from recrawl.show.experiments import draw_panels
-    from recrawl.simulate.hacs_trial import WINDOWS, evaluate
-    from recrawl.simulate.sampling import Irregular
-    from recrawl.time import DAY
+    with line("Reading the data"):
+        import numpy as np
 
-    levels = updates(data)
-    written = ReportFolder(output)
+        from recrawl.cli.experiments.hacs_data import updates
+        from recrawl.show.experiments import draw_panels
+        from recrawl.simulate.hacs_trial import WINDOWS, evaluate
+        from recrawl.simulate.sampling import Irregular
+        from recrawl.time import DAY
+
+        levels = updates(data)
+        written = ReportFolder(output)
     found: dict[str, list[Evaluation]] = {}
     with bars() as bar:
         task = bar.add_task("history sizes", total=len(levels) * repeats * len(WINDOWS))
