@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TypeAlias
 
 from rich.cells import cell_len
@@ -32,19 +33,35 @@ def shared_widths(columns: Sequence[Column], width: int) -> list[int]:
     """Widths of the columns in a table of this width: words stay whole where they can, and cells take few lines.
 
     >>> shared_widths([("url", ["http://data.example/library/2"]), ("why", ["worth its price"])], 39)
-    [24, 12]
+    [27, 9]
     """
+    widths, room = list(map(_least, columns)), _room(columns, width)
+    while sum(widths) > max(room, len(columns)):
+        widths[widths.index(max(widths))] -= 1
     full = [max(map(cell_len, (heading, *cells))) for heading, cells in columns]
+    grown = _grown(columns, widths, full, room)
+    # What a column has more than its lines take is of use to the others.
+    taken = list(map(_taken, columns, grown))
+    most = [used if used < had else wanted for used, had, wanted in zip(taken, grown, full, strict=True)]
+    return _grown(columns, taken, most, room)
+
+
+def _grown(columns: Sequence[Column], widths: Sequence[int], most: Sequence[int], room: int) -> list[int]:
+    """The widths and what room there is, given to those whose cells take the most lines; none gets more than most."""
     usual = [sum(map(cell_len, cells)) / max(len(cells), 1) for _, cells in columns]
-    widths = list(map(_least, columns))
-    everyone, room = range(len(widths)), _room(columns, width)
-    while sum(widths) > max(room, len(widths)):
-        widths[max(everyone, key=widths.__getitem__)] -= 1
+    grown = list(widths)
     for _ in range(room - sum(widths)):
-        folded = [one for one in everyone if widths[one] < full[one]]
-        if folded:  # the one whose cells take the most lines gets more
-            widths[max(folded, key=lambda one: usual[one] / widths[one])] += 1
-    return widths
+        folded = [one for one, width in enumerate(grown) if width < most[one]]
+        if folded:
+            grown[max(folded, key=lambda one: usual[one] / grown[one])] += 1
+    return grown
+
+
+def _taken(column: Column, width: int) -> int:
+    """How much of its width a column takes."""
+    heading, cells = column
+    lines = (line for text in (heading, *cells) for line in wrap(text, width, break_on_hyphens=False))
+    return max([1, *(min(cell_len(line), width) for line in lines)])
 
 
 def _least(column: Column) -> int:
