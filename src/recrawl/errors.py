@@ -4,6 +4,7 @@
     ├── InputError      their data: which file, which position, why
     ├── ConfigError     their settings: which key, from where
     ├── StoreError      the database: missing, newer, damaged
+    │   ├── StoreMissingError  not made yet
     │   ├── StoreAwayError  out of reach for now
     │   └── DiskFullError
     ├── FetchError      the remote side; becomes data (a failed visit) before it leaves ``fetch/``
@@ -73,6 +74,10 @@ class StoreError(RecrawlError):
 
     passing = False
     """Whether it may be over by itself: who can wait does, and tries again."""
+
+
+class StoreMissingError(StoreError):
+    """There is no store yet at a place where there may be one."""
 
 
 class StoreAwayError(StoreError):

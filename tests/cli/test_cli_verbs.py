@@ -97,6 +97,37 @@ def test_init_with_a_wrong_setting_makes_nothing(run, tmp_path):
     assert not (tmp_path / "ws").exists()
 
 
+@pytest.mark.parametrize("location", ["mysql://x/y", "missing/recrawl.db", "postgresql://127.0.0.1:1/none"])
+def test_init_whose_store_cannot_be_made_leaves_nothing_in_the_way(run, tmp_path, location):
+    assert run("init", "ws", "--store", location).returncode == ExitCode.ERROR
+    assert not (tmp_path / "ws").exists()
+    assert run("init", "ws").returncode == 0
+
+
+def test_init_keeps_a_folder_that_was_there_when_the_store_cannot_be_made(run, tmp_path):
+    (tmp_path / "ws").mkdir()
+    assert run("init", "ws", "--store", "mysql://x/y").returncode == ExitCode.ERROR
+    assert list((tmp_path / "ws").iterdir()) == []
+
+
+def test_init_makes_the_store_that_a_workspace_lacks(run, workspace):
+    before = (workspace / "recrawl.yaml").read_bytes()
+    (workspace / "recrawl.db").unlink()
+    missing = run("status", "-w", "ws")
+    assert missing.returncode == ExitCode.ERROR
+    assert missing.stderr.endswith("Make one with: recrawl init ws\n")
+    assert run("init", "ws", "--set", "fetch.timeout=20s").returncode == ExitCode.ERROR  # would not be written
+    assert run("init", "ws").stdout.startswith("Made a store for the workspace in ws.\n")
+    assert run("status", "-w", "ws").returncode == 0
+    assert (workspace / "recrawl.yaml").read_bytes() == before
+
+
+def test_a_store_that_was_named_by_a_flag_and_is_missing_is_not_for_init_to_make(run, workspace):
+    result = run("status", "-w", "ws", "--set", "store.location=other.db")
+    assert "There is no store at ws/other.db." in result.stderr
+    assert "recrawl init" not in result.stderr
+
+
 def test_init_below_a_file_says_so(run, tmp_path):
     (tmp_path / "file").touch()
     result = run("init", "file/ws")

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, SetOption, command_name
+from recrawl.cli.configuration import FILE_NAME, parse_assignments
+from recrawl.cli.options import HERE, SetOption, command_in
 from recrawl.cli.workspace import make_workspace, named
 
 EXAMPLES = """
@@ -31,12 +31,13 @@ def init(
     """Make a workspace: a folder with settings, a store and room for archive files.
 
     Writes recrawl.yaml with every setting at its default and explained, opens an empty store, and makes the folders
-    warc/ (archive files) and reports/ (tables and pictures). A folder that is a workspace already is left alone.
+    warc/ (archive files) and reports/ (tables and pictures). A folder that is a workspace already is left alone; if
+    it has recrawl.yaml and no store, that is made.
     """
     flags = parse_assignments(assignments or [])
     if store is not None:
         flags["store.location"] = store
+    is_new = not (folder / FILE_NAME).exists()
     make_workspace(folder, flags)
-    typer.echo(f"Made a workspace in {named(folder)}.")
-    there = "" if folder == HERE else f" -w {folder}"
-    typer.echo(f"Next, name pages: {command_name()} add{there} https://example.org/")
+    typer.echo(f"Made a {'workspace' if is_new else 'store for the workspace'} in {named(folder)}.")
+    typer.echo(f"Next, name pages: {command_in(folder, 'add', 'https://example.org/')}")

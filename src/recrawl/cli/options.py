@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -89,3 +90,13 @@ def visits_of(option: str, text: str) -> float:
 def command_name() -> str:
     """How the user called us, for commands to try next: behind ``uv run`` the bare name is not on the path."""
     return "uv run recrawl" if "UV_RUN_RECURSION_DEPTH" in os.environ else "recrawl"  # noqa: TID251 - the command line
+
+
+def command_in(folder: Path, verb: str, *arguments: str) -> str:
+    """A command to try next in a workspace, as the user can type it.
+
+    >>> command_in(Path("my-archive"), "add", "URL"), command_in(HERE, "predict train")
+    ('recrawl add -w my-archive URL', 'recrawl predict train')
+    """
+    there = [] if folder == HERE else ["-w", shlex.quote(str(folder))]
+    return " ".join((command_name(), verb, *there, *arguments))

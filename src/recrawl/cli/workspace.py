@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recrawl.cli.configuration import FILE_NAME, Configuration, configure, settings_text
+from recrawl.cli.options import command_name
 from recrawl.cli.settings import without_password
-from recrawl.errors import ConfigError, InputError
+from recrawl.errors import ConfigError, InputError, StoreMissingError
 
 if TYPE_CHECKING:
     from recrawl.store.base import Store
@@ -60,7 +63,14 @@ class Workspace:
         """Open the store, which must exist."""
         from recrawl.store.open import open_store
 
-        return open_store(self.store)
+        try:
+            return open_store(self.store)
+        except StoreMissingError as error:
+            if self.configuration.origins["store.location"].kind == "flag":  # init keeps to the file
+                remedy = "Correct the store.location that was given."
+            else:
+                remedy = f"Make one with: {init_command(self.folder)}"
+            raise StoreMissingError(error.what, remedy) from error
 
 
 def open_workspace(folder: Path, flags: Mapping[str, object]) -> Workspace:
@@ -69,34 +79,72 @@ def open_workspace(folder: Path, flags: Mapping[str, object]) -> Workspace:
     if not file.is_file():
         raise ConfigError(
             f"There is no workspace in {named(folder)}: {file} is missing.",
-            f"Make one with: recrawl init {folder}   or name another with --workspace.",
+            f"Make one with: {init_command(folder)}   or name another with --workspace.",
         )
     configuration = configure(file, os.environ, flags)  # noqa: TID251 - the command line is where it is read
     return Workspace(folder, configuration, flags)
 
 
 def make_workspace(folder: Path, flags: Mapping[str, object]) -> Workspace:
-    """A new workspace: settings with every key explained, an empty store, and room for archive files and reports."""
-    from recrawl.store.open import open_store
+    """A new workspace: settings with every key explained, an empty store, and room for archive files and reports.
 
+    A workspace that has settings and no store is given one, unless ``flags`` would have to be written to its settings.
+    If anything fails, no new settings are left behind.
+    """
     file = folder / FILE_NAME
     if file.exists():
-        raise InputError(
-            f"There is a workspace in {named(folder)} already.", "Choose another folder, or edit its recrawl.yaml."
-        )
+        if flags or _has_store(folder):
+            raise InputError(
+                f"There is a workspace in {named(folder)} already.", "Choose another folder, or edit its recrawl.yaml."
+            )
+        return _furnish(folder)
     text = settings_text(flags)
+    was_there = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-        workspace = open_workspace(folder, {})
-        open_store(workspace.store, create=True).close()
-        workspace.warc.mkdir(exist_ok=True)
-        workspace.reports.mkdir(exist_ok=True)
-    except OSError as error:
+        return _furnish(folder)
+    except BaseException as error:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+            if not was_there:
+                folder.rmdir()
+        if not isinstance(error, OSError):
+            raise
         raise InputError(
             f"No workspace can be made in {named(folder)}: {error.strerror}.", "Choose a folder you may write to."
         ) from error
+
+
+def _has_store(folder: Path) -> bool:
+    place = open_workspace(folder, {})
+    if "://" not in place.store:
+        return Path(place.store).exists()  # not opened: a store of an older recrawl is left as it is
+    try:
+        place.open_store().close()
+    except StoreMissingError:
+        return False
+    return True
+
+
+def _furnish(folder: Path) -> Workspace:
+    """Make what the settings in a folder speak of."""
+    from recrawl.store.open import open_store
+
+    workspace = open_workspace(folder, {})
+    open_store(workspace.store, create=True).close()
+    workspace.warc.mkdir(exist_ok=True)
+    workspace.reports.mkdir(exist_ok=True)
     return workspace
+
+
+def init_command(folder: Path) -> str:
+    """How to make a workspace there.
+
+    >>> init_command(Path("archive")), init_command(Path())
+    ('recrawl init archive', 'recrawl init')
+    """
+    return command_name() + " init" + ("" if folder == Path() else f" {shlex.quote(str(folder))}")
 
 
 def named(folder: Path) -> str:

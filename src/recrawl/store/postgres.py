@@ -16,7 +16,7 @@ import numpy as np
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from recrawl.errors import DiskFullError, StoreAwayError, StoreError
+from recrawl.errors import DiskFullError, StoreAwayError, StoreError, StoreMissingError
 from recrawl.model import AnyArray, FloatArray, IntArray
 from recrawl.store.database import Column, Parameter, Session, too_long
 from recrawl.store.dialect import How, Types
@@ -218,7 +218,7 @@ def _outdated(connection: psycopg.Connection[tuple[Any, ...]], shown: str, *, cr
         found = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}".encode()).fetchall()  # noqa: S608 - our own name
         return needs_upgrade([revision for (revision,) in found], shown)
     if not create:
-        raise StoreError(f"There is no store in {shown}.", "Make one with: recrawl init")
+        raise StoreMissingError(f"There is no store in {shown}.", "Make one with: recrawl init")
     if exists("page") or exists("visit"):
         raise StoreError(f"{shown} holds tables that are not recrawl's.", "Give an empty database.")
     return True

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import apsw
 import numpy as np
 
-from recrawl.errors import DiskFullError, StoreAwayError, StoreError
+from recrawl.errors import DiskFullError, StoreAwayError, StoreError, StoreMissingError
 from recrawl.model import AnyArray, FloatArray, IntArray
 from recrawl.store.database import Column, Parameter, Session, as_list, too_long
 from recrawl.store.dialect import How, Types
@@ -135,7 +135,7 @@ class SqliteDatabase:
         self._is_in_doubt = False
         """Whether the disk failed to keep what was committed."""
         if not path.exists() and not create:
-            raise StoreError(f"There is no store at {path}.", "Make one with: recrawl init")
+            raise StoreMissingError(f"There is no store at {path}.", "Make one with: recrawl init")
         if not path.parent.is_dir():
             raise StoreError(f"There is no folder {path.parent}.", "Make the folder first.")
         with _one_opens, _explained(path):
