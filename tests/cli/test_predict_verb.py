@@ -107,7 +107,7 @@ def test_it_can_learn_from_some_of_the_pages_and_still_say_what_it_expects_of_al
 def test_scores_are_tables_and_files(run, ws, tmp_path):
     assert run("predict", "score", "-w", ws, "-n", 3).stdout.count("/list/") == 3
     assert run("predict", "score", "-w", ws, "--output", "all.csv").returncode == ExitCode.OK
-    assert run("predict", "score", "-w", ws, "--output", "all.parquet", "--event", "new-links").returncode == 0
+    assert run("predict", "score", "-w", ws, "--output", "all.parquet", "--event", "new_links").returncode == 0
     rows = list(csv.DictReader((tmp_path / "all.csv").read_text().splitlines()))
     assert len(rows) >= PAGES
     assert all(float(row["low"]) < float(row["per_day"]) < float(row["high"]) for row in rows)

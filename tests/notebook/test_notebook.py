@@ -158,7 +158,7 @@ def test_what_is_broken_is_warned_of_and_the_rest_goes_on(here):
         (lambda: recrawl.load("nothing"), "There is nothing in nothing that recrawl reads"),
         (lambda: recrawl.load("crawls", "place"), "place is a workspace"),
         (lambda: recrawl.load("crawls").estimate(by="planet"), "page, section, host, site"),
-        (lambda: recrawl.load("crawls").estimate(kind="colour"), "new_links"),
+        (lambda: recrawl.load("crawls").estimate(kind="colour"), "new-links"),
         (lambda: recrawl.load("crawls").estimate(estimator="guess"), "There are: "),
         (lambda: recrawl.load("crawls").estimate(at="tomorrow"), "is not a time"),
         (lambda: recrawl.load("crawls").plan(3, at="1999-01-01"), "no page to plan for as of 1999-01-01"),

@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command
 
 from recrawl import __version__
-from recrawl.cli.verbs import VerbGroup
+from recrawl.cli.verbs import CONTEXT, VerbGroup
 from recrawl.errors import ExitCode, RecrawlError
 
 _TYPER_INTERRUPTED = 130
@@ -49,7 +49,7 @@ def new_recrawl() -> typer.Typer:
     app = typer.Typer(
         rich_markup_mode=None,  # rich's help costs 200 ms of imports
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["--help", "-h"]},
+        context_settings=CONTEXT,
     )
     app.callback(cls=VerbGroup, no_args_is_help=True, epilog=EXAMPLES)(recrawl)
     return app

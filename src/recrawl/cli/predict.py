@@ -20,7 +20,7 @@ from recrawl.cli.options import (
     WorkspaceOption,
     seconds_of,
 )
-from recrawl.cli.verbs import TeachingCommand, new_app
+from recrawl.cli.verbs import TeachingCommand, hyphenated, new_app
 from recrawl.cli.workspace import open_workspace
 from recrawl.model.words import counted
 
@@ -147,7 +147,7 @@ def score(  # noqa: PLR0913, PLR0917 - one argument an option
     place = open_workspace(workspace, parse_assignments(assignments or []))
     most = limit if limit is not None or output is not None else SHOWN_ROWS
     with place.open_store() as store:
-        columns, total = expected(place, store, _name(place, name), event, host, most)
+        columns, total = expected(place, store, _name(place, name), hyphenated(event), host, most)
     shown = len(columns["url"])
     if output is not None:
         write_columns(output, columns)
@@ -228,7 +228,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument an option
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with place.open_store() as store:
-        found = reasons(place, store, _name(place, name), event, url)
+        found = reasons(place, store, _name(place, name), hyphenated(event), url)
     if json_output:
         print_json(found.facts())
     else:

@@ -19,10 +19,19 @@ class Kind(enum.StrEnum):
     CONTENT = "content"
     TEXT = "text"
     LINKS = "links"
-    NEW_LINKS = "new_links"
+    NEW_LINKS = "new-links"
     EXISTENCE = "existence"
     TYPE = "type"
     DATA = "data"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Kind | None:
+        """The other spelling, as tables have it.
+
+        >>> Kind("new_links")
+        <Kind.NEW_LINKS: 'new-links'>
+        """
+        return next((kind for kind in cls if value == kind.value.replace("-", "_")), None)
 
 
 class By(enum.StrEnum):

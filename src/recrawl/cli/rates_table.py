@@ -105,5 +105,5 @@ def _columns(store: Store, rows: Rows, order: IntArray, rate: FloatArray, questi
         "last_change": rows.last_change[order].tolist(),
         "p_changed": rows.p_changed[order].tolist(),
         "method": [question.estimator.name] * len(order),
-        "kind": [question.kind.value] * len(order),
+        "kind": [question.kind.name.lower()] * len(order),
     }

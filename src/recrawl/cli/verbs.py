@@ -65,6 +65,19 @@ VERBS = (
 )
 
 
+def hyphenated(token: str) -> str:
+    """A name as help texts write it.
+
+    >>> hyphenated("new_links")
+    'new-links'
+    """
+    return token.replace("_", "-")
+
+
+CONTEXT = {"help_option_names": ["--help", "-h"], "token_normalize_func": hyphenated}
+"""For every command: how help is asked for, and that names and choices may be written with _ for -."""
+
+
 class TeachingCommand(TyperCommand):
     """A command whose help ends with examples, printed as written."""
 
@@ -128,5 +141,5 @@ def new_app() -> typer.Typer:
         add_completion=False,
         rich_markup_mode=None,  # rich's help costs 200 ms of imports
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["--help", "-h"]},
+        context_settings=CONTEXT,
     )
