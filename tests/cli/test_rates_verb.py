@@ -181,6 +181,11 @@ def test_kinds_count_apart(rates):
     assert {row["kind"] for row in links.values()} == {"new_links"}
 
 
+def test_a_kind_may_be_spelled_either_way(rates):
+    hyphen, underscore = (rates(*AT_END, "--kind", kind) for kind in ("new-links", "new_links"))
+    assert hyphen == underscore
+
+
 def test_hosts_and_sections_change_when_any_page_does(rates):
     hosts = {row["host"]: row for row in rates(*AT_END, "--by", "host")}
     assert {host: row["pages"] for host, row in hosts.items()} == {
@@ -417,6 +422,20 @@ def test_errors_say_what_to_do(run, known, arguments, words):
     result = run("rates", "-w", known, *arguments)
     assert result.returncode in {ExitCode.ERROR, ExitCode.BAD_CONFIG}
     assert words in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--match", "zzz"), "No page that was seen by 2024-03-13 22:13 fits --match zzz.\n"),
+        (("--by", "host", "--window", "90s"), "No host that was seen by 2024-03-13 22:13 fits --window 90s.\n"),
+        (("--at", "2000-01-01"), "No page was seen by 2000-01-01 00:00. Visit some with: recrawl run -w "),
+    ],
+)
+def test_a_table_without_rows_says_why(run, known, arguments, words):
+    result = run("rates", "-w", known, *AT_END, *arguments)
+    assert result.returncode == 0
+    assert result.stdout.startswith(words)
 
 
 @pytest.mark.parametrize("more", [(), ("--by", "host"), ("--by", "section"), ("--sort", "unsure"), ("--match", "x")])

@@ -21,6 +21,7 @@ from recrawl.cli.options import (
     RowsOption,
     SetOption,
     WorkspaceOption,
+    command_in,
     seconds_of,
 )
 from recrawl.cli.rates_question import By, Kind, Question, Sort, estimator_named, moment
@@ -40,7 +41,7 @@ recrawl rates -w my-archive                     the pages that change most often
 recrawl rates --sort seldom --limit 10          the ones that change least
 recrawl rates --sort changed --match /news/     news that have probably changed since
 recrawl rates --by host --window 90d            sites, by what they did in the last 90 days
-recrawl rates --kind new_links --min-looks 5    only new links count, only well-known pages
+recrawl rates --kind new-links --min-looks 5    only new links count, only well-known pages
 recrawl rates --at 2026-01-01                   what was known then
 recrawl rates --output rates.parquet            all pages, for other programs (or .csv)
 recrawl rates --diagnose --plot poisson.png     is it Poisson? a verdict, numbers, pictures
@@ -123,10 +124,12 @@ def rates(  # noqa: PLR0913 - one argument an option
             _compare(store, question, output, json_output=json_output)
         else:
             question = replace(question, expected=expected_changes(place, store, question.now))
-            _table(store, question, output, plot, json_output=json_output)
+            _table(store, question, output, plot, workspace, json_output=json_output)
 
 
-def _table(store: Store, question: Question, output: Path | None, plot: Path | None, *, json_output: bool) -> None:
+def _table(  # noqa: PLR0913 - what is asked, and where the answer goes
+    store: Store, question: Question, output: Path | None, plot: Path | None, folder: Path, *, json_output: bool
+) -> None:
     from recrawl.cli.rates_output import write_columns
     from recrawl.cli.rates_table import answer, draw
     from recrawl.cli.tables import print_json, rows_of, shown_time
@@ -141,6 +144,8 @@ def _table(store: Store, question: Question, output: Path | None, plot: Path | N
         typer.echo(f"Wrote {counted(shown, 'row')} to {output}.")
     elif json_output:
         print_json(rows_of(columns))
+    elif not shown:
+        typer.echo(_why_none(question, folder))
     else:
         _print(columns, question)
         if shown < total:
@@ -150,6 +155,26 @@ def _table(store: Store, question: Question, output: Path | None, plot: Path | N
         typer.echo(f"Estimated by {question.estimator.name} from {said}{model}, as of {shown_time(question.now)}.")
     if plot is not None and (output is not None or not json_output):
         typer.echo(f"Picture: {plot}")
+
+
+def _why_none(question: Question, folder: Path) -> str:
+    """Why there is no row, and what to do about it."""
+    from recrawl.cli.setting_kinds import write_duration
+    from recrawl.cli.tables import shown_time
+
+    asked = {
+        "--host": question.host,
+        "--match": question.match,
+        "--min-looks": question.min_looks if question.min_looks > 1 else None,
+        "--window": None if question.window is None else write_duration(question.window),
+    }
+    options = ", ".join(f"{option} {value}" for option, value in asked.items() if value is not None)
+    if options:
+        return f"No {question.by.value} that was seen by {shown_time(question.now)} fits {options}."
+    return (
+        f"No page was seen by {shown_time(question.now)}. "
+        f"Visit some with: {command_in(folder, 'run')}   or ask for a later time."
+    )
 
 
 def _print(columns: Columns, question: Question) -> None:
