@@ -195,14 +195,14 @@ def domain_columns(rows):
 
 @golden("datamonitor.domain")
 def domain(docs, c, d):
-    alone = crawl_time.estimate(domain_columns([["one", docs, c, d]]), max_threads=max(docs, 1))
-    return {"threads": alone.threads, "crawltime": alone.seconds}
+    alone = crawl_time.estimate(domain_columns([["one", docs, c, d]]), concurrency=max(docs, 1))
+    return {"threads": alone.concurrency, "crawltime": alone.seconds}
 
 
 @golden("datamonitor.estimate")
 def crawl_time_estimate(domains, max_threads):
     found = crawl_time.estimate(domain_columns(domains), max_threads)
-    return {"crawl_time": found.seconds, "threads": found.threads, "cap": found.cap, "bins": found.bins}
+    return {"crawl_time": found.seconds, "threads": found.concurrency, "cap": found.cap, "bins": found.bins}
 
 
 # -- 002 Barbosa ------------------------------------------------------------------------------

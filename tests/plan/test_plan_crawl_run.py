@@ -116,5 +116,5 @@ def test_nothing_to_fetch_and_nobody_to_fetch_it():
     assert run(nothing, 3) == 0.0
     assert (bounds(nothing, 3).least, bounds(nothing, 3).host) == (0.0, -1)
     for ask in (run, bounds):
-        with pytest.raises(ConfigError, match="0 threads"):
+        with pytest.raises(ConfigError, match="a concurrency of 0"):
             ask(nothing, 0)

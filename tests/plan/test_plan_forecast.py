@@ -145,7 +145,7 @@ def test_one_host_after_another():
     assert alone.seconds == pytest.approx(alone.longest)
     assert alone.slowest == 0
     assert alone.seconds == pytest.approx(49 * 10.0 + 50 * times.mean()[0], rel=0.2)
-    assert alone.useful_threads < 1
+    assert alone.useful_concurrency < 1
 
 
 def test_longest_first_is_not_slower_where_threads_are_scarce():

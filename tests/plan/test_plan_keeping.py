@@ -139,7 +139,7 @@ def test_every_slot_fits_and_nothing_is_fetched_early_or_lost(pages, count, thre
     due = np.array([when for when, _ in pages], dtype=float)
     host = np.array([h for _, h in pages], dtype=np.int64)
     turns = Turns(np.array([1.0, 2.0, 5.0, 40.0]), np.array([20.0, 10.0, 100.0, 1_500.0]))
-    slots = fill_slots(due, host, turns, start=0.0, length=1_000.0, count=count, threads=threads, fill=fill)
+    slots = fill_slots(due, host, turns, start=0.0, length=1_000.0, count=count, concurrency=threads, fill=fill)
     assert ((slots.slot + 1) * 1_000.0 >= due[slots.page]).all()
     everything = np.sort(np.concatenate([slots.page, slots.unplaced]))
     assert everything.tolist() == np.flatnonzero(due < count * 1_000.0).tolist()
@@ -156,7 +156,7 @@ def test_every_slot_fits_and_nothing_is_fetched_early_or_lost(pages, count, thre
 def test_what_waits_goes_before_what_falls_due_later():
     turns = Turns(np.array([1.0]), np.array([10.0]))
     due = np.array([5.0, 0.0, 40.0, 120.0, 130.0])
-    slots = fill_slots(due, np.zeros(5, np.int64), turns, start=0.0, length=100.0, count=3, threads=1, fill=0.2)
+    slots = fill_slots(due, np.zeros(5, np.int64), turns, start=0.0, length=100.0, count=3, concurrency=1, fill=0.2)
     assert slots.page.tolist() == [1, 0, 2, 3, 4]
     assert slots.slot.tolist() == [0, 0, 1, 1, 2]
     assert slots.moved.tolist() == [0, 1, 1]
@@ -168,7 +168,7 @@ def test_what_waits_goes_before_what_falls_due_later():
 def test_pages_come_again_an_interval_after_each_visit(pages, count):
     due, every = np.array(pages).T
     turns = Turns(np.array([1.0]), np.array([1.0]))
-    slots = fill_slots(due, np.zeros(len(due), np.int64), turns, start=0.0, length=1_000.0, count=count, threads=9,
+    slots = fill_slots(due, np.zeros(len(due), np.int64), turns, start=0.0, length=1_000.0, count=count, concurrency=9,
                        interval=every)  # fmt: skip
     assert not slots.moved.any()
     for page, (first, interval) in enumerate(pages):
@@ -181,8 +181,8 @@ def test_pages_come_again_an_interval_after_each_visit(pages, count):
 
 def test_a_page_that_had_to_wait_is_due_again_after_it_was_fetched():
     turns = Turns(np.array([1.0]), np.array([10.0]))
-    slots = fill_slots(np.zeros(2), np.zeros(2, np.int64), turns, start=0.0, length=10.0, count=6, threads=1, fill=1.0,
-                       interval=25.0)  # fmt: skip
+    slots = fill_slots(np.zeros(2), np.zeros(2, np.int64), turns, start=0.0, length=10.0, count=6, concurrency=1,
+                       fill=1.0, interval=25.0)  # fmt: skip
     assert slots.page.tolist() == [0, 1, 0, 1, 0]
     assert slots.slot.tolist() == [0, 1, 2, 3, 5]
     assert slots.unplaced.tolist() == []
@@ -190,7 +190,7 @@ def test_a_page_that_had_to_wait_is_due_again_after_it_was_fetched():
 
 def test_slots_without_pages_or_sense():
     turns = Turns(np.ones(1), np.ones(1))
-    nothing = fill_slots(np.empty(0), np.empty(0, np.int64), turns, start=0.0, length=1.0, count=2, threads=1)
+    nothing = fill_slots(np.empty(0), np.empty(0, np.int64), turns, start=0.0, length=1.0, count=2, concurrency=1)
     assert nothing.pages.tolist() == [0, 0]
     with pytest.raises(ConfigError, match="slots"):
-        fill_slots(np.empty(0), np.empty(0, np.int64), turns, start=0.0, length=0.0, count=2, threads=1)
+        fill_slots(np.empty(0), np.empty(0, np.int64), turns, start=0.0, length=0.0, count=2, concurrency=1)

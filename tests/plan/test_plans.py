@@ -21,12 +21,12 @@ def domains(*rows):
 def test_golden_estimate():
     found = estimate(domains(("d0", 25, 2.32, 1.12), ("d1", 83, 1.53, 0.76)), 3)
     assert found.seconds == pytest.approx(126.99)
-    assert (found.threads, found.cap, found.bins) == (2, 1, 2)
+    assert (found.concurrency, found.cap, found.bins) == (2, 1, 2)
 
 
 def test_one_domain_uses_as_many_threads_as_its_delay_lets_work():
     found = estimate(domains(("a", 6, 3.5, 1.0)), 10)
-    assert (found.seconds, found.threads) == (6 * 3.5 / 3 + 2.0, 3)
+    assert (found.seconds, found.concurrency) == (6 * 3.5 / 3 + 2.0, 3)
 
 
 def test_never_more_threads_than_documents():
@@ -36,12 +36,12 @@ def test_never_more_threads_than_documents():
 
 def test_short_domains_share_a_bin():
     found = estimate(domains(("long", 100, 1.0, 1.0), ("b", 40, 1.0, 1.0), ("c", 60, 1.0, 1.0)), 5)
-    assert (found.seconds, found.bins, found.threads) == (100.0, 2, 2)
+    assert (found.seconds, found.bins, found.concurrency) == (100.0, 2, 2)
 
 
 def test_too_few_threads_lay_the_domains_out_one_after_another():
     found = estimate(domains(*((str(k), 10, 1.0, 1.0) for k in range(5))), 2)
-    assert (found.seconds, found.threads, found.bins) == (30.0, 2, 2)
+    assert (found.seconds, found.concurrency, found.bins) == (30.0, 2, 2)
 
 
 def test_a_quick_domain_still_keeps_its_delay_if_asked():
@@ -53,7 +53,7 @@ def test_a_quick_domain_still_keeps_its_delay_if_asked():
 def test_nothing_to_fetch_and_nobody_to_fetch_it():
     assert estimate(domains(), 3).seconds == 0.0
     assert estimate(domains(("a", 0, 1.0, 1.0)), 3).seconds == 0.0
-    with pytest.raises(ConfigError, match="0 threads"):
+    with pytest.raises(ConfigError, match="a concurrency of 0"):
         estimate(domains(("a", 1, 1.0, 1.0)), 0)
 
 
@@ -64,10 +64,10 @@ row = st.tuples(st.text("abc", max_size=3), st.integers(0, 60), st.floats(0.1, 9
 @settings(deadline=None)
 def test_the_threads_are_kept_and_the_order_of_domains_does_not_matter(rows, threads):
     found = estimate(domains(*rows), threads)
-    assert found.threads <= threads
+    assert found.concurrency <= threads
     again = estimate(domains(*rows[::-1]), threads)
     assert again.seconds == pytest.approx(found.seconds)
-    assert (again.threads, again.cap, again.bins) == (found.threads, found.cap, found.bins)
+    assert (again.concurrency, again.cap, again.bins) == (found.concurrency, found.cap, found.bins)
 
 
 def some_hosts(n=6, seed=0):

@@ -110,7 +110,7 @@ def _new(wanted: Mapping[str, int], hosts: HostTable) -> int:
 
 
 def _useful(found: Forecast) -> str:
-    useful = max(found.useful_threads, 1.0)
-    if found.threads >= useful:
+    useful = max(found.useful_concurrency, 1.0)
+    if found.concurrency >= useful:
         return f"about {math.ceil(useful)}: with more the longest host decides"
-    return f"about {math.ceil(useful)}: more than {found.threads} would make it shorter"
+    return f"about {math.ceil(useful)}: more than {found.concurrency} would make it shorter"

@@ -64,7 +64,7 @@ def fitting(outlook: Outlook, rows: IntArray, count: int, at_once: int) -> tuple
     interval = outlook.interval[rows]
     for fill in FILLS:
         slots = fill_slots(
-            outlook.due[rows], host, turns, start=outlook.now, length=HOUR, count=count, threads=at_once, fill=fill,
+            outlook.due[rows], host, turns, start=outlook.now, length=HOUR, count=count, concurrency=at_once, fill=fill,
             interval=interval,
         )  # fmt: skip
         parts = np.split(host[slots.page], np.cumsum(slots.pages)[:-1])

@@ -63,32 +63,32 @@ class Bounds:
         return self.longest + self.work
 
 
-def run(requests: Requests, threads: int, *, many: bool = False) -> float:
+def run(requests: Requests, concurrency: int, *, many: bool = False) -> float:
     """Seconds until the last answer. O(n log n).
 
     With ``many`` it is done in machine code where numba is installed: ten times as fast, once that is compiled.
     """
-    _check(threads)
+    _check(concurrency)
     if not len(requests):
         return 0.0
     kernel = _run if many else _run.__wrapped__  # type: ignore[attr-defined]  # the plain function
-    found = kernel(requests.offsets, requests.rank, requests.seconds, requests.pause, threads, requests.apart)
+    found = kernel(requests.offsets, requests.rank, requests.seconds, requests.pause, concurrency, requests.apart)
     return float(found)
 
 
-def bounds(requests: Requests, threads: int) -> Bounds:
+def bounds(requests: Requests, concurrency: int) -> Bounds:
     """The longest chain, and the work. O(n).
 
     >>> two = Requests(np.array([0, 2, 3]), np.arange(3.0), np.array([1.0, 1.0, 7.0]), np.array([4.0, 4.0, 4.0]))
     >>> bounds(two, 3), run(two, 3), run(two, 1)
     (Bounds(longest=7.0, work=3.0, host=1), 7.0, 9.0)
     """
-    _check(threads)
+    _check(concurrency)
     chain = chains(requests)
     if not len(requests):
         return Bounds(0.0, 0.0, -1)
     host = int(chain.argmax())
-    return Bounds(float(chain[host]), float(requests.seconds.sum()) / threads, host)
+    return Bounds(float(chain[host]), float(requests.seconds.sum()) / concurrency, host)
 
 
 def chains(requests: Requests) -> FloatArray:
@@ -105,14 +105,14 @@ def chains(requests: Requests) -> FloatArray:
     return chain
 
 
-def _check(threads: int) -> None:
-    if threads < 1:
-        raise ConfigError(f"Nothing can be fetched with {threads} threads.", "Give 1 or more.")
+def _check(concurrency: int) -> None:
+    if concurrency < 1:
+        raise ConfigError(f"Nothing can be fetched with a concurrency of {concurrency}.", "Give 1 or more.")
 
 
 @compiled
 def _run(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
-    offsets: IntArray, rank: FloatArray, seconds: FloatArray, pause: FloatArray, threads: int, apart: bool
+    offsets: IntArray, rank: FloatArray, seconds: FloatArray, pause: FloatArray, concurrency: int, apart: bool
 ) -> float:
     hosts = len(offsets) - 1
     following = offsets[:-1].copy()
@@ -129,14 +129,14 @@ def _run(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
         while waiting and waiting[0][0] <= now:
             host = heapq.heappop(waiting)[1]
             heapq.heappush(ready, (rank[following[host]], host))
-        while ready and len(running) < threads:
+        while ready and len(running) < concurrency:
             host = heapq.heappop(ready)[1]
             row = following[host]
             following[host] += 1
             heapq.heappush(running, (now + seconds[row], host))
             if apart and following[host] < offsets[host + 1]:
                 heapq.heappush(waiting, (now + pause[row], host))
-        if waiting and len(running) < threads and (not running or waiting[0][0] < running[0][0]):
+        if waiting and len(running) < concurrency and (not running or waiting[0][0] < running[0][0]):
             now = max(now, waiting[0][0])
         elif running:
             now, host = heapq.heappop(running)

@@ -49,26 +49,26 @@ class CrawlTime:
     """The estimate, and how it came about."""
 
     seconds: float
-    threads: int
-    """Threads in use."""
+    concurrency: int
+    """Requests at once that are made."""
     cap: int
     """Most threads that one domain was allowed."""
     bins: int
 
 
-def estimate(domains: Domains, max_threads: int, *, keep_delay: bool = False) -> CrawlTime:
-    """Seconds until all documents are fetched by ``max_threads`` threads. O(D log D) a round, ≤ max c/d rounds.
+def estimate(domains: Domains, concurrency: int, *, keep_delay: bool = False) -> CrawlTime:
+    """Seconds until all documents are fetched, ``concurrency`` at once. O(D log D) a round, ≤ max c/d rounds.
 
     As printed, a domain whose documents arrive faster than its delay (c < d) is thought not to wait; with
     ``keep_delay`` its requests are d seconds apart as they must be, so it takes at least (docs − 1)·d + c.
 
     >>> two = Domains(["d0", "d1"], np.array([25, 83]), np.array([2.32, 1.53]), np.array([1.12, 0.76]))
     >>> found = estimate(two, 3)
-    >>> round(found.seconds, 2), found.threads, found.cap, found.bins
+    >>> round(found.seconds, 2), found.concurrency, found.cap, found.bins
     (126.99, 2, 1, 2)
     """
-    if max_threads < 1:
-        raise ConfigError(f"Nothing can be fetched with {max_threads} threads.", "Give 1 or more.")
+    if concurrency < 1:
+        raise ConfigError(f"Nothing can be fetched with a concurrency of {concurrency}.", "Give 1 or more.")
     wide = _threads(domains)
     cap = int(wide.max(initial=1))
     while True:
@@ -76,11 +76,11 @@ def estimate(domains: Domains, max_threads: int, *, keep_delay: bool = False) ->
         seconds = _seconds(domains, threads, keep_delay=keep_delay)
         rows = _order(domains, threads, seconds)
         widths = _pack(threads[rows].tolist(), seconds[rows].tolist())
-        if sum(widths) <= max_threads:
+        if sum(widths) <= concurrency:
             return CrawlTime(float(seconds.max(initial=0.0)), sum(widths), cap, len(widths))
         if cap == 1:
             longest_first = np.sort(seconds)[::-1].tolist()
-            return CrawlTime(_lay_out(longest_first, max_threads), max_threads, cap, max_threads)
+            return CrawlTime(_lay_out(longest_first, concurrency), concurrency, cap, concurrency)
         cap -= 1
 
 

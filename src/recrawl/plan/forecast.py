@@ -62,7 +62,7 @@ class Crawl:
     pages: IntArray
     crawl_delay: FloatArray
     """Seconds that the host asks for between requests; NaN where it asks for nothing."""
-    threads: int
+    concurrency: int
     manners: Manners
     unheard: BoolArray | None = None
     """Hosts of which nobody knows what they will ask for; any of the others may be like them."""
@@ -92,7 +92,7 @@ class Forecast:
     """The longest host alone, in the middle; no number of threads makes the crawl shorter."""
     work: float
     """All download seconds over the threads, in the middle."""
-    threads: int
+    concurrency: int
     pages: float
     """Requests expected, those for pages found on the way included."""
     slowest: int
@@ -101,9 +101,9 @@ class Forecast:
     """All times that were drawn."""
 
     @property
-    def useful_threads(self) -> float:
+    def useful_concurrency(self) -> float:
         """About as many as the crawl can use: with more, the longest host decides alone."""
-        return self.threads * self.work / self.longest if self.longest > 0 else 0.0
+        return self.concurrency * self.work / self.longest if self.longest > 0 else 0.0
 
 
 def forecast(  # noqa: PLR0913 - what is crawled, what is known, and how it is asked
@@ -119,7 +119,7 @@ def forecast(  # noqa: PLR0913 - what is crawled, what is known, and how it is a
     """Estimate the time until all is fetched. O(draws · requests · log), bounded to some two million requests."""
     total = int(crawl.pages.sum())
     if total == 0:
-        return Forecast(0.0, 0.0, 0.0, 0.0, 0.0, crawl.threads, 0.0, -1, np.zeros(1))
+        return Forecast(0.0, 0.0, 0.0, 0.0, 0.0, crawl.concurrency, 0.0, -1, np.zeros(1))
     expected = total + (float((growth.mean() * crawl.pages).sum()) if growth is not None else 0.0)
     whole = int(min(draws, max(_FEWEST, _MOST_REQUESTS[can_compile()] // max(expected, 1.0))))
     many = whole * expected > _MOST_REQUESTS[0]
@@ -127,8 +127,8 @@ def forecast(  # noqa: PLR0913 - what is crawled, what is known, and how it is a
     for place in range(whole):
         future = times.next_crawl(rng)
         requests = _requests(crawl, future, growth, order, rng)
-        limit = bounds(requests, crawl.threads)
-        found[:, place] = run(requests, crawl.threads, many=many), limit.longest, limit.work, limit.host
+        limit = bounds(requests, crawl.concurrency)
+        found[:, place] = run(requests, crawl.concurrency, many=many), limit.longest, limit.work, limit.host
     drawn, longest, work, slowest = found
     if whole < min(draws, _ENOUGH):
         drawn, longest, work = _from_bounds(crawl, times, growth, found, draws, rng)
@@ -139,7 +139,7 @@ def forecast(  # noqa: PLR0913 - what is crawled, what is known, and how it is a
     low, high = (middle * (min(max(end / middle, 1e-9), 1e9)) ** _WIDER for end in ends.tolist())
     low, high = min(low, middle), max(high, middle)
     return Forecast(
-        middle, low, high, float(np.median(longest)), float(np.median(work)), crawl.threads, expected,
+        middle, low, high, float(np.median(longest)), float(np.median(work)), crawl.concurrency, expected,
         int(np.bincount(slowest.astype(np.int64)).argmax()), drawn,
     )  # fmt: skip
 
@@ -182,7 +182,7 @@ def _from_bounds(  # noqa: PLR0913, PLR0917 - all that the forecast knows
         # A sum of many turns is normal.
         chain = pages * turn + np.sqrt(pages * variance) * rng.standard_normal(len(crawl))
         longest = float(np.where(pages > 0, chain, 0.0).max(initial=0.0))
-        work = float((pages * future.mean()).sum()) / crawl.threads
+        work = float((pages * future.mean()).sum()) / crawl.concurrency
         drawn[:, place] = max(longest, work) * stretch[place], longest, work
     return drawn
 

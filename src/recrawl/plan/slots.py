@@ -1,7 +1,7 @@
 r"""Slots: which pages go into which hour, so that each hour's crawl ends within the hour (paper 001 §3.2 and §5).
 
 Pages are taken as they fall due. In one slot a host takes as many requests as fit one after the other with their rests,
-and all threads together as much work as fits. What does not fit moves to the next slot, ahead of what falls due there.
+and all hosts together as much work as fits. What does not fit moves to the next slot, ahead of what falls due there.
 A page that was fetched falls due again one interval later, in the next slot at the earliest.
 Slots are filled up to ``fill`` of their length by expected times, which leaves room for slow days.
 """
@@ -52,7 +52,7 @@ def fill_slots(  # noqa: PLR0913 - what is due where, and what fits
     start: float,
     length: float,
     count: int,
-    threads: int,
+    concurrency: int,
     fill: float = 0.8,
     interval: FloatArray | float = np.inf,
 ) -> Slots:
@@ -62,16 +62,17 @@ def fill_slots(  # noqa: PLR0913 - what is due where, and what fits
     its slot begins if it had to wait. O((n + visits) log n + count · pages on hand).
 
     >>> turns = Turns(np.array([1.0]), np.array([10.0]))
-    >>> hour = fill_slots(np.zeros(9), np.zeros(9, int), turns, start=0.0, length=50.0, count=2, threads=4, fill=1.0)
+    >>> hour = fill_slots(np.zeros(9), np.zeros(9, int), turns, start=0.0, length=50.0, count=2, concurrency=4,
+    ...     fill=1.0)
     >>> hour.slot.tolist(), hour.pages.tolist(), hour.moved.tolist()
     ([0, 0, 0, 0, 0, 1, 1, 1, 1], [5, 4], [0, 4])
-    >>> again = fill_slots(np.array([20.0, 70.0]), np.zeros(2, int), turns, start=0.0, length=50.0, count=4, threads=4,
-    ...     interval=np.array([60.0, 900.0]))
+    >>> again = fill_slots(np.array([20.0, 70.0]), np.zeros(2, int), turns, start=0.0, length=50.0, count=4,
+    ...     concurrency=4, interval=np.array([60.0, 900.0]))
     >>> again.page.tolist(), again.slot.tolist()
     ([0, 1, 0, 0], [0, 1, 1, 2])
     """
-    if length <= 0 or count < 1 or threads < 1 or not 0 < fill <= 1:
-        raise ConfigError("Such slots cannot be filled.", "Give a length, a number of slots and threads above 0.")
+    if length <= 0 or count < 1 or concurrency < 1 or not 0 < fill <= 1:
+        raise ConfigError("Such slots cannot be filled.", "Give a length, a number of slots and a concurrency above 0.")
     with np.errstate(divide="ignore"):
         room = np.maximum(np.floor(np.where(turns.turn > 0, length * fill / turns.turn, np.inf)), 1.0)
     queue = _Queue(np.array(due, dtype=np.float64), start, length, count)
@@ -83,12 +84,12 @@ def fill_slots(  # noqa: PLR0913 - what is due where, and what fits
         hand = np.concatenate([waiting, queue.falling_due(number)])
         fits = _place_within(host[hand]) < room[host[hand]]
         work = np.cumsum(np.where(fits, turns.seconds[host[hand]], 0.0))
-        fits &= work <= max(threads * length * fill, work[0] if len(work) else 0.0)
+        fits &= work <= max(concurrency * length * fill, work[0] if len(work) else 0.0)
         taken, waiting = hand[fits], hand[~fits]
         placed.append(taken)
         pages[number], moved[number] = len(taken), int((queue.wished[taken] < number).sum())
         asked = np.bincount(host[taken], minlength=len(room))
-        busy = float((asked * turns.seconds).sum()) / threads
+        busy = float((asked * turns.seconds).sum()) / concurrency
         full[number] = max(float((asked * turns.turn).max(initial=0.0)), busy) / length
         queue.put_again(taken, every[taken], number)
     return Slots(np.concatenate(placed), np.repeat(np.arange(count), pages), waiting, pages, moved, full)

@@ -92,8 +92,8 @@ def judge(  # noqa: PLR0913 - what is crawled, what is known, and what came of i
         hosts,
     )
     ours = forecast(crawl, learn_downloads(downloads, hosts, limit=limit), rng, growth=growth, draws=draws)
-    printed = estimate(domains, crawl.threads).seconds
-    corrected = estimate(domains, crawl.threads, keep_delay=True).seconds
+    printed = estimate(domains, crawl.concurrency).seconds
+    corrected = estimate(domains, crawl.concurrency, keep_delay=True).seconds
     return Judged(name, actual, printed, corrected, ours.seconds, ours.low, ours.high)
 
 

@@ -63,7 +63,7 @@ class CrawlWorld:
     """Whether past crawls went there."""
     of_host: float
     of_crawl: float
-    threads: int
+    concurrency: int
 
     def __len__(self) -> int:
         return len(self.pages)
@@ -131,9 +131,11 @@ def crawl_world(world: CrawlWorld, number: int, rng: np.random.Generator, *, pas
     rank = np.arange(len(host)) - offsets[host] + host / len(world)
     requests = Requests(offsets, rank, seconds, world.delay[host], world.kind.apart)
     downloads = Downloads(host, np.full(len(host), number), seconds, ~(fails | late))
-    return CrawlRecord(given, found, downloads, run(requests, world.threads, many=True))
+    return CrawlRecord(given, found, downloads, run(requests, world.concurrency, many=True))
 
 
 def planned(world: CrawlWorld, given: IntArray, unknown_delay: float) -> Crawl:
     """What a planner knows of a crawl before it begins: the delays of hosts that were crawled before."""
-    return Crawl(given, np.where(world.known, world.delay, unknown_delay), world.threads, world.manners, ~world.known)
+    return Crawl(
+        given, np.where(world.known, world.delay, unknown_delay), world.concurrency, world.manners, ~world.known
+    )

@@ -45,7 +45,7 @@ class _Logged:
     status: IntArray
     seed: IntArray
     """1 where the URL was given, 0 where it was found on the way."""
-    threads: int
+    concurrency: int
 
 
 def judge_logs(files: Sequence[Path], name: str, rng: np.random.Generator) -> list[Judged]:
@@ -60,7 +60,7 @@ def judge_logs(files: Sequence[Path], name: str, rng: np.random.Generator) -> li
     for number in range(1, len(crawls)):
         delay, heard = _delays(crawls[:number], hosts)
         manners = Manners(PolitenessRules(0.0, 0.0, 0.0, np.inf))
-        crawl = Crawl(records[number].given, delay, crawls[number].threads, manners, ~heard)
+        crawl = Crawl(records[number].given, delay, crawls[number].concurrency, manners, ~heard)
         judged.append(judge(name, crawl, records[:number], records[number].seconds, rng, limit=math.inf))
     return judged
 
