@@ -9,6 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from recrawl.model.words import counted, told
+
 _SHOWN = 20
 """Rows of a table that a notebook displays."""
 
@@ -33,16 +35,21 @@ class Picture:
             return file.read_text(encoding="utf-8")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Table:
     """Columns of one length, by name. ``pandas.DataFrame(table.columns)`` makes a data frame of it.
 
     >>> table = Table({"url": ["http://a.org/"], "changes": [3]})
     >>> table["changes"], len(table), table.rows()
     ([3], 1, [{'url': 'http://a.org/', 'changes': 3}])
+    >>> table
+    <Table of 1 row: url, changes>
     """
 
     columns: Mapping[str, Sequence[Any]]
+
+    def __repr__(self) -> str:
+        return f"<Table of {counted(len(self), 'row')}: {', '.join(self.columns)}>"
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -75,12 +82,19 @@ class Table:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Rates(Table):
-    """How often pages change, the most often changing first: the columns of ``recrawl rates``. Rates are per day."""
+    """How often pages change, the most often changing first: the columns of ``recrawl rates``. Rates are per day.
+
+    >>> Rates({"host": ["a.org", "b.org"], "changes": [3, 0]}, "host")
+    <Rates of 2 hosts: host, changes>
+    """
 
     by: str = "page"
     """What a row is: ``page``, ``section``, ``host`` or ``site``."""
+
+    def __repr__(self) -> str:
+        return f"<Rates of {counted(len(self), self.by)}: {', '.join(self.columns)}>"
 
     def plot(self) -> Picture:
         """How rates differ, and how sure they are."""
@@ -91,9 +105,13 @@ class Rates(Table):
         return Picture(lambda file: draw(columns, By(self.by), file))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
-    """What would be fetched next and why, what the budget buys, and what cannot be had."""
+    """What would be fetched next and why, what the budget buys, and what cannot be had.
+
+    >>> Plan(Table({"url": ["http://a.org/"]}), Table({"budget": ["now"]}), {"budget_per_day": 500.0})
+    <Plan for 1 page at 500 visits a day>
+    """
 
     next: Table
     """Pages by due time, as ``recrawl plan`` lists them. Times are seconds since the epoch."""
@@ -102,8 +120,11 @@ class Plan:
     facts: Mapping[str, Any]
     """Everything that ``recrawl plan --json`` prints."""
 
+    def __repr__(self) -> str:
+        return f"<Plan for {counted(len(self.next), 'page')} at {told(self.facts['budget_per_day'])} visits a day>"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Quality:
     """How sharp and how coherent an archive is."""
 
@@ -118,6 +139,9 @@ class Quality:
     subsites: Table
     """Parts of sites that are worth a capture of their own."""
     _draw: Callable[[Path], None]
+
+    def __repr__(self) -> str:
+        return f"<Quality of {counted(len(self.pages), 'page')} in {counted(len(self.crawls), 'crawl')}>"
 
     def __str__(self) -> str:
         return "\n".join(self.words)
