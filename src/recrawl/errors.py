@@ -16,6 +16,7 @@ Anything else that is raised is a bug and keeps its traceback.
 from __future__ import annotations
 
 import enum
+from collections.abc import Collection
 from importlib import import_module
 from types import ModuleType
 
@@ -104,6 +105,34 @@ class MissingExtraError(RecrawlError):
         super().__init__(
             f"This needs the Python module {module!r}.", f"Install it with: pip install 'recrawl[{extra}]'"
         )
+
+
+def question_of(name: str, known: Collection[str]) -> str:
+    """Whether the nearest known name was meant; nothing where none is near.
+
+    >>> question_of("nutsch", ["nutch", "uniform"]), question_of("foo", ["nutch", "uniform"])
+    ("Did you mean 'nutch'?", '')
+    """
+    from difflib import get_close_matches
+
+    nearest = get_close_matches(name, known, n=1)
+    return f"Did you mean {nearest[0]!r}?" if nearest else ""
+
+
+def meant(name: str, known: Collection[str], where: str = "") -> str:
+    """The remedy for a name that is not known: one that is near, and all of them, or ``where`` they are if many.
+
+    >>> meant("nutsch", ["nutch", "uniform"])
+    "Did you mean 'nutch'? There are: nutch, uniform."
+    >>> meant("foo", list(map(str, range(99))), "recrawl list hosts shows all.")
+    'recrawl list hosts shows all.'
+    """
+    listed = where if where and not 0 < len(known) <= _FEW else f"There are: {', '.join(known)}."
+    return f"{question_of(name, known)} {listed}".lstrip()
+
+
+_FEW = 12
+"""Names that can be read at a glance."""
 
 
 def require(module: str, extra: str) -> ModuleType:

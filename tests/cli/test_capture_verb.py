@@ -147,7 +147,7 @@ def test_revisits_can_be_asked_for_and_left_out(run, workspace, home):
     [
         ((), 1, "no site to capture"),
         (("ftp://example.org/",), 1, "not an http or https URL"),
-        (("http://site.localhost/", "--strategy", "best"), 4, "There are bfs"),
+        (("http://site.localhost/", "--strategy", "best"), 4, "There are: bfs"),
         (("http://site.localhost/", "--strategy", "sharc-optimum"), 4, "Did you mean 'sharc-optimal'"),
         (("http://site.localhost/", "--rates", "oracle"), 2, "sitemap-corrected"),
         (("http://site.localhost/", "--delay", "soon"), 4, "not a duration"),

@@ -111,7 +111,7 @@ def test_several_budgets_make_a_table_and_a_picture(run, crawled):
 )
 def test_what_is_not_known_is_refused(run, crawled, arguments, said):
     result = run("compare", "-w", crawled, *arguments)
-    assert result.returncode in {ExitCode.ERROR, ExitCode.BAD_CONFIG}
+    assert result.returncode == ExitCode.BAD_CONFIG
     assert said in result.stderr
 
 
@@ -297,8 +297,12 @@ def test_collections_and_policies_must_exist(run, tmp_path):
     assert "no collection 'nowhere'" in result.stderr
     result = run("experiment", "policies", "--data", RECORDED, "--policy", "uniforn", "--output", tmp_path / "out")
     assert "Did you mean 'uniform'?" in result.stderr
+    result = run("experiment", "policies", "--data", RECORDED, "--policy", "foo", "--output", tmp_path / "out")
+    assert result.returncode == ExitCode.BAD_CONFIG
+    assert "Did you mean" not in result.stderr
+    assert "There are: " in result.stderr
     result = run("experiment", "policies", "--data", RECORDED, "--tick", "0d", "--output", tmp_path / "out")
-    assert result.returncode == ExitCode.ERROR
+    assert result.returncode == ExitCode.BAD_CONFIG
     assert "above 0" in result.stderr
 
 

@@ -100,6 +100,23 @@ def test_no_verb_shows_the_help(run):
     assert "Commands:" in result.stdout + result.stderr
 
 
+@pytest.mark.parametrize("verb", ["predict", "experiment", "config"])
+def test_a_verb_with_verbs_of_its_own_shows_its_help(run, verb):
+    result = run(verb)
+    assert result.returncode == 2
+    assert "Commands:" in result.stdout + result.stderr
+    assert "Missing command" not in result.stderr
+
+
+@pytest.mark.parametrize("words", [("list", "foo"), ("rates", "--limit", "0"), ("rates", "--limit", "few")])
+def test_a_wrong_value_is_told_in_words_of_our_own(run, words):
+    result = run(*words)
+    assert result.returncode == 2
+    assert result.stderr.splitlines()[-1].startswith("Error: Invalid value for ")
+    assert "Input should" not in result.stderr
+    assert "Value error" not in result.stderr
+
+
 def test_a_users_error_is_a_sentence_and_a_remedy_without_traceback(spawn, tmp_path):
     result = spawn("status", "-w", "nowhere")
     assert result.returncode == ExitCode.BAD_CONFIG

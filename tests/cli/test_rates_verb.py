@@ -412,7 +412,6 @@ def test_compare_refuses_where_there_is_too_little(run, known):
         (("--estimator", "mel"), "There are: operational, posterior, gamma, naive"),
         (("--at", "yesterday"), "Write it as 2026-11-15"),
         (("--window", "30"), "Write a number and a unit"),
-        (("--host", "nwes.org"), "Did you mean 'news.org'?"),
         (("--diagnose", "--compare"), "Ask one after the other"),
         (("--diagnose", "--by", "host"), "Leave it out"),
         (("--compare", "--plot", "x.png"), "Leave out --plot"),
@@ -422,6 +421,19 @@ def test_errors_say_what_to_do(run, known, arguments, words):
     result = run("rates", "-w", known, *arguments)
     assert result.returncode in {ExitCode.ERROR, ExitCode.BAD_CONFIG}
     assert words in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        ("nwes.org", "Did you mean 'news.org'? There are: news.org, docs.org, log.org."),
+        ("zzz", "There are: news.org, docs.org, log.org."),
+    ],
+)
+def test_a_host_that_is_not_there_is_told_with_those_that_are(run, known, host, words):
+    result = run("rates", "-w", known, "--host", host)
+    assert result.returncode == ExitCode.ERROR
+    assert result.stderr == f"recrawl: There is no host {host!r} in this workspace.\n{words}\n"
 
 
 @pytest.mark.parametrize(

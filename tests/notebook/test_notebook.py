@@ -10,7 +10,7 @@ import pytest
 
 import recrawl
 from recrawl.cli.main import main
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError, InputError
 from recrawl.time import DAY, to_timestamp14
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "python.md"
@@ -162,6 +162,10 @@ def test_what_is_broken_is_warned_of_and_the_rest_goes_on(here):
         (lambda: recrawl.load("crawls").estimate(estimator="guess"), "There are: "),
         (lambda: recrawl.load("crawls").estimate(at="tomorrow"), "is not a time"),
         (lambda: recrawl.load("crawls").plan(3, at="1999-01-01"), "no page to plan for as of 1999-01-01"),
+        (
+            lambda: recrawl.load("crawls").plan("lots"),
+            "budget: 'lots' is not a number of visits. Write 1000, 10000/day",
+        ),
         (lambda: recrawl.load("crawls").assess().plot().save("quality.doc"), "quality.doc"),
         (lambda: recrawl.load("crawls").estimate().save("rates.xls"), "rates.xls"),
     ],
@@ -170,7 +174,7 @@ def test_errors_say_what_to_do(here, ask, said):
     (here / "nothing").mkdir()
     (here / "place").mkdir()
     (here / "place" / "recrawl.yaml").touch()
-    with pytest.raises(InputError) as error:
+    with pytest.raises((ConfigError, InputError)) as error:
         ask()
     assert said in str(error.value)
     assert error.value.remedy

@@ -23,7 +23,7 @@ from recrawl.capture.sharc_selective_online import SharcSelectiveOnline
 from recrawl.capture.sharc_threshold import divide
 from recrawl.capture.sharc_threshold_outermost import SharcThresholdOutermost
 from recrawl.capture.strategy import Strategy, Terms
-from recrawl.errors import ConfigError
+from recrawl.errors import ConfigError, meant
 from recrawl.model import CapturePlan, FloatArray
 
 MakeStrategy = Callable[[Terms], Strategy]
@@ -96,9 +96,5 @@ def strategy_named(name: str) -> MakeStrategy:
     True
     """
     if name not in STRATEGIES:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, STRATEGIES, n=3)
-        meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise ConfigError(f"There is no capture strategy {name!r}.{meant}", f"There are {', '.join(STRATEGIES)}.")
+        raise ConfigError(f"There is no capture strategy {name!r}.", meant(name, STRATEGIES))
     return STRATEGIES[name]

@@ -5,13 +5,13 @@ What ``recrawl limit`` says of the few that crawls take over while they run come
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from recrawl.cli.setting_kinds import Value
 from recrawl.cli.settings import Setting, Settings, declared, sections, stages
-from recrawl.errors import ConfigError
+from recrawl.errors import ConfigError, meant
 
 FILE_NAME = "recrawl.yaml"
 
@@ -161,13 +161,8 @@ def _read(setting: Setting, raw: object, origin: Origin) -> Value:
         raise ConfigError(f"{setting.key} (from {origin}): {error.what}", error.remedy) from None
 
 
-def _unknown(what: str, name: str, known: Iterable[str], place: str) -> ConfigError:
-    from difflib import get_close_matches
-
-    nearest = get_close_matches(name, list(known), n=1, cutoff=0.0)
-    return ConfigError(
-        f"{place}: unknown {what} {name!r}.", f"Did you mean {nearest[0]!r}? recrawl config show lists all."
-    )
+def _unknown(what: str, name: str, known: Collection[str], place: str) -> ConfigError:
+    return ConfigError(f"{place}: unknown {what} {name!r}.", meant(name, known, "recrawl config show lists all."))
 
 
 def _assemble(values: Mapping[str, Value]) -> Settings:

@@ -13,7 +13,7 @@ import numpy as np
 from recrawl.cli.options import seconds_of
 from recrawl.cli.tasks import processors, results
 from recrawl.cli.waiting import bar
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError, meant
 from recrawl.schedule.policy import Policy
 from recrawl.simulate.contest import Rules, compete
 from recrawl.simulate.contest_entries import NAMES, SAME_AT_A_BUDGET
@@ -39,14 +39,11 @@ def known_policies(names: Sequence[str]) -> list[str]:
     """The names as given, each once.
 
     Raises:
-        InputError: there is no policy of such a name.
+        ConfigError: there is no policy of such a name.
     """
-    from difflib import get_close_matches
-
     for name in names:
         if name not in NAMES:
-            nearest = get_close_matches(name, NAMES, n=1, cutoff=0.0)[0]
-            raise InputError(f"There is no policy {name!r}.", f"Did you mean {nearest!r}? All: {', '.join(NAMES)}.")
+            raise ConfigError(f"There is no policy {name!r}.", meant(name, NAMES))
     return list(dict.fromkeys(names))
 
 
@@ -54,12 +51,11 @@ def tick_of(text: str) -> float:
     """Seconds from one tick to the next, as an option says it.
 
     Raises:
-        InputError: it is no time at all.
-        ConfigError: it is no duration.
+        ConfigError: it is no duration, or no time at all.
     """
     tick = seconds_of("--tick", text)
     if not tick > 0:
-        raise InputError(f"Visits cannot be planned every {text}.", "Give --tick a duration above 0, for example 6h.")
+        raise ConfigError(f"Visits cannot be planned every {text}.", "Give --tick a duration above 0, for example 6h.")
     return tick
 
 

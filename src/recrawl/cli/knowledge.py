@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from recrawl.crawl.site_claims import LAST_MODIFIED
-from recrawl.errors import InputError
+from recrawl.errors import InputError, meant
 from recrawl.estimate import sitemap
 from recrawl.estimate.clocked_belief import ClockedBelief
 from recrawl.estimate.dated_posterior import DatedPosterior
@@ -225,9 +225,6 @@ def host_id(store: Store, name: str | None) -> int | None:
         return None
     hosts = store.hosts()
     if name not in hosts.name:
-        from difflib import get_close_matches
-
-        nearest = get_close_matches(name, hosts.name, n=1, cutoff=0.0)
-        remedy = f"Did you mean {nearest[0]!r}? " if nearest else ""
-        raise InputError(f"There is no host {name!r} in this workspace.", f"{remedy}recrawl list hosts shows all.")
+        remedy = meant(name, hosts.name, "recrawl list hosts shows all.")
+        raise InputError(f"There is no host {name!r} in this workspace.", remedy)
     return int(hosts.id[hosts.name.index(name)])

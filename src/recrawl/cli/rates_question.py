@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from recrawl.cli.knowledge import Expected, Span
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError, meant
 from recrawl.estimate.estimator import Estimator
 from recrawl.estimate.estimators import ESTIMATORS
 from recrawl.model import ChangeKind
@@ -86,7 +86,7 @@ class Question:
 def estimator_named(name: str) -> Estimator:
     """The estimator of this name; an error that names all for another."""
     if name not in ESTIMATORS:
-        raise InputError(f"There is no estimator {name!r}.", f"There are: {', '.join(ESTIMATORS)}.")
+        raise ConfigError(f"There is no estimator {name!r}.", meant(name, ESTIMATORS))
     return ESTIMATORS[name]
 
 
@@ -98,5 +98,5 @@ def moment(text: str | None, now: float) -> float:
         return now
     when = w3c_time(text)
     if when is None:
-        raise InputError(f"{text!r} is not a time.", "Write it as 2026-11-15 or 2026-11-15T09:30:00Z.")
+        raise ConfigError(f"{text!r} is not a time.", "Write it as 2026-11-15 or 2026-11-15T09:30:00Z.")
     return when

@@ -6,6 +6,7 @@ each summary equal to the first line of its verb's own help.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
+
+from recrawl.errors import question_of
 
 if TYPE_CHECKING:  # typer's own copy of click has no public name for these
     from typer._click import Command, Context, HelpFormatter
@@ -78,6 +81,28 @@ CONTEXT = {"help_option_names": ["--help", "-h"], "token_normalize_func": hyphen
 """For every command: how help is asked for, and that names and choices may be written with _ for -."""
 
 
+_THEIR_WORDS = (
+    (r"Value error, (.*)", r"\1"),
+    (r"Input should be greater than or equal to (\S+)", r"it must be \1 or more."),
+    (r"Input should be less than or equal to (\S+)", r"it must be \1 or less."),
+    (r"Input should be a valid integer, .*", "it is not a whole number."),
+    (r"Input should be a valid number, .*", "it is not a number."),
+)
+"""What pydantic, which typer reads values with, says of a wrong one, and what we say instead."""
+
+
+def in_our_words(message: str) -> str:
+    """What is wrong with the value of an option.
+
+    >>> in_our_words("Input should be greater than or equal to 1"), in_our_words("Value error, 'x' is not one of 'y'.")
+    ('it must be 1 or more.', "'x' is not one of 'y'.")
+    """
+    for theirs, ours in _THEIR_WORDS:
+        if re.fullmatch(theirs, message):
+            return re.sub(theirs, ours, message)
+    return message
+
+
 class TeachingCommand(TyperCommand):
     """A command whose help ends with examples, printed as written."""
 
@@ -94,12 +119,18 @@ class VerbGroup(TyperGroup):
         by_name = {verb.name: verb for verb in VERBS}
         if cmd_name in by_name:
             return load(by_name[cmd_name])
-        from difflib import get_close_matches
-
-        nearest = get_close_matches(cmd_name, by_name, n=1)
-        if nearest and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {cmd_name!r}. Did you mean {nearest[0]!r}?")
+        question = question_of(cmd_name, by_name)
+        if question and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {cmd_name!r}. {question}")
         return None
+
+    def invoke(self, ctx: Context) -> object:
+        """Run the verb. What is wrong with a value is said in our words, not in those of a library."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = in_our_words(error.message)
+            raise
 
     def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - the signature is typer's
         """The names, in the order in which a newcomer needs them."""
