@@ -177,6 +177,7 @@ def test_this_machine_is_out_of_reach_unless_allowed(run, site, workspace):
         (("--until", "2001-01-01"), "already over"),
         (("--for", "soon"), "soon"),
         (("--set", "fetch.contact="), "fetch.contact is empty"),
+        (("--set", "fetch.contact=nonsense"), "fetch.contact is 'nonsense', which is no address"),
         (("--set", "fetch.allow_networks=home"), "no network"),
     ],
 )

@@ -196,6 +196,9 @@ def test_objectives_are_those_that_exist():
 def test_the_user_agent_names_a_contact():
     with pytest.raises(ConfigError, match=r"fetch\.contact"):
         FetchSettings().agent()
+    for nobody in ("nonsense", "https://", "you@exämple.org"):
+        with pytest.raises(ConfigError, match=rf"fetch\.contact is '{nobody}', which is no address"):
+            FetchSettings(contact=nobody).agent()
     for contact in ("me@example.org", "mailto:me@example.org", "https://example.org/bot"):
         agent = FetchSettings(contact=contact).agent()
         assert checked_user_agent(agent) == agent

@@ -128,15 +128,21 @@ class FetchSettings:
     def agent(self) -> str:
         """The User-Agent header: name, version and contact.
 
+        Raises:
+            ConfigError: nobody can be reached by the contact.
+
         >>> FetchSettings(user_agent="bot/1", contact="me@example.org").agent()
         'bot/1 (+mailto:me@example.org)'
         """
-        if not self.contact:
+        from recrawl.fetch.request import is_contact
+
+        contact = self.contact if "://" in self.contact else f"mailto:{self.contact.removeprefix('mailto:')}"
+        if not is_contact(contact):
+            fault = f"is {self.contact!r}, which is no address" if self.contact else "is empty"
             raise ConfigError(
-                "fetch.contact is empty: hosts could not reach whoever runs this crawl.",
+                f"fetch.contact {fault}: hosts could not reach whoever runs this crawl.",
                 "Set it to your mail address or a page about the crawl, in recrawl.yaml or with RECRAWL_FETCH_CONTACT.",
             )
-        contact = self.contact if "://" in self.contact else f"mailto:{self.contact.removeprefix('mailto:')}"
         return f"{self.user_agent} (+{contact})"
 
 

@@ -37,6 +37,15 @@ class Fetcher(Protocol):
         ...
 
 
+def is_contact(text: str) -> bool:
+    """Whether somebody can be reached by it: a URL or a mail address that HTTP can carry.
+
+    >>> is_contact("https://example.org/bot"), is_contact("mailto:me@example.org"), is_contact("mailto:nonsense")
+    (True, True, False)
+    """
+    return bool(_VISIBLE.fullmatch(text) and _CONTACT.search(text))
+
+
 def checked_user_agent(user_agent: str) -> str:
     """The User-Agent, if it names somebody to write to (conventions R5).
 
