@@ -140,6 +140,7 @@ def test_variables_of_others_are_left_alone(file):
         ("politeness.factor", True, "not a number"),
         ("politeness.factor", [1], "not a number"),
         ("schedule.objective", "beauty", "not one of"),
+        ("schedule.budget", "lots", "not a number of visits"),
     ],
 )
 def test_a_wrong_value_names_the_key_and_its_origin(file, key, raw, says):

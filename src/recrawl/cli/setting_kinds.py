@@ -73,7 +73,10 @@ def _read_visits_a_day(raw: object) -> Value:
         raise ConfigError(
             f"{raw!r} names no period that is known.", f"Write for example 10000/day; periods: {', '.join(_PERIODS)}."
         )
-    visits = float(_read_number(number.replace(",", "") if isinstance(number, str) else number))
+    try:
+        visits = float(_read_number(number.replace(",", "") if isinstance(number, str) else number))
+    except ConfigError:
+        raise ConfigError(f"{raw!r} is not a number of visits.", "Write 1000, 10000/day, 500/h or 2/s.") from None
     return visits * DAY / _PERIODS[period.strip()] if slash else visits
 
 

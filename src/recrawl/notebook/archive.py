@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError, InputError
 from recrawl.notebook.answers import Plan, Quality, Rates, Table
 from recrawl.time import parse_duration
 
@@ -118,9 +118,10 @@ class Archive:
     def _settings(self, budget: float | str | None) -> Settings:
         """Those of the workspace as crawls that run have them, or the defaults; a budget that is given stands."""
         from recrawl.cli.configuration import configure
+        from recrawl.cli.options import visits_of
         from recrawl.crawl.controls import limits
 
-        given = {} if budget is None else {"schedule.budget": budget}
+        given = {} if budget is None else {"schedule.budget": visits_of("budget", str(budget))}
         if self._place is None:
             return configure(None, {}, given).settings
         return self._place.limited({**limits(self._store.controls()), **given}).configuration.settings
@@ -148,6 +149,8 @@ def load(*sources: str | Path, merge_within: str = "60s", digests_only: bool = F
     ...         rates = archive.estimate(at="2026-01-05")
     ...         plan = archive.plan(budget=2, at="2026-01-05")
     ...         quality = archive.assess()
+    >>> plan, quality
+    (<Plan for 2 pages at 2 visits a day>, <Quality of 2 pages in 4 crawls>)
     >>> rates["url"], rates["changes"]
     (['http://site.org/news', 'http://site.org/'], [3, 0])
     >>> plan.next["url"][0], quality.facts["crawlsCount"], quality.pages["url"][0]
@@ -199,4 +202,4 @@ def _one_of(choices: type[_Choice], name: str, argument: str) -> _Choice:
     try:
         return choices(name)
     except ValueError:
-        raise InputError(f"There is no {argument}={name!r}.", f"There are: {', '.join(choices)}.") from None
+        raise ConfigError(f"There is no {argument}={name!r}.", f"There are: {', '.join(choices)}.") from None
