@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 SMALL = ["--pages", "15", "--days", "3", "--budget", "60"]
-TINY = ["--pages", "6", "--days", "1", "--budget", "20"]
+TINY = ["--pages", "6", "--days", "1", "--budget", "20/day"]
 
 
 def recrawl(*arguments, cwd):

@@ -37,9 +37,11 @@ def test_a_duration_that_is_none_is_told_with_its_option(run, command):
 @pytest.mark.parametrize("text", ["many", "5/fortnight", "-3"])
 @pytest.mark.usefixtures("workspace")
 def test_a_budget_that_is_none_is_told_with_its_option(run, text):
-    done = run("compare", f"--budget={text}", "-w", "ws")
-    assert done.returncode == 4
-    assert done.stderr.startswith("recrawl: --budget: '")
+    for command in (("compare", "-w", "ws"), ("demo", "--folder", "demo")):
+        done = run(*command, f"--budget={text}")
+        assert done.returncode == 4
+        assert done.stderr.startswith("recrawl: --budget: '")
+        assert "500/h" in done.stderr or "periods" in done.stderr
 
 
 def commands(name, command):

@@ -61,7 +61,7 @@ def test_recorded_sites_are_captured_with_all_that_may_be_believed(run, tmp_path
         "--instants",
         1,
         "--delay",
-        10,
+        "10s",
         "--jobs",
         1,
         "--output",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recrawl.cli.options import command_name
+from recrawl.cli.options import command_name, visits_of
 from recrawl.cli.workspace import Workspace, make_workspace
 from recrawl.errors import ConfigError, MissingExtraError
 
@@ -47,8 +47,8 @@ def demo(  # noqa: PLR0913 - one argument an option
     pages: Annotated[int, typer.Option(min=6, help="Pages of the living web, on three hosts.")] = 150,
     days: Annotated[float, typer.Option(min=1.0, help="Virtual days to crawl.")] = 28.0,
     budget: Annotated[
-        float, typer.Option(min=1.0, metavar="VISITS", help="Visits a day, to all hosts together.")
-    ] = 100.0,
+        str, typer.Option(metavar="VISITS", help="Visits a day, or like 500/h, to all hosts together.")
+    ] = "100",
     seed: Annotated[int, typer.Option(min=0, help="Another number, another web.")] = 1,
     serve: Annotated[
         bool, typer.Option("--serve", help="Only serve a site that changes, for you to crawl; Ctrl-C tells the truth.")
@@ -104,6 +104,9 @@ def demo(  # noqa: PLR0913 - one argument an option
         return
     if data or judge or truth:
         raise ConfigError("--data, --judge and --truth are about a site that is served.", "Add --serve.")
+    visits = visits_of("--budget", budget)
+    if visits < 1:
+        raise ConfigError(f"--budget: {budget} is less than one visit a day.", "Write for example 100, or 5/h.")
     for module in NEEDED:
         if find_spec(module) is None:
             raise MissingExtraError(module, "demo")
@@ -119,7 +122,7 @@ def demo(  # noqa: PLR0913 - one argument an option
     from recrawl.time import to_iso
 
     console = Console()
-    workspace = _new_workspace(folder, budget)
+    workspace = _new_workspace(folder, visits)
     result = crawl_twice(workspace, console, pages=pages, days=days, seed=seed)
     picture = workspace.reports / "demo.png"
     title = f"{len(result.ours.page)} pages, {len(result.ours.visits):,} visits in {time}"

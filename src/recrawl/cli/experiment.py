@@ -86,7 +86,9 @@ def policies(  # noqa: PLR0913 - one argument an option
     budget: Annotated[
         list[float] | None,
         typer.Option(
-            min=0.0, help="Visits for each page, a day. May be repeated; .01 .03 .1 .3 and 1 if none is given."
+            min=0.0,
+            metavar="VISITS_A_PAGE_A_DAY",
+            help="Visits for each page, a day. May be repeated; .01 .03 .1 .3 and 1 if none is given.",
         ),
     ] = None,
     pages: Annotated[

@@ -72,6 +72,21 @@ def seconds_of(option: str, text: str) -> float:
         raise ConfigError(f"{option}: {error.what}", error.remedy) from error
 
 
+def pause_of(option: str, text: str) -> float:
+    """Seconds between requests, as an option says them: 2s, 500ms; a bare number is seconds.
+
+    Raises:
+        ConfigError: it is none; the option is named.
+
+    >>> pause_of("--delay", "10"), pause_of("--delay", "1min")
+    (10.0, 60.0)
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return seconds_of(option, text)
+
+
 def visits_of(option: str, text: str) -> float:
     """Visits a day, as an option says them: 500, 10000/day or 2/s.
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import enum
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from recrawl.cli.experiment_options import DataOption, JobsOption, OutputOption, RepeatsOption, SeedOption
+from recrawl.cli.options import pause_of
 from recrawl.cli.verbs import TeachingCommand
+from recrawl.errors import ConfigError
 
 BLUR = """
 recrawl experiment sharc-blur --only 4.5a,4.6a
@@ -31,6 +34,10 @@ PREDICTION = """
 recrawl experiment sharc-prediction --data ../data
 recrawl experiment sharc-prediction --data ../data/documents --sitemap sitemap.xml
 """
+
+
+SHORTEST_DELAY = 0.1
+"""Seconds; nobody asks a host more often."""
 
 
 class Changes(enum.StrEnum):
@@ -139,8 +146,10 @@ def sharc_real(  # noqa: PLR0913 - one argument an option
         str, typer.Option(metavar="NAMES", help="Only these sites, with commas between; all if none is named.")
     ] = "",
     delay: Annotated[
-        list[float] | None,
-        typer.Option(min=0.1, help="Seconds between requests at realistic speed. May be repeated; 1, 10 and 60."),
+        list[str] | None,
+        typer.Option(
+            metavar="DURATION", help="Pause between requests at realistic speed. May be repeated; 1s, 10s and 60s."
+        ),
     ] = None,
     instants: Annotated[int, typer.Option(min=1, help="Captures of each site at realistic speed.")] = 8,
     jobs: JobsOption = None,
@@ -153,7 +162,11 @@ def sharc_real(  # noqa: PLR0913 - one argument an option
     """
     from recrawl.cli.experiments.sharc_real import Asked, run
 
-    run(data, output, Asked([name.strip() for name in only.split(",") if name.strip()], seed, delay, instants, jobs))
+    delays = [pause_of("--delay", text) for text in delay or ()]
+    if any(not SHORTEST_DELAY <= one < math.inf for one in delays):
+        raise ConfigError(f"--delay is below {SHORTEST_DELAY:g}s.", "Write for example 10s.")
+    names = [name.strip() for name in only.split(",") if name.strip()]
+    run(data, output, Asked(names, seed, delays or None, instants, jobs))
 
 
 def sharc_prediction(  # noqa: PLR0913 - one argument an option
