@@ -22,7 +22,7 @@ recrawl config show --set fetch.timeout=20s
 app = new_app()
 
 
-@app.callback(cls=None)
+@app.callback(cls=None, no_args_is_help=True)
 def config() -> None:
     """Show the settings and where each comes from."""
 

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from recrawl.cli.experiment_options import DataOption, JobsOption, OutputOption, RepeatsOption, SeedOption
+from recrawl.cli.experiment_options import (
+    DataOption,
+    HomePagesOption,
+    JobsOption,
+    OutputOption,
+    RepeatsOption,
+    SeedOption,
+)
 from recrawl.cli.experiments.sharc_commands import register
 from recrawl.cli.verbs import TeachingCommand, new_app
 
@@ -46,7 +53,7 @@ recrawl experiment lbla --data tests/data/linked --only 9,14 --trees 20
 app = new_app()
 
 
-@app.callback()
+@app.callback(no_args_is_help=True)
 def experiment() -> None:
     """Repeat a result on real or synthetic data: tables as CSV and Markdown, and a picture."""
 
@@ -172,7 +179,7 @@ def datamonitor(
 
 @app.command(cls=TeachingCommand, epilog=HACS)
 def hacs(
-    data: DataOption,
+    data: HomePagesOption,
     output: OutputOption = Path("experiment-hacs"),
     seed: SeedOption = 1,
     repeats: RepeatsOption = 1,

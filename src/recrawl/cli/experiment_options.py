@@ -13,7 +13,18 @@ DataOption = Annotated[
         "--data",
         envvar="RECRAWL_DATA",
         metavar="FOLDER",
-        help="A data set (events.parquet beside pages.parquet or sources.parquet), or a folder that holds several.",
+        help="Recorded changes: a data set (events.parquet beside pages.parquet or sources.parquet), or a folder "
+        "that holds several.",
+    ),
+]
+HomePagesOption = Annotated[
+    Path,
+    typer.Option(
+        "--data",
+        envvar="RECRAWL_DATA",
+        metavar="FOLDER",
+        help="A data set that tells home pages and new links (pages.parquet beside events.parquet), such as "
+        "tests/data/scholarly of the source code.",
     ),
 ]
 OutputOption = Annotated[

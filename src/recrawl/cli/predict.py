@@ -76,7 +76,7 @@ EventOption = Annotated[
 app = new_app()
 
 
-@app.callback(cls=None)
+@app.callback(cls=None, no_args_is_help=True)
 def predict() -> None:
     """Say what to expect of pages before their histories tell, and learn it."""
 
