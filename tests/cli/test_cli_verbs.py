@@ -104,6 +104,14 @@ def test_init_whose_store_cannot_be_made_leaves_nothing_in_the_way(run, tmp_path
     assert run("init", "ws").returncode == 0
 
 
+def test_a_database_out_of_reach_is_told_in_two_lines(run):
+    result = run("init", "ws", "--store", "postgresql://127.0.0.1:1/none")
+    what, remedy = result.stderr.splitlines()
+    assert what.startswith("recrawl: The database postgresql://127.0.0.1:1/none is out of reach: ")
+    assert "?" not in what
+    assert remedy.startswith("Check that the server runs")
+
+
 def test_init_keeps_a_folder_that_was_there_when_the_store_cannot_be_made(run, tmp_path):
     (tmp_path / "ws").mkdir()
     assert run("init", "ws", "--store", "mysql://x/y").returncode == ExitCode.ERROR

@@ -196,8 +196,9 @@ class PostgresDatabase:
                 raise
             raise too_long(self._patience) from error
         except psycopg.OperationalError as error:
+            reason = str(error).strip().partition("\n")[0]  # libpq goes on with guesses
             raise StoreAwayError(
-                f"The database {self._shown} is out of reach: {str(error).strip()}.",
+                f"The database {self._shown} is out of reach: {reason.rstrip('.')}.",
                 "Check that the server runs, that the address is right and that the database exists, then try again.",
             ) from error
 
