@@ -120,7 +120,7 @@ def test_a_capture_of_a_strategy_that_went_another_way_is_shown_and_said_to_be(t
             made = SiteStep(step, page, revisit, float(step), Outcome.FETCHED, Verdict.UNCHANGED)
             store.record(visit, site=SiteProgress(number, made, none, known=2))
         store.finish_site_capture(number, "{}", 9.0)
-        print_stated(store, number, json_output=False)
+        print_stated(store, tmp_path, number, json_output=False)
     printed = capsys.readouterr()
     assert "2 pages unchanged" in printed.out
     assert "another version of recrawl" in printed.err
@@ -145,14 +145,14 @@ def test_revisits_can_be_asked_for_and_left_out(run, workspace, home):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ((), 1, "no site to capture"),
+        ((), 4, "no site to capture"),
         (("ftp://example.org/",), 1, "not an http or https URL"),
         (("http://site.localhost/", "--strategy", "best"), 4, "There are: bfs"),
         (("http://site.localhost/", "--strategy", "sharc-optimum"), 4, "Did you mean 'sharc-optimal'"),
         (("http://site.localhost/", "--rates", "oracle"), 2, "sitemap-corrected"),
         (("http://site.localhost/", "--delay", "soon"), 4, "not a duration"),
         (("http://site.localhost/", "--include", "("), 4, "not a regular expression"),
-        (("--resume",), 1, "no unfinished capture"),
+        (("--resume",), 1, "no unfinished capture.\nSee all with: recrawl capture --list -w ws\n"),
         (("--show", "7"), 1, "no capture 7"),
     ],
 )

@@ -217,7 +217,7 @@ def test_broken_files_are_named_and_the_rest_goes_on(run, weekly, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nowhere.warc",), "There is no nowhere.warc."),
+        (("nowhere.warc",), "There is no file nowhere.warc."),
         (("https://web.archive.org/cdx?url=a.org",), "is not a file"),
         (("weekly.cdx", "--at", "yesterday"), "'yesterday' is not a time."),
         (("weekly.cdx", "--output", "weekly.cdx"), "is not a folder"),

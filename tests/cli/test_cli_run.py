@@ -193,7 +193,7 @@ def test_what_makes_no_sense_is_said_before_anything_is_asked(run, site, options
 def test_a_workspace_without_pages_says_what_to_do(run):
     run("init", "empty")
     result = run("run", "--once", "-w", "empty", *HURRY)
-    assert "recrawl add" in result.stderr
+    assert "recrawl add -w empty URL" in result.stderr
     assert result.returncode != 0
 
 

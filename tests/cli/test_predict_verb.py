@@ -161,7 +161,8 @@ def test_what_cannot_be_is_said_in_a_sentence(run, ws, workspace_without_pages):
     empty = run("predict", "train", "-w", workspace_without_pages)
     assert empty.returncode == ExitCode.ERROR
     assert "a model needs 40" in empty.stderr
-    assert "recrawl predict train" in run("predict", "score", "-w", workspace_without_pages).stderr
+    untrained = run("predict", "score", "-w", workspace_without_pages).stderr
+    assert f"recrawl predict train -w {workspace_without_pages}" in untrained
     assert "does not foretell 'rain'" in run("predict", "score", "-w", ws, "--event", "rain").stderr
     assert "cannot be the name" in run("predict", "train", "-w", ws, "--name", "../x").stderr
     assert "is not a URL" in run("predict", "explain", "-w", ws, "nothing").stderr

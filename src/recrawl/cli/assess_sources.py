@@ -36,7 +36,7 @@ def check_files(files: list[str], of_workspace: str) -> list[Path]:
         if file.startswith(("http://", "https://")):
             raise InputError(f"{file} is not a file.", "Bring it into a workspace first, with recrawl import.")
         if not Path(file).exists():
-            raise InputError(f"There is no {file}.", "Check the path.")
+            raise InputError(f"There is no file {file}.", "Check the path.")
         if Path(file).is_dir() and sniff(Path(file)) is Format.WORKSPACE:
             raise InputError(f"{file} is a workspace.", of_workspace.format(file))
     return [Path(file) for file in files]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption, seconds_of
+from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption, command_in, pause_of
 from recrawl.cli.workspace import open_workspace
 from recrawl.crawl.capture_terms import DEFAULT_THRESHOLD, RateSource
 from recrawl.crawl.scope import ScopeKind, ScopeRules
@@ -16,6 +16,7 @@ from recrawl.errors import ConfigError, ExitCode, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from recrawl.cli.workspace import Workspace
     from recrawl.crawl.capture_order import CaptureOrder
@@ -125,7 +126,7 @@ def capture(  # noqa: PLR0913 - one argument an option
             if show is None:
                 print_captures(store, json_output)
             else:
-                print_stated(store, show, json_output)
+                print_stated(store, place.folder, show, json_output)
         return
     from recrawl.crawl.capture_order import CaptureOrder
 
@@ -141,14 +142,14 @@ def capture(  # noqa: PLR0913 - one argument an option
         open_ones = [known for known in store.site_captures() if not known.is_finished]
         unfinished: SiteCapture | None
         if resume:
-            unfinished = begun = _to_resume(open_ones, site)
+            unfinished = begun = _to_resume(open_ones, site, place.folder)
             order = CaptureOrder.from_json(begun.terms)
         else:
             order = CaptureOrder(
                 site=_written(site),
                 strategy=strategy,
                 revisit=revisit,
-                delay=None if delay is None else _seconds(delay),
+                delay=None if delay is None else pause_of("--delay", delay),
                 expected=expect,
                 threshold=DEFAULT_THRESHOLD if threshold is None else threshold,
                 rates=rates,
@@ -160,7 +161,7 @@ def capture(  # noqa: PLR0913 - one argument an option
             if plan:
                 _say_what_to_expect(place, store, order, json_output)
                 return
-            unfinished = None if anew else _same(open_ones, order)
+            unfinished = None if anew else _same(open_ones, order, place.folder)
         report = _carried_out(place, store, order, unfinished)
         print_report(store, report, json_output)
     if not report.quality.pages:
@@ -174,16 +175,17 @@ def _carried_out(place: Workspace, store: Store, order: CaptureOrder, unfinished
     from recrawl.cli.wiring import judging_of
     from recrawl.crawl.judging import warm_up
 
+    again = command_in(place.folder, "capture --resume")
     with getting_ready():
         warm_up(judging_of(place.configuration.settings).standards)
     try:
         with shown() as tell:
             report = asyncio.run(carry_out(place, store, order, unfinished, tell))
     except asyncio.CancelledError:
-        typer.echo("Stopped at once. Go on with: recrawl capture --resume", err=True)
+        typer.echo(f"Stopped at once. Go on with: {again}", err=True)
         raise typer.Exit(ExitCode.FORCED) from None
     if report is None:
-        typer.echo("Interrupted. Go on with: recrawl capture --resume", err=True)
+        typer.echo(f"Interrupted. Go on with: {again}", err=True)
         raise typer.Exit(ExitCode.INTERRUPTED)
     return report
 
@@ -200,7 +202,7 @@ def _written(site: str | None) -> str:
     from recrawl.formats.seeds import parse_seed
 
     if site is None:
-        raise InputError("There is no site to capture.", "Give the URL of its first page, or --resume or --list.")
+        raise ConfigError("There is no site to capture.", "Give the URL of its first page, or --resume or --list.")
     return parse_seed(site, "").url
 
 
@@ -214,26 +216,18 @@ def _say_what_is_not_read(order: CaptureOrder, *, expect: int | None, threshold:
             typer.echo(f"{option} makes no difference here: {order.strategy} does not ask for it.", err=True)
 
 
-def _seconds(text: str) -> float:
-    """A duration; a bare number is seconds."""
-    try:
-        return float(text)
-    except ValueError:
-        return seconds_of("--delay", text)
-
-
-def _to_resume(unfinished: Sequence[SiteCapture], site: str | None) -> SiteCapture:
+def _to_resume(unfinished: Sequence[SiteCapture], site: str | None, folder: Path) -> SiteCapture:
     """The latest unfinished capture, of this site if one is named."""
     wanted = [known for known in unfinished if site is None or known.site == _written(site)]
     if not wanted:
         raise InputError(
             f"There is no unfinished capture{'' if site is None else f' of {site}'}.",
-            "recrawl capture --list shows all.",
+            f"See all with: {command_in(folder, 'capture --list')}",
         )
     return wanted[-1]
 
 
-def _same(unfinished: Sequence[SiteCapture], order: CaptureOrder) -> SiteCapture | None:
+def _same(unfinished: Sequence[SiteCapture], order: CaptureOrder, folder: Path) -> SiteCapture | None:
     """The unfinished capture that this order asked for; an error if there is one that was asked for otherwise."""
     from recrawl.crawl.capture_order import CaptureOrder
 
@@ -244,6 +238,6 @@ def _same(unfinished: Sequence[SiteCapture], order: CaptureOrder) -> SiteCapture
     if of_site:
         raise ConfigError(
             f"Capture {of_site[-1].id} of {order.site} is not finished, and was asked for in other words.",
-            "Go on with it: recrawl capture --resume   or begin another one: --anew.",
+            f"Go on with it: {command_in(folder, 'capture --resume')}   or begin another one: --anew.",
         )
     return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from recrawl.cli.options import command_in
 from recrawl.cli.tables import print_json, print_table, shown_time
 from recrawl.crawl.capture_course import Course, course_of
 from recrawl.crawl.capture_order import CaptureOrder
@@ -18,6 +19,8 @@ from recrawl.show.quality import stored_words
 from recrawl.show.words import some_named
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from recrawl.store.base import Store
     from recrawl.store.site_values import SiteCapture
 
@@ -61,13 +64,16 @@ def stored_lines(capture: SiteCapture, stored: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def print_stated(store: Store, number: int, json_output: bool) -> None:
-    """The statement about a finished capture."""
+def print_stated(store: Store, folder: Path, number: int, json_output: bool) -> None:
+    """The statement about a finished capture of the workspace in a folder."""
     known = {capture.id: capture for capture in store.site_captures()}
     if number not in known:
-        raise InputError(f"There is no capture {number} in this workspace.", "recrawl capture --list shows all.")
+        remedy = f"See all with: {command_in(folder, 'capture --list')}"
+        raise InputError(f"There is no capture {number} in this workspace.", remedy)
     if not known[number].is_finished:
-        raise InputError(f"Capture {number} is not finished.", "Go on with it: recrawl capture --resume")
+        raise InputError(
+            f"Capture {number} is not finished.", f"Go on with it: {command_in(folder, 'capture --resume')}"
+        )
     capture = known[number]
     print_report(store, report_of(store, capture, _course(store, capture)), json_output)
 

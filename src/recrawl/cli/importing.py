@@ -109,7 +109,7 @@ def _check(path: Path, base_url: str) -> None:
     from recrawl.formats.sniff import Format, sniff
 
     if not path.exists():
-        raise InputError(f"There is no {path}.", "Check the path.")
+        raise InputError(f"There is no file {path}.", "Check the path.")
     if not base_url and path.is_dir() and sniff(path) is Format.GIT:
         raise ConfigError(
             f"{path} is a git repository, and nobody said where its pages are published.",

@@ -18,6 +18,7 @@ from recrawl.cli.options import (
     RowsOption,
     SetOption,
     WorkspaceOption,
+    command_in,
     seconds_of,
 )
 from recrawl.cli.verbs import TeachingCommand, hyphenated, new_app
@@ -205,7 +206,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one argument an option
     for drift in drifts.values():
         typer.echo(drift.sentence())
     if not drifts:
-        typer.echo("There is no model yet. Train one with: recrawl predict train")
+        typer.echo(f"There is no model yet. Train one with: {command_in(workspace, 'predict train')}")
 
 
 @app.command("explain", cls=TeachingCommand, epilog=EXPLAIN)

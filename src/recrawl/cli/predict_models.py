@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recrawl import __version__
+from recrawl.cli.options import command_in
 from recrawl.errors import InputError
 from recrawl.formats.disk import complete_file
 from recrawl.model import FloatArray, GammaBelief, IntArray
@@ -95,7 +96,8 @@ def load_model(workspace: Path, name: str, urls: Callable[[IntArray], Sequence[s
     """
     folder = models_folder(workspace) / name
     if not has_model(workspace, name):
-        raise InputError(f"There is no model {name!r} in this workspace.", "Train one with: recrawl predict train")
+        remedy = f"Train one with: {command_in(workspace, 'predict train')}"
+        raise InputError(f"There is no model {name!r} in this workspace.", remedy)
     try:
         note = ModelNote.from_json((folder / NOTE).read_text(encoding="utf-8"))
         model = read_model((folder / MODEL).read_bytes())

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, DigestsOnlyOption, FilesArgument, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.options import (
+    HERE,
+    DigestsOnlyOption,
+    FilesArgument,
+    JsonOption,
+    SetOption,
+    WorkspaceOption,
+    command_in,
+)
 from recrawl.cli.waiting import bars, line
 from recrawl.cli.workspace import open_workspace
 from recrawl.errors import InputError
@@ -145,7 +153,8 @@ def report_of_workspace(
     if capture is not None:
         known = {one.id: one for one in store.site_captures()}
         if capture not in known:
-            raise InputError(f"There is no capture {capture} in this workspace.", "recrawl capture --list shows all.")
+            remedy = f"See all with: {command_in(place.folder, 'capture --list')}"
+            raise InputError(f"There is no capture {capture} in this workspace.", remedy)
         pages = np.unique(store.site_log(capture).found.page)
         title, about = (
             f"Report on capture {capture}",

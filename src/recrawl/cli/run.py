@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from recrawl.cli.configuration import parse_assignments
-from recrawl.cli.options import HERE, SetOption, WorkspaceOption, seconds_of
+from recrawl.cli.options import HERE, SetOption, WorkspaceOption, command_in, seconds_of
 from recrawl.cli.workspace import Workspace, open_workspace
 from recrawl.model.words import counted
 
@@ -215,7 +215,7 @@ def _scope(store: Store, place: Workspace, now: float) -> HomeScope:
     wanted, sources = pages.id[pages.importance > 0], store.sources()
     feeds = np.array([page for page, source in sources.items() if source == (FEED, HOME)], np.int64)
     if not len(wanted) and not len(feeds):
-        raise InputError("There are no pages to visit.", "Add some with: recrawl add URL")
+        raise InputError("There are no pages to visit.", f"Add some with: {command_in(place.folder, 'add', 'URL')}")
     settings = place.configuration.settings.crawl
     homes = np.setdiff1d(wanted, np.array(list(sources), np.int64), assume_unique=True)
     known = (found for url in store.urls(np.append(homes, feeds)) if (found := address(url)) is not None)
