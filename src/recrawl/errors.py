@@ -2,7 +2,7 @@
 
     RecrawlError
     ├── InputError      their data: which file, which position, why
-    ├── ConfigError     their settings: which key, from where
+    ├── ConfigError     their settings and options: which one, from where
     ├── StoreError      the database: missing, newer, damaged
     │   ├── StoreMissingError  not made yet
     │   ├── StoreAwayError  out of reach for now
@@ -65,7 +65,7 @@ class InputError(RecrawlError):
 
 
 class ConfigError(RecrawlError):
-    """A setting that is unknown, of the wrong type or out of range."""
+    """A setting or an option that is unknown, has a wrong value, or lacks or excludes another one."""
 
     exit_code = ExitCode.BAD_CONFIG
 

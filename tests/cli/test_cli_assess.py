@@ -120,7 +120,7 @@ def test_a_picture_is_drawn(run, weekly, tmp_path):
     assert run("assess", weekly, "--plot", tmp_path / "quality.svg").returncode == 0
     assert "not seen again" in (tmp_path / "quality.svg").read_text(encoding="utf-8")
     wrong = run("assess", weekly, "--plot", tmp_path / "quality.txt")
-    assert wrong.returncode == ExitCode.ERROR
+    assert wrong.returncode == ExitCode.BAD_CONFIG
     assert "cannot be told from its name" in wrong.stderr
 
 

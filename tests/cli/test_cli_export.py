@@ -294,7 +294,7 @@ def test_of_nothing_comes_a_file_with_nothing_in_it(options, run, workspace, tmp
 )
 def test_options_that_make_no_sense_are_refused(arguments, remedy, run, workspace, tmp_path):
     done = run("export", *arguments, "-w", workspace)
-    assert done.returncode == 1
+    assert done.returncode == 4
     assert remedy in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["ws"]
 

@@ -77,5 +77,5 @@ def test_the_list_is_the_head_of_the_plan_and_what_does_not_fit_is_told(run, tow
 )
 def test_what_makes_no_sense_is_refused(run, town, arguments, why):
     result = run("export", *arguments, "-w", "town")
-    assert result.returncode == 1
+    assert result.returncode == 4
     assert why in result.stderr

@@ -171,18 +171,18 @@ def test_a_capture_that_is_not_there(run, workspace):
 @pytest.mark.parametrize("link", ["javascript:alert('{url}')", "https://a.org/"])
 def test_a_link_to_versions_that_is_none(run, workspace, link):
     done = run("report", "-w", workspace[0], "--versions", link)
-    assert done.returncode == ExitCode.ERROR
+    assert done.returncode == ExitCode.BAD_CONFIG
     assert "{url}" in done.stderr
 
 
 def test_what_is_printed_goes_to_no_file(run, workspace):
     done = run("report", "-w", workspace[0], "--json", "-o", "told.json")
-    assert done.returncode == ExitCode.ERROR
+    assert done.returncode == ExitCode.BAD_CONFIG
     assert "> FILE" in done.stderr
 
 
 def test_pages_of_files_have_no_number(run, tmp_path):
     (tmp_path / "index.cdx").write_text(" CDX N b a m s k r M S V g\n")
     done = run("report", "index.cdx", "--versions", "https://a.org/{id}")
-    assert done.returncode == ExitCode.ERROR
+    assert done.returncode == ExitCode.BAD_CONFIG
     assert "Write {url}" in done.stderr

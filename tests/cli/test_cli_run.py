@@ -15,6 +15,7 @@ from typing import ClassVar
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from recrawl.errors import ExitCode
 from recrawl.formats.crawl_log import parse_line
 from recrawl.store.open import open_store
 
@@ -175,6 +176,7 @@ def test_this_machine_is_out_of_reach_unless_allowed(run, site, workspace):
     ("options", "words"),
     [
         (("--until", "2001-01-01"), "already over"),
+        (("--until", "yesterday"), "is not a time"),
         (("--for", "soon"), "soon"),
         (("--set", "fetch.contact="), "fetch.contact is empty"),
         (("--set", "fetch.contact=nonsense"), "fetch.contact is 'nonsense', which is no address"),
@@ -185,7 +187,7 @@ def test_this_machine_is_out_of_reach_unless_allowed(run, site, workspace):
 def test_what_makes_no_sense_is_said_before_anything_is_asked(run, site, options, words):
     contact = () if "--set" in options else HURRY
     result = run("run", "--once", "-w", "w", *contact, *(HURRY if "home" in options[1] else ()), *options)
-    assert result.returncode != 0
+    assert result.returncode == ExitCode.BAD_CONFIG
     assert words in result.stderr
     assert not site.handler.asked
 

@@ -90,9 +90,9 @@ def test_beyond_this_machine_it_asks_for_a_token(run, serving):
 def test_what_cannot_be_served_is_said(run):
     assert run("init", "w").returncode == 0
     result = run("serve", "-w", "w", "--token", "short")
-    assert (result.returncode, "at least" in result.stderr) == (1, True)
+    assert (result.returncode, "at least" in result.stderr) == (4, True)
     result = run("serve", "-w", "w", "--host", "no-such-host.invalid")
-    assert (result.returncode, "no address of this machine" in result.stderr) == (1, True)
+    assert (result.returncode, "no address of this machine" in result.stderr) == (4, True)
     result = run("serve", "-w", "nowhere")
     assert (result.returncode, "recrawl init" in result.stderr) == (4, True)
 
@@ -105,5 +105,5 @@ def test_no_address_is_told_before_all_ports_are_taken(run):
     assert (result.returncode, result.stdout) == (1, "")
     assert f"port {port}" in result.stderr or f"port {port - 1}" in result.stderr
     result = run("serve", "-w", "w", "--port", "65535")
-    assert (result.returncode, result.stdout) == (1, "")
+    assert (result.returncode, result.stdout) == (4, "")
     assert "no port 65536" in result.stderr

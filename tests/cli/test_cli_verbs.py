@@ -181,10 +181,12 @@ def test_add_says_where_a_file_stops_being_utf8(run, workspace, tmp_path):
     assert "seeds.txt at byte 14" in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [(), ("--file", "missing.txt")])
-def test_add_without_seeds_says_what_to_give(run, workspace, arguments):
+@pytest.mark.parametrize(
+    ("arguments", "code"), [((), ExitCode.BAD_CONFIG), (("--file", "missing.txt"), ExitCode.ERROR)]
+)
+def test_add_without_seeds_says_what_to_give(run, workspace, arguments, code):
     result = run("add", "-w", "ws", *arguments)
-    assert result.returncode == ExitCode.ERROR
+    assert result.returncode == code
     assert len(result.stderr.splitlines()) == 2
 
 

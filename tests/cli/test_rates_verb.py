@@ -321,7 +321,7 @@ def test_json_csv_and_parquet_hold_the_same(run, rates, known, tmp_path):
 
 def test_a_file_that_cannot_be_is_told_before_any_work(run, known):
     wrong = run("rates", "-w", known, "-o", "rates.xlsx")
-    assert wrong.returncode == ExitCode.ERROR
+    assert wrong.returncode == ExitCode.BAD_CONFIG
     assert "End it in .csv or .parquet" in wrong.stderr
     assert "End it in .png" in run("rates", "-w", known, "--plot", "rates.txt").stderr
     assert "Check the folder" in run("rates", "-w", known, "-o", "nowhere/rates.csv").stderr
@@ -419,7 +419,7 @@ def test_compare_refuses_where_there_is_too_little(run, known):
 )
 def test_errors_say_what_to_do(run, known, arguments, words):
     result = run("rates", "-w", known, *arguments)
-    assert result.returncode in {ExitCode.ERROR, ExitCode.BAD_CONFIG}
+    assert result.returncode == ExitCode.BAD_CONFIG
     assert words in result.stderr
 
 
@@ -439,8 +439,8 @@ def test_a_host_that_is_not_there_is_told_with_those_that_are(run, known, host, 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--match", "zzz"), "No page that was seen by 2024-03-13 22:13 fits --match zzz.\n"),
-        (("--by", "host", "--window", "90s"), "No host that was seen by 2024-03-13 22:13 fits --window 90s.\n"),
+        (("--match", "zzz"), "No page that was seen by 2024-03-13 22:13 fits --match zzz."),
+        (("--by", "host", "--window", "90s"), "No host that was seen by 2024-03-13 22:13 fits --window 90s."),
         (("--at", "2000-01-01"), "No page was seen by 2000-01-01 00:00. Visit some with: recrawl run -w "),
     ],
 )

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from recrawl.errors import ExitCode
+
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
 
 
@@ -83,14 +85,15 @@ def test_recorded_sites_are_captured_with_all_that_may_be_believed(run, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "code", "said"),
     [
-        (("sharc-blur", "--only", "5.9"), "There are: 4.4a"),
-        (("sharc-real", "--data", RECORDED, "--only", "nowhere"), "There is no site 'nowhere'"),
+        (("sharc-blur", "--only", "5.9"), ExitCode.BAD_CONFIG, "There are: 4.4a"),
+        (("sharc-real", "--data", RECORDED, "--only", "nowhere"), ExitCode.ERROR, "There is no site 'nowhere'"),
+        (("sharc-real", "--data", RECORDED, "--delay", "10ms"), ExitCode.BAD_CONFIG, "--delay is below 0.1s."),
     ],
 )
-def test_tables_and_sites_that_are_not_there_are_named(run, tmp_path, asked, said):
+def test_tables_and_sites_that_are_not_there_are_named(run, tmp_path, asked, code, said):
     result = run("experiment", *asked, "--output", tmp_path / "out")
-    assert result.returncode == 1
+    assert result.returncode == code
     assert said in result.stderr
     assert not (tmp_path / "out").exists()

@@ -73,7 +73,7 @@ def add(  # noqa: PLR0913 - one argument an option
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     if not (urls or files):
-        raise InputError("There is nothing to add.", "Give URLs, or a seed file with --file.")
+        raise ConfigError("There is nothing to add.", "Give URLs, or a seed file with --file.")
     if feed and access:
         raise ConfigError("--feed and --access exclude each other.", "Leave one of them out.")
     lists = [read_seeds(text_of(file), str(file)) for file in files or []]

@@ -12,7 +12,7 @@ import numpy as np
 from recrawl.assess.ratios import ratio_with_interval
 from recrawl.assess.scores import Interval
 from recrawl.cli.contest_runs import Run, known_policies, run_all
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError, InputError
 from recrawl.model import BoolArray, ChangeKind, Histories, Outcome
 from recrawl.model.words import counted, told
 from recrawl.schedule.policies import ORACLES
@@ -67,12 +67,13 @@ def compare_policies(
     Where the one in use is after new links, only changes that brought some count, for all of them.
 
     Raises:
-        InputError: no page was seen twice, a policy is not known, or no visits are allowed.
+        InputError: no page was seen twice.
+        ConfigError: a policy is not known, or no visits are allowed.
     """
     from recrawl.cli.knowledge import Span, lesson_of
 
     if trial.budget == 0:
-        raise InputError("With 0 visits a day no policy catches anything.", "Give --budget a number above 0.")
+        raise ConfigError("With 0 visits a day no policy catches anything.", "Give --budget a number above 0.")
     in_use = policy_in_use(settings.schedule)
     names = known_policies([in_use, *(trial.policies or USUAL)])
     links = in_use == OURS_FOR_LINKS

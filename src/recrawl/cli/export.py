@@ -26,7 +26,7 @@ from recrawl.cli.export_forms import (
 )
 from recrawl.cli.options import HERE, HostOption, SetOption, WorkspaceOption
 from recrawl.cli.workspace import open_workspace
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError
 
 EXAMPLES = """
 recrawl export visits.parquet -w my-archive       every visit, for analysis and for another recrawl
@@ -122,12 +122,14 @@ def export(  # noqa: PLR0913 - one argument an option
     place = open_workspace(workspace, parse_assignments(assignments or []))
     what = what or (What.TIMEMAP if url else _BY_ENDING.get(file.suffix.lower()))
     if what is None:
-        raise InputError(f"What to write into {file} cannot be told from its name.", "Say it with --what.")
+        raise ConfigError(f"What to write into {file} cannot be told from its name.", "Say it with --what.")
     _check(what, host=host, url=url, base_url=base_url, path_index=path_index)
     if (due is not None or at is not None) and not what.value.startswith(What.SEEDS.value):
-        raise InputError(f"{what.value} is not a list of pages to visit.", "Leave out --due and --at, or export seeds.")
+        raise ConfigError(
+            f"{what.value} is not a list of pages to visit.", "Leave out --due and --at, or export seeds."
+        )
     if due is None and at is not None:
-        raise InputError("--at says as of when pages are due.", "Add --due, for example --due 1d.")
+        raise ConfigError("--at says as of when pages are due.", "Add --due, for example --due 1d.")
     period = None if due is None else Period.told(at, due)
     with place.open_store() as store:
         chosen = host_id(store, host)
@@ -151,7 +153,7 @@ def _check(what: What, *, host: str | None, url: str, base_url: str, path_index:
     )
     for is_wrong, why, remedy in wrong:
         if is_wrong:
-            raise InputError(f"{what.value} {why}.", remedy)
+            raise ConfigError(f"{what.value} {why}.", remedy)
 
 
 @contextmanager

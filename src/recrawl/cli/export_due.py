@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from recrawl.cli.options import seconds_of
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError
 from recrawl.model.words import counted
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ class Period:
         """As options say it: from a moment, or from now, for a duration.
 
         Raises:
-            InputError: it has no length, or the moment is none.
+            ConfigError: it has no length, or the moment is none.
         """
         from recrawl.cli.rates_question import moment
         from recrawl.crawl.clock import RealClock
 
         seconds = seconds_of("--due", length)
         if not seconds > 0:
-            raise InputError(f"Nothing falls due within {length}.", "Give --due a duration above 0, for example 1d.")
+            raise ConfigError(f"Nothing falls due within {length}.", "Give --due a duration above 0, for example 1d.")
         return cls(moment(at, RealClock().now()), seconds)
 
 

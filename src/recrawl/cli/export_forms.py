@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError, InputError
 from recrawl.model.words import counted
 
 if TYPE_CHECKING:
@@ -185,13 +185,16 @@ def write_timemap(job: Job) -> list[str]:
     from recrawl.formats.disk import complete_file
     from recrawl.formats.timemap_write import ArchiveUris, to_cdxj, to_json, to_link
 
-    uris = ArchiveUris.below(job.base_url or f"http://localhost:8080/{_in_url(job.name)}/")
-    page = job.store.find(job.url) if job.url else None
+    try:
+        uris = ArchiveUris.below(job.base_url or f"http://localhost:8080/{_in_url(job.name)}/")
+    except InputError as error:
+        raise ConfigError(f"--base-url: {error.what}", error.remedy) from error
+    remedy = "Name the page with --url, as recrawl list pages shows it."
+    if not job.url:
+        raise ConfigError("A timemap is of one page.", remedy)
+    page = job.store.find(job.url)
     if page is None:
-        raise InputError(
-            f"There is no page {job.url!r} in this workspace." if job.url else "A timemap is of one page.",
-            "Name the page with --url, as recrawl list pages shows it.",
-        )
+        raise InputError(f"There is no page {job.url!r} in this workspace.", remedy)
     form = {".json": "json", ".cdxj": "cdxj"}.get(job.file.suffix.lower(), "link")
     whole = uris.map_of(page.url, capture_batches(job.store, np.array([page.id])), form)
     others = uris.timemaps(page.url)

@@ -10,7 +10,7 @@ from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.settings import Setting, declared
 from recrawl.cli.workspace import Workspace, open_workspace
-from recrawl.errors import ConfigError, InputError
+from recrawl.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,7 +77,7 @@ def _wanted(changes: list[str], live: Mapping[str, Setting], *, reset: bool) -> 
         key, equals, text = (part.strip() for part in change.partition("="))
         if bool(equals) == reset:
             example = f"recrawl limit --reset {key}" if reset else f"recrawl limit {key}=VALUE"
-            raise InputError(f"{change!r} {'has a value' if reset else 'has no value'}.", f"Write: {example}")
+            raise ConfigError(f"{change!r} {'has a value' if reset else 'has no value'}.", f"Write: {example}")
         if key not in live:
             raise not_live(key, live)
         wanted[key] = None if reset else text

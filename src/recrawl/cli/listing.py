@@ -11,7 +11,7 @@ import typer
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, CsvOption, HostOption, JsonOption, LimitOption, SetOption, WorkspaceOption
 from recrawl.cli.workspace import open_workspace
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError
 
 if TYPE_CHECKING:
     from recrawl.store.base import Store
@@ -73,7 +73,7 @@ def listing(  # noqa: PLR0913 - one argument an option
     from recrawl.crawl.clock import RealClock
 
     if json_output and csv_output:
-        raise InputError("--json and --csv are two forms.", "Ask for one of them.")
+        raise ConfigError("--json and --csv are two forms.", "Ask for one of them.")
     place = open_workspace(workspace, parse_assignments(assignments or []))
     now, settings = RealClock().now(), place.configuration.settings
     with place.open_store() as store:

@@ -10,7 +10,7 @@ from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, AtOption, HostOption, JsonOption, LimitOption, SetOption, WorkspaceOption
 from recrawl.cli.waiting import line
 from recrawl.cli.workspace import open_workspace
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError
 from recrawl.model.words import counted
 
 if TYPE_CHECKING:
@@ -85,17 +85,17 @@ def plan(  # noqa: PLR0913 - one argument an option
 
     questions = sum((slots is not None, crawl_time is not None, capacity))
     if questions > 1:
-        raise InputError("--slots, --crawl-time and --capacity are three questions.", "Ask one after the other.")
+        raise ConfigError("--slots, --crawl-time and --capacity are three questions.", "Ask one after the other.")
     if questions and _was_given(context, "limit"):
-        raise InputError("--limit is about the list of pages that come next.", "Leave it out here.")
+        raise ConfigError("--limit is about the list of pages that come next.", "Leave it out here.")
     if not questions and concurrency is not None:
-        raise InputError("--concurrency does not change what comes next.", "Add --slots, --crawl-time or --capacity.")
+        raise ConfigError("--concurrency does not change what comes next.", "Add --slots, --crawl-time or --capacity.")
     if capacity and host is not None:
-        raise InputError("--capacity is about all pages: hosts share one budget.", "Leave out --host.")
+        raise ConfigError("--capacity is about all pages: hosts share one budget.", "Leave out --host.")
     if not capacity and (freshness, recall, pages) != (None, None, None):
-        raise InputError("--freshness, --recall and --pages are about capacity.", "Add --capacity.")
+        raise ConfigError("--freshness, --recall and --pages are about capacity.", "Add --capacity.")
     if freshness is not None and recall is not None:
-        raise InputError("--freshness and --recall are two goals.", "Ask for one after the other.")
+        raise ConfigError("--freshness and --recall are two goals.", "Ask for one after the other.")
     place = open_workspace(workspace, parse_assignments(assignments or []))
     now = moment(at, RealClock().now())
     with place.open_store() as store:

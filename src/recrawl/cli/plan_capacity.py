@@ -10,7 +10,7 @@ import typer
 
 from recrawl.cli.plan_next import host_capacity, shown_price, what_if
 from recrawl.cli.plan_outlook import Outlook
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError
 from recrawl.model.words import counted
 from recrawl.plan.keeping import Kept, Limits, Machines, Measure, keep_many, machines_for
 from recrawl.time import DAY, format_duration
@@ -41,7 +41,7 @@ def tell_capacity(outlook: Outlook, goal: Goal, pages: int | None, at_once: int,
     from recrawl.cli.tables import print_json, print_table
 
     if outlook.budget <= 0:
-        raise InputError("A budget of 0 visits keeps nothing.", "Try one: --set schedule.budget=1000.")
+        raise ConfigError("A budget of 0 visits keeps nothing.", "Try one: --set schedule.budget=1000.")
     demand, limits = outlook.demand, outlook.limits
     if len(demand) > SAMPLE:
         some = np.linspace(0, len(demand) - 1, SAMPLE).astype(np.int64)

@@ -279,9 +279,9 @@ def features(  # noqa: PLR0913, PLR0917 - one argument an option
 
 def _name(place: Workspace, name: str | None) -> str:
     from recrawl.cli.predict_models import USUAL
-    from recrawl.errors import InputError
+    from recrawl.errors import ConfigError
 
     chosen = name or place.configuration.settings.predict.model or USUAL
     if not chosen.replace("-", "").replace("_", "").replace(".", "").isalnum() or chosen.startswith("."):
-        raise InputError(f"{chosen!r} cannot be the name of a model.", "Use letters, digits, - and _.")
+        raise ConfigError(f"{chosen!r} cannot be the name of a model.", "Use letters, digits, - and _.")
     return chosen

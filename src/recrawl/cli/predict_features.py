@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recrawl.errors import InputError, require
+from recrawl.errors import ConfigError, InputError, require
 from recrawl.formats.disk import complete_file
 from recrawl.model.words import counted
 from recrawl.predict.feature_table import FeatureTable, Group
@@ -35,7 +35,7 @@ class Asked:
 
     def __post_init__(self) -> None:
         if self.period <= 0:
-            raise InputError("--period is 0: nothing can be counted in no time.", "Write 7d.")
+            raise ConfigError("--period is 0: nothing can be counted in no time.", "Write 7d.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ def groups_of(names: Sequence[str]) -> tuple[Group, ...]:
     """The groups of these names; all if none is named.
 
     Raises:
-        InputError: there is no such group.
+        ConfigError: there is no such group.
     """
     for name in names:
         if name.upper() not in set(Group):
-            raise InputError(f"{name!r} is no group of features.", f"There are: {', '.join(Group)}.")
+            raise ConfigError(f"{name!r} is no group of features.", f"There are: {', '.join(Group)}.")
     return tuple(Group(name.upper()) for name in names) or tuple(Group)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from recrawl.cli.predict_lessons import sights
 from recrawl.cli.predict_models import KeptModel, load_model
 from recrawl.cli.rates_words import in_words
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError, InputError
 from recrawl.estimate.gamma import sum_of
 from recrawl.predict.contributions import contributions
 from recrawl.predict.first_sight import first_sight, site_ids, when_found
@@ -108,14 +108,14 @@ def reasons(place: Workspace, store: Store, name: str, event: str, url: str) -> 
     """Why the model says what it says of a page.
 
     Raises:
-        InputError: it is no URL.
+        ConfigError: it is no URL.
     """
     from recrawl.urls import address
 
     kept = chosen_model(place, store, name, event)
     found = address(url)
     if found is None:
-        raise InputError(f"{url!r} is not a URL.", "Give it as http://host/path.")
+        raise ConfigError(f"{url!r} is not a URL.", "Give it as http://host/path.")
     known = store.find(found.url)
     page = np.array([0 if known is None else known.id])
     table = _sights(place, store, page, [found.url]) if known is not None else first_sight(page, [found.url])

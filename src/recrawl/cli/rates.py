@@ -27,7 +27,7 @@ from recrawl.cli.options import (
 from recrawl.cli.rates_question import By, Kind, Question, Sort, estimator_named, moment
 from recrawl.cli.waiting import line
 from recrawl.cli.workspace import open_workspace
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.model.words import counted
 from recrawl.time import format_duration
@@ -95,11 +95,11 @@ def rates(  # noqa: PLR0913 - one argument an option
     from recrawl.crawl.clock import RealClock
 
     if diagnose and compare:
-        raise InputError("--diagnose and --compare are two questions.", "Ask one after the other.")
+        raise ConfigError("--diagnose and --compare are two questions.", "Ask one after the other.")
     if by is not By.PAGE and (diagnose or compare):
-        raise InputError(f"--by {by.value} is a question about rates.", "Leave it out: pages are what is tested.")
+        raise ConfigError(f"--by {by.value} is a question about rates.", "Leave it out: pages are what is tested.")
     if compare and plot:
-        raise InputError("There is no picture of a comparison.", "Leave out --plot.")
+        raise ConfigError("There is no picture of a comparison.", "Leave out --plot.")
     if output is not None:
         check_ending(output)
     if plot is not None:

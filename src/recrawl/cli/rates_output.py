@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from recrawl.errors import InputError, require
+from recrawl.errors import ConfigError, require
 from recrawl.formats.disk import complete_file
 
 ENDINGS = (".csv", ".parquet")
@@ -19,13 +19,15 @@ PICTURES = (".png", ".svg", ".pdf")
 def check_ending(file: Path) -> None:
     """Refuse a file whose ending does not say what to write, before any work is done."""
     if file.suffix.lower() not in ENDINGS:
-        raise InputError(f"What to write into {file} cannot be told from its name.", "End it in .csv or .parquet.")
+        raise ConfigError(f"What to write into {file} cannot be told from its name.", "End it in .csv or .parquet.")
 
 
 def check_picture(file: Path) -> None:
     """The same for a picture."""
     if file.suffix.lower() not in PICTURES:
-        raise InputError(f"What to draw into {file} cannot be told from its name.", f"End it in {', '.join(PICTURES)}.")
+        raise ConfigError(
+            f"What to draw into {file} cannot be told from its name.", f"End it in {', '.join(PICTURES)}."
+        )
 
 
 def write_columns(file: Path, columns: Mapping[str, Sequence[Any]]) -> None:

@@ -19,7 +19,7 @@ from recrawl.cli.options import (
 )
 from recrawl.cli.waiting import bars, line
 from recrawl.cli.workspace import open_workspace
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError, InputError
 from recrawl.model.words import counted
 
 if TYPE_CHECKING:
@@ -88,16 +88,16 @@ def report(  # noqa: PLR0913 - one argument an option
     from recrawl.cli.assess_sources import check_files
 
     if versions is not None and versions != NO_LINK and not _is_link(versions):
-        raise InputError(f"{versions!r} is no link to versions.", "Write it like https://web.archive.org/web/*/{url}")
+        raise ConfigError(f"{versions!r} is no link to versions.", "Write it like https://web.archive.org/web/*/{url}")
     if json_output and output is not None:
-        raise InputError(
+        raise ConfigError(
             "--json is printed, not written to a file.", "Leave out one of them, or send it to a file: > FILE"
         )
     if files:
         if versions is not None and "{id}" in versions:
-            raise InputError("Pages of files have no {id}.", "Write {url} in the link.")
+            raise ConfigError("Pages of files have no {id}.", "Write {url} in the link.")
         if capture is not None:
-            raise InputError("--capture is about a workspace.", "Leave out the files.")
+            raise ConfigError("--capture is about a workspace.", "Leave out the files.")
         paths = check_files(files, "Write: recrawl report -w {}")
         made = _of_files(paths, versions, digests_only=digests_only)
         target = output or Path(FILE_NAME)

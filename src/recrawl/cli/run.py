@@ -189,11 +189,11 @@ class Term(NamedTuple):
 def _term(now: float, for_: str | None, until: str | None) -> Term:
     """What was asked for; infinity for ever."""
     from recrawl.cli.rates_question import moment
-    from recrawl.errors import InputError
+    from recrawl.errors import ConfigError
 
     term = Term(seconds_of("--for", for_) if for_ is not None else math.inf, moment(until, math.inf))
     if term.seconds <= 0 or term.until <= now:
-        raise InputError("The time to stop is already over.", "Name a later --until, or a longer --for.")
+        raise ConfigError("The time to stop is already over.", "Name a later --until, or a longer --for.")
     return term
 
 

@@ -126,13 +126,13 @@ def _token(host: str, given: str | None) -> str:
     import secrets
     from urllib.parse import quote
 
-    from recrawl.errors import InputError
+    from recrawl.errors import ConfigError
     from recrawl.show.dashboard.security import is_loopback
 
     if given is None:
         return "" if is_loopback(host) else secrets.token_urlsafe(24)
     if len(given) < SHORTEST_TOKEN or quote(given, safe="") != given:
-        raise InputError(
+        raise ConfigError(
             f"A token has {SHORTEST_TOKEN} letters, digits or -_.~ at least.", "Leave out --token to have one made up."
         )
     return given

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recrawl.cli.experiments.report_folder import ReportFolder
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError
 
 if TYPE_CHECKING:
     from recrawl.cli.experiments.sharc_tables import Cell, SharcTables
@@ -77,7 +77,7 @@ def _chosen(tables: Sequence[PublishedTable], only: str) -> list[PublishedTable]
     known = [table.name for table in tables]
     missing = [name for name in names if name not in known]
     if missing:
-        raise InputError(f"There is no table {missing[0]!r} here.", f"There are: {', '.join(known)}.")
+        raise ConfigError(f"There is no table {missing[0]!r} here.", f"There are: {', '.join(known)}.")
     return [table for table in tables if not names or table.name in names]
 
 

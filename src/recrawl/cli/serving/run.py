@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from recrawl.cli.serving.warm import Looks, look_first
 from recrawl.crawl import event_loop
 from recrawl.crawl.garbage import long_running
-from recrawl.errors import InputError
+from recrawl.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     import uvicorn
@@ -29,14 +29,15 @@ def bound(host: str, port: int) -> socket.socket:
     """A socket that listens at this address; port 0 takes any that is free.
 
     Raises:
-        InputError: the address is in use, is not this machine's, or there is no such port.
+        InputError: the address is in use.
+        ConfigError: it is not this machine's, or there is no such port.
     """
     if port > LAST_PORT:
-        raise InputError(f"There is no port {port} to serve archived pages at.", "Give a lower one with --port.")
+        raise ConfigError(f"There is no port {port} to serve archived pages at.", "Give a lower one with --port.")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
-        raise InputError(f"{host} is no address of this machine.", "Give another with --host.") from error
+        raise ConfigError(f"{host} is no address of this machine.", "Give another with --host.") from error
     found = socket.socket(family, kind, protocol)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
