@@ -22,6 +22,9 @@ _AT_ONCE = 512
 """Pages leased in one go: to read what is known of more would hold up those that are due now."""
 _POLL = 1.0
 """Seconds until the store is asked again at the earliest, although it had nothing."""
+_SOON = 0.02
+"""The same where the store knows when it will have something. Hosts that wait for each other's pages would be asked
+together from then on, and so ever after."""
 
 
 class Hands:
@@ -74,7 +77,8 @@ class Hands:
             leased = self._ask(now, max(room // share[1], 1), (0, 1))
         if len(leased) < room:  # that is all there is for now
             poll = self._poll if share[1] == 1 else _POLL  # others may give hosts back at any time
-            self._ask_at = min(max(self._store.next_due(), now + _POLL), now + poll)
+            ready_at = self._store.next_due()
+            self._ask_at = min(max(ready_at, now + (_SOON if ready_at > now else _POLL)), now + poll)
         if not len(leased):
             return None
         self.renew_at = min(self.renew_at, now + self._lease_time / 2)
