@@ -10,6 +10,7 @@ from recrawl.crawl.garbage import give_back_memory
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
 from recrawl.errors import StoreError
+from recrawl.model import Pages
 from recrawl.schedule.agenda import Agenda
 from recrawl.store.base import Store
 
@@ -38,8 +39,8 @@ class Fitting:
         """Learn all that is recorded."""
         self._recorder.take_in()
         self._told_until = -math.inf
-        self._catch_up(now)
         pages = self._store.pages()
+        self._catch_up(pages, now)
         self._recorder.recall_signals(pages.id[pages.importance > 0], now)
         give_back_memory()
 
@@ -58,7 +59,7 @@ class Fitting:
         pages = self._store.pages()
         page = pages.id[pages.importance > 0]
         before = self._store.due(page)
-        self._catch_up(now)
+        self._catch_up(pages, now)
         self._agenda.line_up(page, now)
         self._agenda.fit(now)
         try:
@@ -73,9 +74,8 @@ class Fitting:
         give_back_memory()
         self._log.event("schedule", "policy fitted", details={"pages": len(page), "price": self._agenda.policy.price})
 
-    def _catch_up(self, now: float) -> None:
-        """Learn of pages and visits since the last time, also those of other workers. What is known is passed over."""
-        pages = self._store.pages()
+    def _catch_up(self, pages: Pages, now: float) -> None:
+        """Learn of all pages, and visits since the last time, also of other workers'. What is known is passed over."""
         wanted = pages.take(pages.importance > 0)
         self._agenda.add(wanted)
         since = self._told_until - self._late
