@@ -27,8 +27,10 @@ settings.load_profile("patient")
 def pytest_configure(config: pytest.Config) -> None:
     """Let the hundreds of processes that tests start share bytecode, also where none may be left beside the sources.
 
-    Otherwise each of them compiles a thousand modules for itself, which is most of what it does.
+    Otherwise each of them compiles a thousand modules for itself, which is most of what it does. And behind ``uv run``
+    commands to try next are those that would be shown without it.
     """
+    os.environ.pop("UV_RUN_RECURSION_DEPTH", None)  # noqa: TID251 - what children inherit
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # noqa: TID251 - what children inherit
         folder = tempfile.mkdtemp(prefix="recrawl-bytecode-")
         os.environ["PYTHONPYCACHEPREFIX"] = folder  # noqa: TID251 - what children inherit

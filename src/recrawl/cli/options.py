@@ -110,8 +110,8 @@ def command_name() -> str:
 def command_in(folder: Path, verb: str, *arguments: str) -> str:
     """A command to try next in a workspace, as the user can type it.
 
-    >>> command_in(Path("my-archive"), "add", "URL"), command_in(HERE, "predict train")
-    ('recrawl add -w my-archive URL', 'recrawl predict train')
+    >>> command_in(Path("my-archive"), "add", "URL").removeprefix(command_name())
+    ' add -w my-archive URL'
     """
     there = [] if folder == HERE else ["-w", shlex.quote(str(folder))]
     return " ".join((command_name(), verb, *there, *arguments))

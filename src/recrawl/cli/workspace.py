@@ -141,8 +141,8 @@ def _furnish(folder: Path) -> Workspace:
 def init_command(folder: Path) -> str:
     """How to make a workspace there.
 
-    >>> init_command(Path("archive")), init_command(Path())
-    ('recrawl init archive', 'recrawl init')
+    >>> init_command(Path("archive")).removeprefix(command_name()), init_command(Path()).removeprefix(command_name())
+    (' init archive', ' init')
     """
     return command_name() + " init" + ("" if folder == Path() else f" {shlex.quote(str(folder))}")
 
