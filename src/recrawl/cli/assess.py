@@ -126,9 +126,7 @@ def assess(  # noqa: PLR0913 - one argument an option
     wanted.check()
     if files:
         merged = seconds_of("--merge-within", merge_within)
-        _assess_files(
-            check_files(files, "Write: recrawl assess -w {}"), merged, asked, wanted, digests_only=digests_only
-        )
+        _assess_files(check_files(files, "assess"), merged, asked, wanted, digests_only=digests_only)
         return
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with place.open_store() as store:

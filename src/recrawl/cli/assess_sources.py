@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from recrawl.cli.import_errors import ImportErrors
+from recrawl.cli.options import command_in
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ class Archive:
     errors: ImportErrors
 
 
-def check_files(files: list[str], of_workspace: str) -> list[Path]:
-    """The paths, all of which must be there; ``of_workspace`` says what to do with a workspace, named ``{}`` in it."""
+def check_files(files: list[str], verb: str = "") -> list[Path]:
+    """The paths, all of which must be there, and none of them a workspace: these the ``verb``, if any, takes alone."""
     from recrawl.formats.sniff import Format, sniff
 
     for file in files:
@@ -38,7 +39,8 @@ def check_files(files: list[str], of_workspace: str) -> list[Path]:
         if not Path(file).exists():
             raise InputError(f"There is no file {file}.", "Check the path.")
         if Path(file).is_dir() and sniff(Path(file)) is Format.WORKSPACE:
-            raise InputError(f"{file} is a workspace.", of_workspace.format(file))
+            remedy = f"Write: {command_in(Path(file), verb)}" if verb else "Load it alone."
+            raise InputError(f"{file} is a workspace.", remedy)
     return [Path(file) for file in files]
 
 

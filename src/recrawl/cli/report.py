@@ -98,7 +98,7 @@ def report(  # noqa: PLR0913 - one argument an option
             raise ConfigError("Pages of files have no {id}.", "Write {url} in the link.")
         if capture is not None:
             raise ConfigError("--capture is about a workspace.", "Leave out the files.")
-        paths = check_files(files, "Write: recrawl report -w {}")
+        paths = check_files(files, "report")
         made = _of_files(paths, versions, digests_only=digests_only)
         target = output or Path(FILE_NAME)
     else:

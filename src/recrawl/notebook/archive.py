@@ -182,7 +182,7 @@ def _files(files: list[str], merge_within: float, *, digests_only: bool) -> Arch
     from recrawl.cli.assess_sources import check_files, read_archive
 
     parts = ExitStack()
-    paths = check_files(files, "Load it alone.")
+    paths = check_files(files)
     reading = read_archive(paths, merge_within, Progress(disable=True), digests_only=digests_only, list_errors=None)
     read = parts.enter_context(reading)
     if read.errors.count:
