@@ -318,7 +318,7 @@ def test_what_is_due_and_what_fails_is_listed_with_the_reason(run, serve):
     assert all(row["late"] > 0 for row in due)
     assert run("run", "-w", "ws", *HURRY, *RICH, "--once", "--for", "60s").returncode == 0
     assert read_json(run("list", "due", "-w", "ws", "--json")) == []
-    [failed] = read_json(run("list", "failed", "-w", "ws", "--json"))
+    [failed] = read_json(run("list", "failing", "-w", "ws", "--json"))
     assert (failed["url"], failed["status"], failed["meaning"], failed["tries"]) == (
         urls[1],
         403,
@@ -326,7 +326,7 @@ def test_what_is_due_and_what_fails_is_listed_with_the_reason(run, serve):
         1,
     )
     assert failed["next_try"] > failed["last_try"]
-    [row] = csv.DictReader(io.StringIO(run("list", "failed", "-w", "ws", "--csv").stdout))
+    [row] = csv.DictReader(io.StringIO(run("list", "failing", "-w", "ws", "--csv").stdout))
     assert (row["url"], row["outcome"]) == (urls[1], "rejected")
     [host] = read_json(run("list", "hosts", "-w", "ws", "--json"))
     assert (host["pages"], host["failing"], host["forbidden"], host["believed"]) == (4, 1, 0, True)

@@ -63,7 +63,7 @@ def rows_of(text):
 
 def test_the_page_leads_to_recall_and_precision_that_are_right(follow):
     reader = follow(PAGE.name, ports=(8080,), instead=QUICKLY)
-    outage = reader.until("list failed")
+    outage = reader.until("list failing")
     assert "unreachable" in outage.out
     reader.rest()
     looks, changes = looks_of(reader.folder), truth_of(reader.folder)

@@ -20,10 +20,10 @@ EXAMPLES = """
 recrawl list pages -w my-archive
 recrawl list hosts
 recrawl list due                                 which pages wait, for how long and why
-recrawl list failed --host example.org           what went wrong, and when it is tried again
+recrawl list failing --host example.org          what went wrong, and when it is tried again
 recrawl list visits --host example.org --limit 100
 recrawl list pages --json --limit 100000
-recrawl list failed --csv                        for a spreadsheet
+recrawl list failing --csv                       for a spreadsheet
 """
 
 Columns = dict[str, list[Any]]
@@ -37,14 +37,14 @@ class What(enum.StrEnum):
     HOSTS = "hosts"
     VISITS = "visits"
     DUE = "due"
-    FAILED = "failed"
+    FAILING = "failing"
 
 
 _SPARE = {
     What.PAGES: ("discovered", "importance"),
     What.HOSTS: ("ready_at", "lies", "delay"),
     What.VISITS: ("seconds", "size"),
-    What.FAILED: ("since", "last_try"),
+    What.FAILING: ("since", "last_try"),
 }
 """Columns that a narrow terminal can do without, the least needed first."""
 
@@ -68,7 +68,7 @@ def listing(  # noqa: PLR0913 - one argument an option
     due, what fails with what went wrong, for how long and how often, and when it is tried again.
     """
     from recrawl.cli.knowledge import host_id
-    from recrawl.cli.listing_work import due, failed, hosts
+    from recrawl.cli.listing_work import due, failing, hosts
     from recrawl.cli.tables import print_columns, print_csv, print_json, rows_of
     from recrawl.crawl.clock import RealClock
 
@@ -87,8 +87,8 @@ def listing(  # noqa: PLR0913 - one argument an option
                 columns, more = _visits(store, chosen, limit)
             case What.DUE:
                 columns, more = due(store, settings.schedule, chosen, limit, now)
-            case What.FAILED:
-                columns, more = failed(store, chosen, limit)
+            case What.FAILING:
+                columns, more = failing(store, chosen, limit)
     if json_output:
         print_json(rows_of(columns))
     elif csv_output:

@@ -96,7 +96,7 @@ def _reasons(store: Store, schedule: ScheduleSettings, page: IntArray, due_at: F
     return reason.tolist()
 
 
-def failed(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
+def failing(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
     """Pages whose last visit failed: how, for how long, how often, and when they are tried again."""
     found = store.failing(limit + 1, host=host)
     some = slice(limit)

@@ -94,7 +94,7 @@ def work_rows(work: Work, now: float) -> list[tuple[str, str]]:
         ("paused", _paused(work)),
         ("limits", ", ".join(f"{key}={text}" for key, text in work.limits.items()) or "none beside the settings"),
         ("disk", f"{_size(work.disk_free)} free; archive files take {_size(work.archive_bytes)}"),
-        *(("failed", f"{one['url']}: {one['meaning']}, {one['tries']} in a row") for one in work.failing),
+        *(("failing", f"{one['url']}: {one['meaning']}, {one['tries']} in a row") for one in work.failing),
     ]
 
 
