@@ -68,3 +68,20 @@ def test_what_lies_there_is_used_again_or_left_alone(run, tmp_path):
 def test_what_cannot_be_is_said(run, more, why):
     result = run("demo", "--archive", "old", *more)
     assert (result.returncode, why in result.stderr) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (("--years", "3"), "Add --archive FOLDER."),
+        (("--serve", "--years", "3"), "Add --archive FOLDER."),
+        (("--port", "8000"), "Add --serve."),
+        (("--truth", "truth.csv"), "Add --serve."),
+        (("--archive", "old", "--data"), "Leave out --archive."),
+        (("--archive", "old", "--serve", "--truth", "truth.csv"), "Leave out --archive."),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(run, tmp_path, options, remedy):
+    result = run("demo", *options)
+    assert (result.returncode, remedy in result.stderr) == (4, True)
+    assert list(tmp_path.iterdir()) == []

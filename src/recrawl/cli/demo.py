@@ -15,6 +15,8 @@ from recrawl.errors import ConfigError, MissingExtraError
 if TYPE_CHECKING:
     from recrawl.cli.demo_capture import DemoCapture
 
+_PORT, _YEARS = 8080, 10
+"""Where a site is served, and how long an old crawler went there, if nobody says so."""
 MARKER = ".recrawl-demo"
 """Marks a workspace that the next demo may replace."""
 NEEDED = ("fastwarc", "h11", "jinja2", "matplotlib", "pycurl")
@@ -62,10 +64,19 @@ def demo(  # noqa: PLR0913 - one argument an option
             metavar="FOLDER", help="Only make the WARC files that an old crawler left of a site, from 2016 on."
         ),
     ] = None,
-    years: Annotated[int, typer.Option(min=1, help="With --archive: how many years of them.")] = 10,
+    years: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --archive: how many years of them.", show_default=f"{_YEARS}"),
+    ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="With --serve: port to listen at; 0 for any that is free.")
-    ] = 8080,
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            help="With --serve or --archive: port of the site; 0, to serve, for any that is free.",
+            show_default=f"{_PORT}",
+        ),
+    ] = None,
     judge: Annotated[
         Path | None,
         typer.Option(metavar="WORKSPACE", help="With --serve: say in the end which changes this workspace found."),
@@ -92,18 +103,17 @@ def demo(  # noqa: PLR0913 - one argument an option
     With --archive nothing is crawled for recrawl either: a folder is filled with WARC files of ten years of a town's
     site, four nights a year. With --serve as well, that site is served as it is today.
     """
+    _refuse_idle(data or judge or truth, port, years, archive=archive is not None, serve=serve)
     if archive is not None:
         from recrawl.cli.demo_archive import OldArchive, leave
 
-        leave(OldArchive(pages, years, seed, port), archive, serve=serve)
+        leave(OldArchive(pages, years or _YEARS, seed, _PORT if port is None else port), archive, serve=serve)
         return
     if serve:
         from recrawl.cli.demo_serve import serve_site
 
-        serve_site(pages, port, seed, data=data, judge=judge, truth=truth)
+        serve_site(pages, _PORT if port is None else port, seed, data=data, judge=judge, truth=truth)
         return
-    if data or judge or truth:
-        raise ConfigError("--data, --judge and --truth are about a site that is served.", "Add --serve.")
     visits = visits_of("--budget", budget)
     if visits < 1:
         raise ConfigError(f"--budget: {budget} is less than one visit a day.", "Write for example 100, or 5/h.")
@@ -153,6 +163,20 @@ def _write_report(workspace: Workspace, capture: DemoCapture) -> Path:
         first, *others = report.sections
         write_report(replace(report, sections=[first, statement_section(store, made), *others]), file)
     return file
+
+
+def _refuse_idle(changing: object, port: int | None, years: int | None, *, archive: bool, serve: bool) -> None:
+    """Refuse options that would do nothing; ``changing`` is any that is about a site that changes while it is served.
+
+    Raises:
+        ConfigError: with the option that is missing or too much.
+    """
+    if archive and changing:
+        raise ConfigError("--data, --judge and --truth are about a site that changes.", "Leave out --archive.")
+    if not archive and years is not None:
+        raise ConfigError("--years is about an archive.", "Add --archive FOLDER.")
+    if not (archive or serve) and (changing or port is not None):
+        raise ConfigError("--data, --judge, --truth and --port are about a site that is served.", "Add --serve.")
 
 
 def _new_workspace(folder: Path, budget: float) -> Workspace:
