@@ -74,7 +74,7 @@ AIMS = {
         least("beliefs", "Gamma, all looks at once", "Gamma beliefs, in a batch", 15e6),
         least("beliefs", "Gamma, one look after the other", "Gamma beliefs, look by look", 15e6),
         least("beliefs", "value", "value of a visit", 2e6),
-        most("parquet", "parquet", "from Parquet to beliefs", 180),
+        most("parquet", "parquet", "from Parquet to beliefs, estimator posterior", 180),
         most("parquet", "parquet, memory", "the same, memory", 8),
         least(
             "rates", "default wins or ties", "the default wins or ties in log loss: data sets × lengths of history", 21

@@ -5,7 +5,7 @@ from __future__ import annotations
 REASONS = {
     "warc: indexing small": "It is met with larger bodies, so it is likely what each record costs, whatever its size.",
     "import: import": (
-        "The judge learns parts, noise and shingles of every version, which it did not when 232 to 256 were measured."
+        "The judge learns parts, noise and shingles of every version. Beside common libraries it is quick all the same."
     ),
     "simulate: valued-archive": (
         "The default learns beliefs of all pages on the way; rules that only count visits do not have to."
@@ -19,9 +19,6 @@ REASONS = {
     ),
     "predict-features: new links, features: all": (
         "A hundredth short: 220 columns of a million pages do not fit near the processor. The default needs none."
-    ),
-    "crawl-polite: late": (
-        "A thousand requests a second are close to what one processor can do, so some wait for their turn."
     ),
 }
 """By key of the aim."""

@@ -49,7 +49,7 @@ def show_demo() -> None:
 
 
 def run_tests() -> None:
-    """The tests, in one process."""
+    """All tests, by as many processes as there are processors."""
     wall, processor = spent([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], ROOT, shown=True)
     print(f"tests {wall:.0f} s, {processor:.0f} s of processors")
     note("tests", wall, "s", "all tests", baseline=processor, beside="processor time of the same")
