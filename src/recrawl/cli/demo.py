@@ -104,15 +104,16 @@ def demo(  # noqa: PLR0913 - one argument an option
     site, four nights a year. With --serve as well, that site is served as it is today.
     """
     _refuse_idle(data or judge or truth, port, years, archive=archive is not None, serve=serve)
+    where = _PORT if port is None else port
     if archive is not None:
         from recrawl.cli.demo_archive import OldArchive, leave
 
-        leave(OldArchive(pages, years or _YEARS, seed, _PORT if port is None else port), archive, serve=serve)
+        leave(OldArchive(pages, years or _YEARS, seed, where), archive, serve=serve)
         return
     if serve:
         from recrawl.cli.demo_serve import serve_site
 
-        serve_site(pages, _PORT if port is None else port, seed, data=data, judge=judge, truth=truth)
+        serve_site(pages, where, seed, data=data, judge=judge, truth=truth)
         return
     visits = visits_of("--budget", budget)
     if visits < 1:
