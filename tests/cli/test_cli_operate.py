@@ -330,7 +330,9 @@ def test_what_is_due_and_what_fails_is_listed_with_the_reason(run, serve):
     assert (row["url"], row["outcome"]) == (urls[1], "rejected")
     [host] = read_json(run("list", "hosts", "-w", "ws", "--json"))
     assert (host["pages"], host["failing"], host["forbidden"], host["believed"]) == (4, 1, 0, True)
-    assert "Forbidden, 1 in a row" in run("status", "-w", "ws").stdout
+    told = run("status", "-w", "ws").stdout
+    assert "Forbidden, 1 in a row" in told
+    assert any(line.split()[:1] == ["failing"] for line in told.splitlines())
     assert run("list", "due", "--json", "--csv", "-w", "ws").returncode == 4
 
 
