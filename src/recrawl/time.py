@@ -217,16 +217,41 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
+FIRST_SECOND, LAST_SECOND = -62_135_596_800.0, 253_402_300_799.0
+"""The years 1 to 9999 in UTC: the times that every function here can write. A date outside of them is no date."""
+_LONGEST_DATE = 100
+"""Characters of an HTTP date; the longest in use has about forty."""
+
+
 def from_http_date(text: str) -> float | None:
-    """Seconds since the epoch of an HTTP date; ``None`` if it is not one.
+    """Seconds since the epoch of an HTTP date; ``None`` if it is not one, whatever the text is.
 
     >>> from_http_date("Sun, 06 Nov 1994 08:49:37 GMT")
     784111777.0
+    >>> from_http_date("Sun, 06 Nov 9999999999999999999999999 08:49:37 GMT") is None
+    True
     """
     from email.utils import parsedate_to_datetime
 
-    try:
-        moment = parsedate_to_datetime(text)
-    except (TypeError, ValueError, IndexError):
+    if len(text) > _LONGEST_DATE:
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    try:
+        return epoch_seconds(parsedate_to_datetime(text))
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ):  # the mail library promises none of them
+        return None
+
+
+def epoch_seconds(moment: datetime) -> float | None:
+    """Seconds since the epoch of a moment, in UTC if it names no zone; ``None`` if its zone takes it out of our years.
+
+    >>> epoch_seconds(datetime(1970, 1, 2)), epoch_seconds(datetime.fromisoformat("0001-01-01T00:00+01:00"))
+    (86400.0, None)
+    """
+    when = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return when if FIRST_SECOND <= when < LAST_SECOND + 1 else None

@@ -53,8 +53,8 @@ def unchunked(capture: Capture) -> bytes:
         size, start = int(found[1], 16), found.end()
         if size == 0:
             break
-        parts.append(raw[start : start + size])
-        position = start + size
+        position = min(start + size, len(raw))  # a size that fits no pointer is only a chunk that is cut
+        parts.append(raw[start:position])
         position += 2 if raw.startswith(b"\r\n", position) else raw.startswith(b"\n", position)
     else:
         cut_in_frame = (parts or capture.truncated) and CUT_FRAME.fullmatch(raw, position)

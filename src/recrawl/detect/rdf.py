@@ -14,7 +14,7 @@ from typing import Any
 
 from recrawl.detect.digest import text_digest
 from recrawl.errors import InputError, require
-from recrawl.model.nested_data import is_nested_too_deep
+from recrawl.model.nested_data import reason_not_to_parse
 
 MAX_TANGLED = 5
 """Blank nodes that look alike and hang together up to which RDFC-1.0 is asked; six take 25 ms, nine 36 s."""
@@ -36,11 +36,11 @@ def canonical_rdf(text: str, mime: str, url: str) -> str:
     True
 
     Raises:
-        InputError: the text is not RDF of this media type, or terms are nested in it deeper than can be read.
+        InputError: the text is not RDF of this media type, or it must not be parsed (``model.nested_data``).
     """
     oxigraph = require("pyoxigraph", "crawl")
-    if is_nested_too_deep(text, mime):
-        raise InputError("this RDF is nested too deep to be read")
+    if why := reason_not_to_parse(text, mime):
+        raise InputError(f"this RDF is not read: {why}")
     form = oxigraph.RdfFormat.from_media_type(mime)
     try:
         graph = oxigraph.Dataset(oxigraph.parse(text.encode("utf-8", "replace"), format=form, base_iri=url))

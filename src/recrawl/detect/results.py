@@ -16,7 +16,7 @@ from typing import Any
 from recrawl.detect.digest import text_digest
 from recrawl.detect.rdf import canonical_rdf
 from recrawl.errors import InputError, require
-from recrawl.model.nested_data import is_nested_too_deep
+from recrawl.model.nested_data import reason_not_to_parse
 
 RESULTS = ("application/sparql-results+json", "application/sparql-results+xml")
 """Media types of results."""
@@ -44,11 +44,12 @@ def canonical_results(text: str, mime: str, url: str) -> str:
     False
 
     Raises:
-        InputError: these are no results of this media type, they are cut short, or nested deeper than can be read.
+        InputError: these are no results of this media type, they are cut short, or must not be parsed
+            (``model.nested_data``).
     """
     oxigraph = require("pyoxigraph", "crawl")
-    if is_nested_too_deep(text, mime):
-        raise InputError("these results are nested too deep to be read")
+    if why := reason_not_to_parse(text, mime):
+        raise InputError(f"these results are not read: {why}")
     try:
         found = oxigraph.parse_query_results(
             text.encode("utf-8", "replace"), format=oxigraph.QueryResultsFormat.from_media_type(mime)

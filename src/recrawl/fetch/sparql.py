@@ -11,6 +11,7 @@ short, an endpoint that says it gave up half-way, more pages than allowed.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Protocol
@@ -42,6 +43,8 @@ MAX_HOPS = 3
 MAX_BYTES = 64 * 1024 * 1024
 """Bytes of all answers together, decoded."""
 _FULL = range(200, 300)
+_CAP = re.compile("[0-9]{1,18}")
+_NO_CAP = 1 << 60
 _GAVE_UP = "S1TAT"
 """Virtuoso's state when it ran out of time and sends what it has, under 200."""
 
@@ -196,4 +199,4 @@ def _mime(answer: Capture) -> str:
 def _cap(answer: Capture) -> int:
     """Rows that the endpoint gives at once, if it says so; else very many."""
     said = answer.header("x-sparql-maxrows")
-    return int(said) if said.isascii() and said.isdigit() and int(said) else 1 << 60
+    return int(said) or _NO_CAP if _CAP.fullmatch(said) else _NO_CAP

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from recrawl.errors import InputError, require
-from recrawl.model.nested_data import is_nested_too_deep
+from recrawl.model.nested_data import reason_not_to_parse
 
 ROWS, TRIPLES = "application/sparql-results+json", "application/n-triples"
 """Media types of what is put together."""
@@ -105,7 +105,7 @@ class Statements:
         form = oxigraph.RdfFormat.from_media_type(mime) if mime else None
         if form is None:
             raise InputError(f"the endpoint answered with {mime or 'something without a type'}, not with RDF")
-        _check_depth(body, mime)
+        _check(body, mime)
         count = 0
         try:
             for quad in oxigraph.parse(body, format=form, base_iri=self._endpoint):
@@ -127,17 +127,17 @@ def _results(body: bytes, mime: str) -> Any:  # noqa: ANN401 - solutions or a bo
     form = oxigraph.QueryResultsFormat.from_media_type(mime) if mime else None
     if form is None:
         raise InputError(f"the endpoint answered with {mime or 'something without a type'}, not with results")
-    _check_depth(body, mime)
+    _check(body, mime)
     try:
         return oxigraph.parse_query_results(body, format=form)
     except (SyntaxError, ValueError) as error:
         raise InputError(f"the results cannot be read ({error})") from error
 
 
-def _check_depth(body: bytes, mime: str) -> None:
-    """Refuse what would end the program if it were parsed."""
-    if is_nested_too_deep(body.decode("utf-8", "replace"), mime):
-        raise InputError("the answer is nested too deep to be read")
+def _check(body: bytes, mime: str) -> None:
+    """Refuse what would end the program if it were parsed. The parser reads nothing but UTF-8."""
+    if why := reason_not_to_parse(body.decode("utf-8", "replace"), mime):
+        raise InputError(f"the answer is not read: {why}")
 
 
 def _row(row: Any, names: list[str], page: int, oxigraph: Any) -> str:  # noqa: ANN401 - of pyoxigraph

@@ -22,7 +22,9 @@ from recrawl.formats.warc_reader import OUT_OF_RANGE, opened
 from recrawl.formats.warc_rows import Row, Rows
 from recrawl.model import Capture
 
-_LINE = re.compile(rb"(\S.*?) (\d{1,3}(?:\.\d{1,3}){3}|[\da-fA-F:]+|-) (\S+) (\S*)(?: .*)? (-?\d+)\s*")
+_LINE = re.compile(rb"(\S.*?) (\d{1,3}(?:\.\d{1,3}){3}|[\da-fA-F:]+|-) (\S+) (\S*)(?: .*)?")
+"""All but the length, which is cut off first: together with it, a line of blanks takes quadratic time."""
+_LENGTH = re.compile(rb"-?\d{1,18}")
 _FILE_DESCRIPTION = b"filedesc:"
 _MAX_LENGTH = 1 << 50
 
@@ -151,8 +153,9 @@ def _row(line: Line, time: float, source: Source) -> Row:
 
 
 def _parsed(line: bytes) -> Line | None:
-    found = _LINE.fullmatch(line)
-    if not found:
+    fields, _, length = line.rstrip().rpartition(b" ")
+    found = _LINE.fullmatch(fields)
+    if not found or not _LENGTH.fullmatch(length):
         return None
-    target, ip, date, mime, length = found.groups()
+    target, ip, date, mime = found.groups()
     return Line(target, ip.decode(), date.decode("latin-1"), mime.lower().decode("latin-1"), int(length))

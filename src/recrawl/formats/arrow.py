@@ -275,7 +275,7 @@ def _check_label(table: bytes, version: bytes, kind: str, path: Path) -> None:
         held = table.decode("utf-8", "replace")
         what = f"it holds {held!r}, not {kind}" if held else f"it is no recrawl file of {kind}"
         raise InputError(what, f"Give a file that recrawl wrote with its {kind}.", source=str(path))
-    if not version.isdigit() or int(version) > VERSION:
+    if not version.isdigit() or len(version) > 9 or int(version) > VERSION:  # noqa: PLR2004 - int() refuses thousands
         raise InputError(
             f"its layout has version {version.decode('utf-8', 'replace')!r}, this recrawl reads up to {VERSION}",
             "Upgrade recrawl.",

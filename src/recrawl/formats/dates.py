@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from recrawl.time import from_http_date
+from recrawl.time import FIRST_SECOND, LAST_SECOND, epoch_seconds, from_http_date
 
 _DATE = re.compile(
     r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2})(?:[Tt\s]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s*(.*))?)?)?",
@@ -55,15 +55,15 @@ def w3c_time(text: str) -> float | None:
             int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC
         )
         micros = int((fraction or "0")[:_MICROS].ljust(_MICROS, "0"))
-        return moment.replace(microsecond=micros).timestamp() - shift
+        when = moment.replace(microsecond=micros).timestamp() - shift
+        return when if FIRST_SECOND <= when < LAST_SECOND + 1 else None
     except (ValueError, OverflowError):
         return None
 
 
 def _iso(text: str) -> float | None:
     try:
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        return epoch_seconds(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         return None
 

@@ -43,11 +43,12 @@ class Format(enum.Enum):
 _GZIP, _ZSTD, _LZ4, _ZIP, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"PK\x03\x04", b"PAR1"
 _ZSTD_DICTIONARY = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+# Possessive where parts repeat: a file that only begins like this one must be told so in linear time.
 _BY_HEAD: tuple[tuple[re.Pattern[bytes], Format], ...] = tuple(
     (re.compile(pattern), what)
     for pattern, what in (
         (rb"\s*(?i:WARC)/\d", Format.WARC),
-        (rb"filedesc://|\S+://\S+ \d{1,3}(\.\d{1,3}){3} \d{14} ", Format.ARC),
+        (rb"filedesc://|[^\s:]+://\S+ \d{1,3}(\.\d{1,3}){3} \d{14} ", Format.ARC),
         (rb"[ \t|,]CDX( [A-Za-z])+", Format.CDX),
         (rb"<https?://[^>]*>\s*;\s*rel=", Format.TIMEMAP),
         (rb"!\S+ [\[{](?:.*\n)*?\d{14} \{", Format.TIMEMAP),
@@ -62,11 +63,11 @@ _BY_HEAD: tuple[tuple[re.Pattern[bytes], Format], ...] = tuple(
         (rb"\s*\{\s*\"timestamp\"\s*:\s*\"[^\"\n]*\"\s*,\s*\"logLevel\"", Format.EVENT_LOG),
         (rb"\s*\{[^\n]*\"(urlkey|timestamp|response_text)\"", Format.CDX_ANSWER),
         (
-            rb"(?s)\s*(<\?xml.*?\?>\s*)?(<!--.*?-->\s*|<\?.*?\?>\s*|<!DOCTYPE.*?>\s*)*<([\w.-]+:)?(urlset|sitemapindex)\b",
+            rb"(?s)\s*+(?><!--.*?-->\s*+|<\?.*?\?>\s*+|<!DOCTYPE[^\[>]*+(?:\[[^\]]*+\]\s*+)?+>\s*+)*+<([\w.-]+:)?(urlset|sitemapindex)\b",
             Format.SITEMAP,
         ),
-        (rb"(?s)\s*(<\?xml.*?\?>\s*)?(<!--.*?-->\s*|<\?.*?\?>\s*)*<([\w.-]+:)?(rss|feed)\b", Format.FEED),
-        (rb"(\s*#[^\n]*\n|\s)*(https?://|\+)\S", Format.SEEDS),
+        (rb"(?s)\s*+(?><!--.*?-->\s*+|<\?.*?\?>\s*+)*+<([\w.-]+:)?(rss|feed)\b", Format.FEED),
+        (rb"(?>#[^\n]*+\n|\s)*+(https?://|\+)\S", Format.SEEDS),
     )
 )
 

@@ -6,6 +6,7 @@ seeds themselves. Fetches without an answer leave no record.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from recrawl.formats.warc_reader import opened
 from recrawl.formats.warc_stream import Window, records
 
 _HEAD = 1 << 12
+_MILLISECONDS = re.compile("[0-9]{1,12}")
 """Bytes of a metadata record that are read: outlinks follow what is wanted."""
 
 
@@ -44,7 +46,7 @@ def read_fetches(path: Path, report: Report) -> Iterator[TimedFetch]:
             noted = _fields(record.reader.read(_HEAD))
             began, took = parse_date(headers.get("WARC-Date") or ""), noted.get("fetchTimeMs", "")
             target = headers.get_bytes(b"WARC-Target-URI")
-            if began is not None and target and took.isdigit():
+            if began is not None and target and _MILLISECONDS.fullmatch(took):
                 yield TimedFetch(target_of(target), began, int(took) / 1000.0, noted.get("hopsFromSeed", ""))
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from recrawl.formats.captures import NO_STATUS
+from recrawl.time import epoch_seconds
 
 EARLIEST, LATEST = 631_152_000.0, 4_102_444_800.0
 """1990 and 2100, seconds since the epoch: there was no web before, and there is none after."""
@@ -50,7 +51,7 @@ def parse_date(text: str) -> float | None:
             moment = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, tzinfo=UTC)
         else:
             moment = _from_day_of_year(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        return epoch_seconds(moment)
     except (ValueError, OverflowError):
         return None
 

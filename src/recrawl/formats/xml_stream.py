@@ -26,6 +26,9 @@ _DECLARED = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9._-]+
 _NATIVE = frozenset({"utf-8", "utf8", "utf-16", "us-ascii", "iso-8859-1"})
 """What the parser reads itself."""
 
+_NO_ENCODINGS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "utf-7"})
+"""Codecs of text that no file is in: some take quadratic time, and all can hide what the text says."""
+
 
 class Enough(Exception):  # noqa: N818 - not an error: the reader wants no more
     """Raised by a reader that has all it will take; the text says why."""
@@ -182,6 +185,8 @@ def _rewritten(pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
         yield from pieces
         return
     "".encode(name)  # refuses codecs that are no encodings of text
+    if codecs.lookup(name).name in _NO_ENCODINGS:
+        raise LookupError(f"{name} is no encoding of files")
     decoder = codecs.getincrementaldecoder(name)("replace")
     for piece in pieces:
         yield decoder.decode(piece).encode()

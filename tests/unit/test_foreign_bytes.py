@@ -1,0 +1,235 @@
+"""Sizes, dates and declarations that strangers write: no value of them raises, fills the memory or takes for ever.
+
+Whatever hangs here does so for hours, so that a slow machine is no reason to fail.
+"""
+
+import gzip
+import hashlib
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from recrawl.detect import decoded, judge
+from recrawl.detect.rdf import canonical_rdf
+from recrawl.detect.results import canonical_results
+from recrawl.errors import InputError
+from recrawl.fetch.patience import asked_patience
+from recrawl.fetch.sparql import _cap
+from recrawl.fetch.sparql_answers import Rows, Statements
+from recrawl.formats.arc import index_arc
+from recrawl.formats.captures import Report
+from recrawl.formats.dates import w3c_time
+from recrawl.formats.sitemap import read_sitemap
+from recrawl.formats.sniff import Format, sniff_bytes
+from recrawl.formats.timemap import read_timemap
+from recrawl.formats.unchunking import Unchunking
+from recrawl.formats.warc_fetches import read_fetches
+from recrawl.formats.warc_fields import parse_date
+from recrawl.formats.warc_reader import index_warc
+from recrawl.model import Capture
+from recrawl.model.nested_data import reason_not_to_parse
+from recrawl.time import FIRST_SECOND, LAST_SECOND, from_http_date, to_http_date, to_iso, to_timestamp14
+
+SIZES = ["FFFFFFFFFFFFFFFF", "7FFFFFFFFFFFFFFF", "8000000000000000", "FFFFFFFFFFFFFFFE", "0FFFFFFFFFFFFFFFFFFF"]
+DIGITS = "9" * 5_000
+"""More than ``int`` takes."""
+HTTP_DATES = [
+    "Sun, 06 Nov 9999999999999999999999999 08:49:37 GMT",
+    f"Sun, 06 Nov {DIGITS} 08:49:37 GMT",
+    "Sun, 06 Nov 1994 08:49:37 +99999999999999",
+    "Sun, 06 Nov 1994 08:49:37 -9999",
+    "Fri, 31 Dec 9999 23:59:59 -1200",
+    "Mon, 01 Jan 0001 00:00:00 +1200",
+    "Sun, 06 Nov 0 08:49:37 GMT",
+    "Sun, 06 Nov -1 08:49:37 GMT",
+    "99999999999999999999 Nov 1994 08:49:37 GMT",
+    "Sun, 06 Nov 1994 99999999999999999999:49:37 GMT",
+    "Sun, 06 Nov 1994 8.49.37.99999999999999999999 GMT",
+    "²², ²² Nov ²²²² ²²:²²:²² GMT",
+    ", " * 30,
+]
+W3C_DATES = ["9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+12:00", "9999-12-31 23:59 -99:99", f"{DIGITS}-01-01"]
+
+
+def answer(head, body, url="http://x/", status=200):
+    return Capture(url, 0.0, status, f"HTTP/1.1 {status} OK\r\n{head}\r\n\r\n".encode("latin-1", "replace"), body)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("before", [b"", b"3\r\nabc\r\n"])
+def test_a_chunk_of_any_size_is_a_chunk_that_is_cut(size, before):
+    body = before + size.encode() + b"\r\nrest of it"
+    capture = answer("Transfer-Encoding: chunked", body)
+    fits = len(size) <= 16
+    assert decoded(capture) == (b"abc" if before else b"") + (
+        b"rest of it" if fits else size.encode() + b"\r\nrest of it"
+    )
+    judge(capture, None)
+    digest = Unchunking(hashlib.sha1())
+    digest.update(body)
+    assert digest.finished().digest() == hashlib.sha1(decoded(capture)).digest()
+
+
+def test_a_record_with_such_a_chunk_is_imported(tmp_path):
+    block = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\nrest"
+    head = b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://x/\r\nWARC-Date: 2020-01-01T00:00:00Z\r\n"
+    (tmp_path / "a.warc").write_bytes(head + b"Content-Length: %d\r\n\r\n" % len(block) + block + b"\r\n\r\n")
+    [batch] = index_warc(tmp_path / "a.warc", Report())
+    assert batch.num_rows == 1
+
+
+@pytest.mark.parametrize("text", HTTP_DATES)
+def test_no_http_date_raises(text):
+    when = from_http_date(text)
+    assert when is None or FIRST_SECOND <= when <= LAST_SECOND
+    for status in (429, 503):
+        asked_patience(answer(f"Retry-After: {text}", b"", status=status))
+    judge(answer(f"Last-Modified: {text}\r\nDate: {text}", b"x"), None)
+
+
+@given(
+    st.text(max_size=60)
+    | st.from_regex(r"\w{3}, \d{1,30} (Nov|Jan) [+-]?\d{1,30} \d{1,20}:\d\d:\d{1,20} [+-]?\d{1,20}")
+)
+@example("Fri, 31 Dec 9999 23:59:59 -1200")
+@example("0001-01-01T00:00:00+12:00")
+def test_every_date_that_is_read_can_be_written(text):
+    """Or a page that shows it fails long after it was recorded."""
+    for read in (from_http_date, w3c_time, parse_date):
+        when = read(text)
+        if when is not None:
+            assert to_iso(when)
+            assert to_http_date(when)
+            assert to_timestamp14(when)
+
+
+@pytest.mark.parametrize("text", [*W3C_DATES, *HTTP_DATES])
+def test_dates_of_sitemaps_archives_and_timemaps(text):
+    for read in (w3c_time, parse_date):
+        when = read(text)
+        assert when is None or FIRST_SECOND <= when <= LAST_SECOND
+    page = f"<urlset><url><loc>http://x/a</loc><lastmod>{text}</lastmod></url></urlset>"
+    read_sitemap(answer("Content-Type: text/xml", page.encode()))
+    link = f'<http://x/>; rel="original", <http://a/1>; rel="memento"; datetime="{text}"'
+    read_timemap(link.encode(), "map", Report())
+
+
+@pytest.mark.parametrize("said", [DIGITS, "²", "-1", "", "0", "999999999999999999999"])
+def test_a_cap_that_is_no_number_is_none(said):
+    assert _cap(answer(f"X-SPARQL-MaxRows: {said}", b"")) == 1 << 60
+
+
+@pytest.mark.parametrize("length", ["9" * 60_000, "99999999999999999999", "-99999999999999999999"])
+def test_an_arc_record_of_any_length_is_told(tmp_path, length):
+    (tmp_path / "a.arc").write_text(f"http://x/ 1.2.3.4 20200101000000 text/html {length}\nhello\n")
+    report = Report()
+    with suppress(InputError):
+        assert list(index_arc(tmp_path / "a.arc", report)) == []
+    assert report.bad
+
+
+@pytest.mark.parametrize("line", ["1 " * 30_000, "- " * 30_000, "http://x/ " + "1.2.3.4 " * 8_000])
+def test_an_arc_line_of_blanks_takes_no_time(tmp_path, line):
+    (tmp_path / "a.arc").write_text(f"{line}x\n")
+    with suppress(InputError):
+        assert list(index_arc(tmp_path / "a.arc", Report())) == []
+
+
+@pytest.mark.parametrize("took", ["²", DIGITS, "-1"])
+def test_the_time_of_a_fetch_may_be_anything(tmp_path, took):
+    block = f"fetchTimeMs: {took}\r\n".encode()
+    head = b"WARC/1.0\r\nWARC-Type: metadata\r\nWARC-Target-URI: http://x/\r\nWARC-Date: 2020-01-01T00:00:00Z\r\n"
+    (tmp_path / "a.warc").write_bytes(head + b"Content-Length: %d\r\n\r\n" % len(block) + block + b"\r\n\r\n")
+    assert list(read_fetches(tmp_path / "a.warc", Report())) == []
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"<!-- -->" * 8_000 + b"<x",
+        b"<? ?>" * 8_000 + b"<x",
+        b"<!DOCTYPE a>" * 5_000 + b"<x",
+        b"\n#a\n" * 16_000 + b"x",
+        b" " * 65_000 + b"x",
+        b"a://" * 16_000,
+        b"\n" * 65_000,
+        b'{"a" ' * 13_000,
+        b"!a [" + b"1" * 65_000,
+        b"!a b\n" * 13_000,
+    ],
+)
+def test_what_only_begins_like_a_format_is_told_at_once(head):
+    assert sniff_bytes(head, "x") is Format.UNKNOWN
+
+
+def test_seeds_and_sitemaps_with_comments_are_still_told():
+    assert sniff_bytes(b"# one\n\n  # two\n \nhttp://a.org/\n") is Format.SEEDS
+    begin = b'<?xml version="1.0"?>\n<!-- a --> <?b c?>\n<!DOCTYPE urlset [<!ENTITY a "b">]>\n'
+    assert sniff_bytes(begin + b"<urlset>") is Format.SITEMAP
+    assert sniff_bytes(b'<?xml version="1.0"?><!-- a --><x:feed>') is Format.FEED
+
+
+RDF_HEAD = '<r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/"><r:Description r:about="http://s/">'
+LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
+LAUGH = f'[<!ENTITY a0 "lol">{LAUGHS}]'
+
+
+def rdf(declared, said):
+    return f"{declared}{RDF_HEAD}<e:p>{said}</e:p></r:Description></r:RDF>"
+
+
+BOMBS = {
+    "billion laughs": rdf(f"<!DOCTYPE r {LAUGH}>", "&a9;"),
+    "quadratic": rdf(f'<!DOCTYPE r [<!ENTITY a "{"x" * 100_000}">]>', "&a;" * 30_000),
+    "small letters": rdf(f"<!doctype r {LAUGH}>", "&a9;"),
+    "external": rdf('<!DOCTYPE r [<!ENTITY a SYSTEM "file:///etc/passwd">]>', "&a;"),
+    "behind a comment": rdf(f"<!-- --><!DOCTYPE r {LAUGH}>", "&a9;"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-8-sig", "utf-7"])
+@pytest.mark.parametrize(
+    "charset", ["", "; charset=utf-16", "; charset=utf-16le", "; charset=utf-7", "; charset=utf-8"]
+)
+def test_entities_are_never_expanded(name, encoding, charset):
+    """The old code gave each of these to a parser that filled the memory of the machine."""
+    body = BOMBS[name].encode(encoding)
+    for mime in ("application/rdf+xml", "application/sparql-results+xml", "application/xml", "application/atom+xml"):
+        judged = judge(answer(f"Content-Type: {mime}{charset}", body), None)
+        assert judged.validators.digest
+    for take in (Statements("http://e/"), Rows(ordered=False, distinct=False)):
+        mime = "application/rdf+xml" if isinstance(take, Statements) else "application/sparql-results+xml"
+        with pytest.raises(InputError):
+            take.add(body, mime)
+    with pytest.raises(InputError):
+        read_sitemap(answer("Content-Type: text/xml", body))
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_document_type_is_refused_by_name(name):
+    assert "document type" in reason_not_to_parse(BOMBS[name], "application/rdf+xml")
+    with pytest.raises(InputError, match="document type"):
+        canonical_rdf(BOMBS[name], "application/rdf+xml", "http://x/")
+    with pytest.raises(InputError, match="document type"):
+        canonical_results(BOMBS[name], "application/sparql-results+xml", "http://x/")
+
+
+@pytest.mark.parametrize(
+    "codec", ["punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "undefined", "zlib"]
+)
+def test_no_codec_that_is_no_encoding_reads_a_sitemap(codec):
+    """Punycode takes quadratic time: this file would take hours."""
+    page = f'<?xml version="1.0" encoding="{codec}"?><urlset>'.encode() + b"-" + b"a1b2" * 2_000_000
+    with pytest.raises(InputError):
+        read_sitemap(answer("Content-Type: text/xml", gzip.compress(page)))
+
+
+def test_numbers_in_json_may_be_longer_than_python_reads():
+    body = json.dumps({"a": 1}).replace("1", DIGITS).encode()
+    judged = judge(answer("Content-Type: application/json", body), None)
+    assert judged.validators.digest
+    read_timemap(b'{"mementos": {"list": [{"datetime": %s, "uri": "x"}]}}' % DIGITS.encode(), "map", Report())
