@@ -3,9 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.assess.looks import Looks
+from recrawl.assess.one_copy import looks_of_one, sharpness_of_one
 from recrawl.assess.sharpness import Sharpness, sharpness, spread
 from recrawl.assess.shown import shown
 from recrawl.model import Verdict, Visits
+
+BOTH = np.array([True, True])
 
 visited = st.lists(
     st.tuples(st.integers(1, 4), st.integers(0, 50), st.sampled_from([0, 1, 2])), min_size=1, max_size=30
@@ -18,7 +21,7 @@ def test_it_says_of_chosen_copies_what_the_collection_says_of_its_own(visits, at
     looks = Looks.from_visits(Visits.of(page, time, verdict=verdict))
     rates = np.full(len(looks), rate)
     whole = shown(looks, rates, at)
-    found = sharpness(looks, rates, looks.page, whole.time, at)
+    found = sharpness(looks, rates, looks.page, whole.time, at, readable=np.ones(len(looks), bool))
     assert np.allclose(found.first, whole.first)
     assert np.allclose(found.last, whole.last)
     assert np.allclose(found.expected, whole.expected, atol=1e-9)
@@ -28,7 +31,7 @@ def test_it_says_of_chosen_copies_what_the_collection_says_of_its_own(visits, at
 
 def test_a_copy_that_is_no_look_stands_for_its_instant_and_an_unknown_page_for_nothing():
     looks = Looks.from_visits(Visits.of([7, 7], [0.0, 10.0], verdict=[0, Verdict.UNCHANGED]))
-    found = sharpness(looks, np.array([0.1]), np.array([7, 8]), np.array([5.0, 5.0]), 20.0)
+    found = sharpness(looks, np.array([0.1]), np.array([7, 8]), np.array([5.0, 5.0]), 20.0, readable=BOTH)
     assert found.first.tolist() == found.last.tolist() == [5.0, 5.0]
     assert found.expected[0] == 1.0
     assert np.isnan(found.expected[1])
@@ -37,19 +40,32 @@ def test_a_copy_that_is_no_look_stands_for_its_instant_and_an_unknown_page_for_n
 
 def test_an_unknown_rate_leaves_only_what_is_proved():
     looks = Looks.from_visits(Visits.of([7, 7], [0.0, 10.0], verdict=[0, Verdict.UNCHANGED]))
-    found = sharpness(looks, np.array([np.nan]), np.array([7, 7]), np.array([0.0, 0.0]), np.array([5.0, 15.0]))
+    at = np.array([5.0, 15.0])
+    found = sharpness(looks, np.array([np.nan]), np.array([7, 7]), np.zeros(2), at, readable=BOTH)
     assert found.expected[0] == 0.0
     assert np.isnan(found.expected[1])
 
 
+def test_a_copy_that_nobody_can_read_proves_nothing():
+    """Anybody can write a line of an index: what it says is expected, and never proved."""
+    looks = Looks.from_visits(Visits.of([7, 7], [0.0, 10.0], verdict=[0, Verdict.UNCHANGED]))
+    readable = np.array([True, False])
+    found = sharpness(looks, np.array([0.1]), np.array([7, 7]), np.zeros(2), 5.0, readable=readable)
+    assert found.covered().tolist() == [True, True]
+    assert found.proved().tolist() == [True, False]
+    assert found.expected.tolist() == [0.0, 0.0]
+    assert not spread(found).together
+    assert not sharpness_of_one(looks_of_one(Visits.of([7], [0.0])), 0.1, 0.0, 0.0, readable=False).proved()[0]
+
+
 def copies(*intervals):
     first, last = (np.array(side, np.float64) for side in zip(*intervals, strict=True))
-    return Sharpness(np.zeros(len(first)), first, first, last, np.zeros(len(first)))
+    return Sharpness(np.zeros(len(first)), first, first, last, np.zeros(len(first)), np.ones(len(first), bool))
 
 
 def test_copies_lie_as_far_apart_as_the_first_and_the_last():
     assert spread(copies((3, 4), (1, 9), (8, 8))).seconds == 7.0
     assert not spread(copies((3, 4), (1, 9), (8, 8))).together
     assert spread(copies((3, 8), (1, 9), (8, 8))).together
-    nothing = spread(Sharpness(*(np.empty(0) for _ in range(5))))
+    nothing = spread(Sharpness(*(np.empty(0) for _ in range(6))))
     assert np.isnan(nothing.seconds)

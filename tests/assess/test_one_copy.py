@@ -29,8 +29,10 @@ def test_it_says_what_the_columns_say(found, rate, time, at):
     outcome, verdict, kinds = ([row[1][column] for row in rows] for column in range(3))
     visits = Visits.of([7] * len(rows), [row[0] for row in rows], outcome=outcome, verdict=verdict, kinds=kinds)
     looks = Looks.from_visits(visits)
-    columns = sharpness(looks, np.full(len(looks), rate), np.array([7]), np.array([time]), at)
-    alone = sharpness_of_one(looks_of_one(visits), rate, time, at)
+    columns = sharpness(
+        looks, np.full(len(looks), rate), np.array([7]), np.array([time]), at, readable=np.array([True])
+    )
+    alone = sharpness_of_one(looks_of_one(visits), rate, time, at, readable=True)
     for name in ("at", "time", "first", "last"):
         assert getattr(alone, name).tolist() == getattr(columns, name).tolist(), name
     assert np.allclose(alone.expected, columns.expected, rtol=1e-9, atol=1e-12, equal_nan=True)

@@ -386,6 +386,13 @@ class Served:
     dashboard: str
     archive: str
     replay: str
+    token: str
+    """What orders need; :attr:`entrance` shows it."""
+
+    @property
+    def entrance(self) -> str:
+        """The address that was printed: whoever opens it may give orders."""
+        return f"{self.dashboard}?token={self.token}"
 
     def at(self, path: str) -> str:
         return self.dashboard + path.lstrip("/")
@@ -405,7 +412,8 @@ def dashboard_of(place: Workspace, *options: str) -> Iterator[Served]:
                 words = line.split()
                 said[words[0]] = words[-1]
             assert process.poll() is None, "recrawl serve ended by itself"
-            yield Served(place, said["The"], said["Archived"], said.get("pywb", ""))
+            address, _, token = said["The"].partition("?token=")
+            yield Served(place, address, said["Archived"], said.get("pywb", ""), token)
         finally:
             process.send_signal(signal.SIGINT)
             said_last = process.stdout.read()

@@ -13,6 +13,8 @@ import urllib.request
 
 import pytest
 
+from recrawl.cli.serving.token import TOKEN_FILE
+
 pytestmark = pytest.mark.slow
 
 URL = re.compile(r"is at (http://\S+)")
@@ -36,7 +38,9 @@ def serving(tmp_path):
         processes.append(process)
         line = process.stdout.readline()
         assert URL.search(line), line + process.stderr.read()
-        return process, URL.search(line)[1]
+        address, _, token = URL.search(line)[1].partition("?token=")
+        assert len(token) >= 16
+        return process, address, token
 
     yield start
     for process in processes:
@@ -45,10 +49,10 @@ def serving(tmp_path):
         process.communicate(timeout=120)
 
 
-def test_it_answers_and_ends_when_interrupted(run, serving):
+def test_it_answers_and_ends_when_interrupted(run, serving, tmp_path):
     assert run("init", "w").returncode == 0
     assert run("add", "-w", "w", "http://a.example/").returncode == 0
-    process, address = serving()
+    process, address, token = serving()
     assert address.startswith("http://127.0.0.1:")
     with urllib.request.urlopen(f"{address}api/pages", timeout=120) as answer:
         assert [one["url"] for one in json.load(answer)["pages"]] == ["http://a.example/"]
@@ -56,6 +60,15 @@ def test_it_answers_and_ends_when_interrupted(run, serving):
     assert run("add", "-w", "w", "http://b.example/").returncode == 0
     with urllib.request.urlopen(f"{address}api/pages", timeout=120) as answer:
         assert len(json.load(answer)["pages"]) == 2
+    # Everybody here may look; whoever changes something shows the token, which is in the workspace.
+    request = urllib.request.Request(f"{address}actions/settings/pause", b"", method="POST")
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(request, timeout=120)
+    kept = tmp_path / "w" / TOKEN_FILE
+    assert (kept.read_text().strip(), kept.stat().st_mode & 0o777) == (token, 0o600)
+    request.add_header("Authorization", f"Bearer {token}")
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        assert json.load(answer)["said"] == "The crawl is paused."
     process.send_signal(signal.SIGINT)
     said, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
@@ -65,7 +78,7 @@ def test_it_answers_and_ends_when_interrupted(run, serving):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_as_quietly_when_it_has_only_said_where_it_is(run, serving, number):
     assert run("init", "w").returncode == 0
-    process, _ = serving()
+    process, *_ = serving()
     process.send_signal(number)
     said, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
@@ -74,10 +87,8 @@ def test_it_ends_as_quietly_when_it_has_only_said_where_it_is(run, serving, numb
 
 def test_beyond_this_machine_it_asks_for_a_token(run, serving):
     assert run("init", "w").returncode == 0
-    process, address = serving("--host", "0.0.0.0")
+    process, address, token = serving("--host", "0.0.0.0")
     port = re.search(r":(\d+)/", address)[1]
-    token = address.partition("token=")[2]
-    assert len(token) >= 16
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(f"http://127.0.0.1:{port}/api/pages", timeout=120)
     request = urllib.request.Request(f"http://127.0.0.1:{port}/api/pages", headers={"Authorization": f"Bearer {token}"})

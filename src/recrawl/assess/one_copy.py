@@ -55,13 +55,13 @@ def looks_of_one(visits: Visits) -> PageLooks:
     return PageLooks(times, says, exact, gone)
 
 
-def sharpness_of_one(looks: PageLooks, rate: float, time: float, at: float) -> Sharpness:
+def sharpness_of_one(looks: PageLooks, rate: float, time: float, at: float, *, readable: bool) -> Sharpness:
     """What is known of the copy that was made at a time, for the moment asked for. O(m).
 
-    ``rate`` is that of the page, per second, NaN if unknown.
+    ``rate`` is that of the page, per second, NaN if unknown; ``readable`` whether the bytes of the copy can be read.
 
     >>> looks = looks_of_one(Visits.of([7, 7, 7], [0.0, 8.0, 16.0], verdict=[0, 1, 2]))
-    >>> found = sharpness_of_one(looks, 0.5, 16.0, 18.0)
+    >>> found = sharpness_of_one(looks, 0.5, 16.0, 18.0, readable=True)
     >>> found.proved().tolist(), found.expected.tolist(), found.away().tolist()
     ([False], [1.0], [-2.0])
     """
@@ -72,7 +72,8 @@ def sharpness_of_one(looks: PageLooks, rate: float, time: float, at: float) -> S
         expected = math.nan
     else:
         expected = abs(_expected(looks, rate, at) - _expected(looks, rate, time))
-    return Sharpness(*(np.array([value]) for value in (at, time, first, last, expected)))
+    columns = [np.array([value]) for value in (at, time, first, last, expected)]
+    return Sharpness(columns[0], columns[1], columns[2], columns[3], columns[4], np.array([readable]))
 
 
 def _validity(looks: PageLooks, time: float) -> tuple[float, float]:

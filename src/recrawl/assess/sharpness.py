@@ -30,13 +30,22 @@ class Sharpness:
     """… to when; both are the time of the copy if no other look saw the same version."""
     expected: FloatArray
     """Expected changes between the moment and the copy, given all looks; NaN where nobody can tell."""
+    readable: BoolArray
+    """Whether the bytes of the copy can be read. A line of an index alone proves nothing: anybody can write one."""
 
     def away(self) -> FloatArray:
         """Seconds from the moment to the copy, negative where the copy is older."""
         return self.time - self.at
 
     def proved(self) -> BoolArray:
-        """Which copies are provably as the page was: looks before and after the moment saw this one version."""
+        """Which copies are provably as the page was.
+
+        Their bytes can be read, and looks before and after the moment saw this one version.
+        """
+        return self.readable & self.covered()
+
+    def covered(self) -> BoolArray:
+        """For which copies looks before and after the moment saw this one version."""
         return (self.first <= self.at) & (self.at <= self.last)
 
 
@@ -48,7 +57,7 @@ class Spread:
     """Seconds since the epoch; NaN if there is no copy."""
     latest: float
     together: bool
-    """Whether all versions were provably valid at one instant."""
+    """Whether all can be read, and their versions were provably valid at one instant."""
 
     @property
     def seconds(self) -> float:
@@ -56,15 +65,24 @@ class Spread:
         return self.latest - self.earliest
 
 
-def sharpness(looks: Looks, rate: FloatArray, page: IntArray, time: FloatArray, at: FloatArray | float) -> Sharpness:
+def sharpness(  # noqa: PLR0913 - the looks, and what is asked of which copies
+    looks: Looks,
+    rate: FloatArray,
+    page: IntArray,
+    time: FloatArray,
+    at: FloatArray | float,
+    *,
+    readable: BoolArray,
+) -> Sharpness:
     """What is known of the copies made of these pages at these times, for the moments asked for. O(m + k log m).
 
     ``rate`` is that of each row of ``looks``, per second, NaN if unknown. A copy that is no look, since it failed or
-    its page was never judged, stands for its own instant only.
+    its page was never judged, stands for its own instant only. ``readable`` says of which copies the bytes can be read.
 
     >>> from recrawl.model import Visits
     >>> looks = Looks.from_visits(Visits.of([7, 7, 7], [0.0, 8.0, 16.0], verdict=[0, 1, 2]))
-    >>> found = sharpness(looks, np.array([0.5]), np.array([7, 7]), np.array([0.0, 16.0]), np.array([4.0, 18.0]))
+    >>> page, time, at, both = np.array([7, 7]), np.array([0.0, 16.0]), np.array([4.0, 18.0]), np.array([True, True])
+    >>> found = sharpness(looks, np.array([0.5]), page, time, at, readable=both)
     >>> found.proved().tolist(), found.expected.tolist(), found.away().tolist()
     ([True, False], [0.0, 1.0], [-4.0, -2.0])
     """
@@ -82,22 +100,23 @@ def sharpness(looks: Looks, rate: FloatArray, page: IntArray, time: FloatArray, 
     rows = row[known]
     then, now = count.count(np.concatenate([rows, rows]), np.concatenate([time[known], moment[known]])).reshape(2, -1)
     expected[known] = np.abs(now - then)
-    found = Sharpness(moment, time, first, last, expected)
+    found = Sharpness(moment, time, first, last, expected, readable)
     unknown = np.ones(len(time), np.bool_)
     unknown[known] = np.isnan(rate[rows])
-    expected[unknown & ~found.proved()] = np.nan
-    expected[found.proved()] = 0.0
+    expected[unknown & ~found.covered()] = np.nan
+    expected[found.covered()] = 0.0
     return found
 
 
 def spread(copies: Sharpness) -> Spread:
     """How far copies lie apart, and whether they were valid together. O(k log k).
 
-    >>> copies = Sharpness(np.zeros(2), np.array([1.0, 5.0]), np.array([1.0, 2.0]), np.array([3.0, 5.0]), np.zeros(2))
+    >>> first, last, nothing = np.array([1.0, 2.0]), np.array([3.0, 5.0]), np.zeros(2)
+    >>> copies = Sharpness(nothing, np.array([1.0, 5.0]), first, last, nothing, np.array([True, True]))
     >>> spread(copies).seconds, spread(copies).together
     (4.0, True)
     """
     if not len(copies.time):
         return Spread(np.nan, np.nan, together=True)
-    together = joint_validity(copies.first, copies.last).complete
+    together = bool(copies.readable.all()) and joint_validity(copies.first, copies.last).complete
     return Spread(float(copies.time.min()), float(copies.time.max()), together)

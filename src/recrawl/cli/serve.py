@@ -12,6 +12,7 @@ from recrawl.cli.workspace import open_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
     from socket import socket
 
     from recrawl.cli.workspace import Workspace
@@ -21,7 +22,7 @@ EXAMPLES = """
 recrawl serve -w my-archive                    at http://127.0.0.1:8080, for this machine only
 recrawl serve --open --port 0                  any free port, and open a browser
 recrawl serve --replay                         archived pages as they looked, scripts and all
-recrawl serve --host 0.0.0.0                   for others too: prints a token that they need
+recrawl serve --host 0.0.0.0                   for others too: they need the token that is printed
 recrawl serve --host 0.0.0.0 --token "$TOKEN"  with a token of your own
 """
 SHORTEST_TOKEN = 16
@@ -34,7 +35,9 @@ def serve(  # noqa: PLR0913 - one argument an option
     ] = "127.0.0.1",
     token: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", envvar="RECRAWL_TOKEN", help="What others must show; made up if not given."),
+        typer.Option(
+            metavar="TEXT", envvar="RECRAWL_TOKEN", help="Token instead of the one in serve.token; needed to look, too."
+        ),
     ] = None,
     *,
     replay: Annotated[
@@ -53,23 +56,25 @@ def serve(  # noqa: PLR0913 - one argument an option
     Archived pages are at the port behind it, an origin of their own, so that nothing in them can act on the dashboard:
     Memento, CDX, raw bytes and pages without scripts. --replay adds pywb, which replays them with scripts.
 
-    Only this machine can reach it. With --host it can be reached from elsewhere, and then everybody must show a token:
-    open the address that is printed once, or send Authorization: Bearer. Beyond a network that you trust, put a proxy
-    with TLS before it. Ctrl-C ends it.
+    Changes always need a token: limits, pauses, captures, lines sent to the archive. Open the address that is printed,
+    which holds it, or send Authorization: Bearer. The token is kept in the file serve.token of the workspace.
+
+    Only this machine can reach it, and everybody there may look. With --host it can be reached from elsewhere, and
+    with --host or --token nobody looks without the token. Beyond a network that you trust, put a proxy with TLS before
+    it. Ctrl-C ends it.
     """
     from recrawl.errors import require
 
     for module in ("jinja2", "starlette", "uvicorn"):
         require(module, "show")
     from recrawl.cli.serving.run import address_of, bound, heard_before
-    from recrawl.show.dashboard.security import Guard
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     place.open_store().close()  # so that a store that is missing, or older, is told of here
-    guard = Guard(_token(host, token))
+    guard = _guard(place.folder, host, token)
     with bound(host, port) as listening, bound(host, port and port + 1) as behind:
         address = address_of(listening, host)
-        shown = f"{address}/?token={guard.token}" if guard.token else f"{address}/"
+        shown = f"{address}/?token={guard.write_token}"
         # Whoever opens it now waits until the rest is there: to load all that it is made of takes a while.
         with heard_before() as over:
             typer.echo(f"The dashboard of {place.folder.resolve().name} is at {shown}")
@@ -114,25 +119,26 @@ def _serve(place: Workspace, guard: Guard, sockets: Sockets, *, opened: str, ove
             serve_all(
                 [(app, sockets.dashboard), *travel.apps],
                 ready,
-                [Looks(app, FIRST_LOOKS, guard.token), travel.first],
+                [Looks(app, FIRST_LOOKS, guard.write_token), travel.first],
                 over=over,
             )
         finally:
             dashboard.close()
 
 
-def _token(host: str, given: str | None) -> str:
-    """The token that is asked for; none on this machine unless one is given."""
-    import secrets
+def _guard(folder: Path, host: str, given: str | None) -> Guard:
+    """Who may look and act: changes need the token, and looking too unless only this machine can reach the server."""
     from urllib.parse import quote
 
+    from recrawl.cli.serving.token import stored_token
     from recrawl.errors import ConfigError
-    from recrawl.show.dashboard.security import is_loopback
+    from recrawl.show.dashboard.security import Guard, is_loopback
 
     if given is None:
-        return "" if is_loopback(host) else secrets.token_urlsafe(24)
+        token = stored_token(folder)
+        return Guard("" if is_loopback(host) else token, token)
     if len(given) < SHORTEST_TOKEN or quote(given, safe="") != given:
         raise ConfigError(
             f"A token has {SHORTEST_TOKEN} letters, digits or -_.~ at least.", "Leave out --token to have one made up."
         )
-    return given
+    return Guard(given)

@@ -9,15 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from recrawl.errors import InputError
 from recrawl.formats.arc import read_arc_capture
 from recrawl.formats.sniff import Format, sniff
+from recrawl.formats.warc_payload import MAX_BODY
 from recrawl.formats.warc_reader import read_capture
 from recrawl.model import Capture
 from recrawl.store.base import Store
 
 _FILES_REMEMBERED = 10_000
+
+
+class _Reader(Protocol):
+    def __call__(self, path: Path, offset: int, *, max_body: int = MAX_BODY) -> Capture: ...
 
 
 def may_be_read(warc_folder: Path, file: str, is_imported: Callable[[str], bool]) -> bool:
@@ -44,14 +50,17 @@ class ArchivedBytes:
         """Files that are named without a folder lie in ``warc_folder``; see :func:`may_be_read` for the others."""
         self._warc_folder = warc_folder
         self._is_imported = is_imported
-        self._reader_of: dict[str, Callable[[Path, int], Capture]] = {}
+        self._reader_of: dict[str, _Reader] = {}
 
     def has(self, file: str) -> bool:
         """Whether the file is there and may be read."""
         return (self._warc_folder / file).is_file() and may_be_read(self._warc_folder, file, self._is_imported)
 
-    def read(self, file: str, offset: int) -> Capture | None:
-        """The bytes of a capture; ``None`` if its file is not there, not what it was, or not ours to read."""
+    def read(self, file: str, offset: int, *, max_body: int = MAX_BODY) -> Capture | None:
+        """The bytes of a capture; ``None`` if its file is not there, not what it was, or not ours to read.
+
+        A body above ``max_body`` bytes is cut.
+        """
         path = self._warc_folder / file
         read = self._reader_of.get(file)
         # One that is not there is looked for again: a crawl beside us may be about to close it.
@@ -60,11 +69,11 @@ class ArchivedBytes:
         try:
             if read is None:
                 read = self._remember(file, path)
-            return read(path, offset)
+            return read(path, offset, max_body=max_body)
         except InputError:
             return None
 
-    def _remember(self, file: str, path: Path) -> Callable[[Path, int], Capture]:
+    def _remember(self, file: str, path: Path) -> _Reader:
         read = read_arc_capture if sniff(path) is Format.ARC else read_capture
         if len(self._reader_of) >= _FILES_REMEMBERED:
             self._reader_of.clear()

@@ -65,7 +65,7 @@ class Judged:
 class Importer:
     """One import: sources are taken one after the other, then all pages they touched are judged."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - where to, how, and who is told
         self,
         store: Store,
         clock: Clock,
@@ -73,13 +73,18 @@ class Importer:
         progress: Callable[[int], None] = lambda _captures: None,
         *,
         again: bool = False,
+        importance: float = 1.0,
     ) -> None:
-        """With ``again``, what was imported before is read and judged once more."""
+        """With ``again``, what was imported before is read and judged once more.
+
+        ``importance`` is that of pages nobody knew; with 0 they are only known, and never visited.
+        """
         self._store = store
         self._clock = clock
         self._cleaning = cleaning or Cleaning()
         self._progress = progress
         self._again = again
+        self._importance = importance
 
     def begin(self, source: str, fingerprint: str) -> ImportMark:
         """Where to begin with a source: where it was left, if the same was asked of the same source before.
@@ -155,7 +160,9 @@ class Importer:
         shallow = self._shallow(urls)
         wanted = np.flatnonzero(shallow)
         page = np.full(len(urls), -1)
-        page[wanted] = self._store.discover([urls[row] for row in wanted.tolist()], self._clock.now())
+        page[wanted] = self._store.discover(
+            [urls[row] for row in wanted.tolist()], self._clock.now(), importance=self._importance
+        )
         for reason, left_out in (
             (f"deeper than {self._cleaning.depth}", ~shallow),
             ("not an http(s) URL", shallow & (page < 0)),

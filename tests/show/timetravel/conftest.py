@@ -71,6 +71,7 @@ class Server:
     port: int
     place: object = None
     stores: object = None
+    guard: Guard = None
     captured: list = field(default_factory=list)
 
     @property
@@ -86,6 +87,10 @@ class Server:
             return Answer(answer.status, answer.getheaders(), answer.read())
         finally:
             connection.close()
+
+    def send(self, path, body, **headers):
+        """Send something, as a program does that knows the token."""
+        return self.ask(path, "POST", body, Authorization=f"Bearer {self.guard.write_token}", **headers)
 
 
 class Builder:
@@ -171,10 +176,11 @@ def make_server(tmp_path_factory):
         stores = Stores(place.open_store)
         listening = bound("127.0.0.1", 0)
         clock = VirtualClock(START + 10 * HOUR)
-        app = time_travel_app(archive_of(place, stores.one, clock), guard or Guard(), replay=replay)
+        guard = guard or Guard()
+        app = time_travel_app(archive_of(place, stores.one, clock), guard, replay=replay)
         end = serve(app, listening)
         endings.append(lambda: (end(), stores.close(), listening.close()))
-        return Server(listening.getsockname()[1], place, stores)
+        return Server(listening.getsockname()[1], place, stores, guard)
 
     yield make
     with ThreadPoolExecutor(max(len(endings), 1)) as together:

@@ -11,6 +11,8 @@ from recrawl.formats.captures import Report
 from recrawl.formats.cdx_answers import read_answer
 from recrawl.show.timetravel import cdx_rows
 from recrawl.show.timetravel.cdx_query import query_of, resume_key
+from recrawl.show.timetravel.moments import moment_of
+from recrawl.time import to_http_date
 
 HOME = "http://site.example/"
 KEY = "example,site)/"
@@ -275,7 +277,7 @@ def fresh(make_server):
 
 
 def test_lines_that_are_sent_are_found_judged_and_forgotten(fresh):
-    answer = fresh.ask("archive", "POST", LINES)
+    answer = fresh.send("archive", LINES)
     assert (answer.status, answer.text) == (200, "Added 2 records\n")
     assert [row[1] for row in rows(fresh, f"url={HOME}new")] == ["20230101000000", "20230102000000"]
     with fresh.stores.one() as store:
@@ -285,26 +287,71 @@ def test_lines_that_are_sent_are_found_judged_and_forgotten(fresh):
     bare = fresh.ask(f"archive/20230101000000id_/{HOME}new")
     assert bare.status == 404
     assert "not in this workspace" in bare.text
-    again = fresh.ask("archive/delete", "POST", LINES.splitlines()[0] + "\n")
+    again = fresh.send("archive/delete", LINES.splitlines()[0] + "\n")
     assert (again.status, again.text) == (200, "Deleted 1 records\n")
     assert [row[1] for row in rows(fresh, f"url={HOME}new")] == ["20230102000000"]
 
 
+def test_pages_that_lines_name_are_visited_only_if_that_is_asked_for(fresh, server):
+    """Whoever sends lines does not order visits; pages that were known before stay as they were."""
+    with fresh.stores.one() as store:
+        store.discover([f"{HOME}ours"], 1_000.0)
+        before = store.backlog(2e9).due
+    also = LINES + f"{KEY}ours 20230101000000 {HOME}ours text/html 200 {'A' * 32} - - 10 20 other.warc.gz\n"
+    assert fresh.send("archive", also).text == "Added 3 records\n"
+    with fresh.stores.one() as store:
+        assert store.backlog(2e9).due == before == 1
+        assert store.find(f"{HOME}new").importance == 0.0
+        assert store.find(f"{HOME}ours").importance == 1.0
+    assert fresh.send("archive?schedule=maybe", also).status == 400
+    assert fresh.send("archive?schedule=true", also).text == "Added 3 records\n"
+    with fresh.stores.one() as store:
+        assert store.backlog(2e9).due == 2
+        assert store.find(f"{HOME}new").importance == 1.0
+
+
+@pytest.mark.parametrize("place", ["other.warc.gz", "-", "{file}"], ids=["missing file", "no file", "another record"])
+def test_a_capture_without_bytes_is_never_provably_valid(make_server, place):
+    """Not at its own second, not between two lines that agree, and not if it names the record of another page."""
+    archive = make_server()
+    [file] = [one.name for one in archive.place.warc.glob("*.warc.gz")]
+    offset = next(row[-2] for row in rows(archive, f"url={HOME}") if row[4] == "200")
+    where = f"{offset} {place.format(file=file)}"
+    lines = "".join(
+        f"{KEY}planted 2023010{day}000000 {HOME}planted text/html 200 {'A' * 32} - - 10 {where}\n" for day in (1, 3)
+    )
+    assert archive.send("archive", lines).text == "Added 2 records\n"
+    for at in ("20230101000000", "20230102000000", "20230103000000"):
+        answer = archive.ask(f"api/memento?url={HOME}planted&at={at}")
+        assert answer.status == 200, answer.text
+        said = json.loads(answer.text)
+        assert said["provably_valid"] is False
+        assert said["expected_changes"] == 0.0  # what the lines say is still of use
+        date = to_http_date(moment_of(at))
+        gate = archive.ask(f"archive/{HOME}planted", Accept_Datetime=date)
+        assert (gate.status, gate.header("x-recrawl-provably-valid")) == (302, "no")
+        memento = archive.ask(f"archive/{at[:8]}000000id_/{HOME}planted")
+        assert memento.status in {302, 404}
+        assert memento.header("x-recrawl-provably-valid") != "yes"
+    ours = archive.ask(f"archive/{HOME}", Accept_Datetime="Mon, 01 Jan 2024 00:30:00 GMT")
+    assert ours.header("x-recrawl-provably-valid") == "yes"
+
+
 def test_one_bad_line_spoils_all_unless_it_may_be_passed_over(fresh):
     bad = LINES + "this is no line\n"
-    refused = fresh.ask("archive", "POST", bad)
+    refused = fresh.send("archive", bad)
     assert refused.status == 400
     assert "fields" in refused.text
     assert rows(fresh, f"url={HOME}new") == []
-    taken = fresh.ask("archive?badLines=skip", "POST", bad)
+    taken = fresh.send("archive?badLines=skip", bad)
     assert taken.text == "Added 2 records\nPassed over 1 bad lines\n"
     assert len(rows(fresh, f"url={HOME}new")) == 2
-    assert fresh.ask("archive", "POST", "").status == 400
+    assert fresh.send("archive", "").status == 400
 
 
 def test_what_we_answer_can_be_sent_to_another_archive(server, fresh):
     lines = asked(server, "url=*.site.example&output=cdxj").body
-    assert fresh.ask("archive", "POST", lines).text == "Added 13 records\n"
+    assert fresh.send("archive", lines).text == "Added 13 records\n"
     query = "url=*.site.example&fl=urlkey,timestamp,original,digest,filename,offset"
     assert rows(fresh, query) == rows(server, query)
 

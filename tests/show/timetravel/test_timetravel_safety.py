@@ -152,10 +152,12 @@ def test_with_a_token_nobody_looks_without_it(guarded):
 @pytest.mark.parametrize("path", ["archive", "archive/delete"])
 def test_nobody_writes_from_another_site_or_without_the_token(server, guarded, path):
     line = f"example,site)/ 20230101000000 {HOME} text/html 200 {'A' * 32} - - 10 20 other.warc.gz\n"
-    for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}):
-        assert server.ask(path, "POST", line, **headers).status == 403
-    cookie = guarded.ask(f"/?token={SECRET}").header("set-cookie").partition(";")[0]
-    assert guarded.ask(path, "POST", line, Cookie=cookie).status == 403
+    for headers in ({}, {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}):
+        assert server.ask(path, "POST", line, **headers).status == 401
+    for one, token in ((guarded, SECRET), (server, server.guard.write_token)):
+        cookie = one.ask(f"/?token={token}").header("set-cookie").partition(";")[0]
+        refused = one.ask(path, "POST", line, Cookie=cookie)
+        assert (refused.status, refused.header("www-authenticate")) == (401, 'Bearer realm="recrawl"')
     assert guarded.ask(path, "POST", line, Authorization="Bearer wrong").status == 401
 
 
@@ -168,7 +170,7 @@ def test_no_line_that_is_sent_leads_out_of_the_folder_of_archive_files(server, m
     line = server.ask(f"archive/cdx?url={HOME}dir/one&output={form}").text
     [name] = [file.name for file in folder.glob("*.warc.gz")]
     path = way.format(folder=folder, name=f"../{server.place.folder.parent.name}/{server.place.folder.name}")
-    assert other.ask("archive", "POST", line.replace(name, f"{path}{name}")).text == "Added 1 records\n"
+    assert other.send("archive", line.replace(name, f"{path}{name}")).text == "Added 1 records\n"
     answer = other.ask(f"archive/20240101000100id_/{HOME}dir/one")
     assert answer.status == 404
     assert "not in this workspace" in answer.text
@@ -176,7 +178,7 @@ def test_no_line_that_is_sent_leads_out_of_the_folder_of_archive_files(server, m
 
 def test_too_much_at_once_is_refused(server, monkeypatch):
     monkeypatch.setattr("recrawl.show.timetravel.app.LARGEST_INGEST", 100)
-    assert server.ask("archive", "POST", "x" * 200).status == 413
+    assert server.send("archive", "x" * 200).status == 413
 
 
 def test_a_package_comes_whole_or_in_ranges_for_the_one_site_that_replays_it(server):

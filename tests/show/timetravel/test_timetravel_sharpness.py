@@ -131,7 +131,7 @@ def test_what_cannot_be_answered_is_told(server, query, status):
 def test_a_page_nobody_judged_says_how_far_it_is_and_no_more(make_server):
     fresh = make_server(filled=False)
     line = f"example,site)/ 20230101000000 {HOME} - 0 - - - - - -\n"
-    assert fresh.ask("archive", "POST", line).status == 200
+    assert fresh.send("archive", line).status == 200
     found = facts(fresh, f"url={HOME}&at=20230101000010")
     assert found["distance_seconds"] == -10.0
     assert found["expected_changes"] is None or math.isfinite(found["expected_changes"])

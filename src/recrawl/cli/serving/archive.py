@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from recrawl.formats.captures import Report
 from recrawl.formats.warc_repair import OPEN
 from recrawl.model import Capture, FloatArray, GammaBelief, Histories, Verdict, Visits
 from recrawl.show.dashboard.kept import Hands, Kept
-from recrawl.show.timetravel.archive import Archive, Taken
+from recrawl.show.timetravel.archive import Archive, IngestOptions, Taken
 from recrawl.show.timetravel.ingesting import batches_of
 
 if TYPE_CHECKING:
@@ -66,6 +66,10 @@ class WorkspaceBytes:
     def read(self, file: str, offset: int) -> Capture | None:
         """The record at an offset of a file."""
         return self._archived.read(file, offset)
+
+    def head(self, file: str, offset: int) -> Capture | None:
+        """The same with none of its body."""
+        return self._archived.read(file, offset, max_body=0)
 
     def _is_imported(self, file: str) -> bool:
         with self._one_store() as store:
@@ -131,16 +135,26 @@ class Ingest:
         self._clock = clock
         self._lock = threading.Lock()
 
-    def __call__(self, data: bytes, skip: bool) -> Taken:
-        """All lines or none; with ``skip`` all that make sense."""
-        report = Report(strict=not skip)
+    def __call__(self, data: bytes, options: IngestOptions) -> Taken:
+        """All lines or none, or all that make sense. Pages nobody knew are only known then, unless asked otherwise."""
+        report = Report(strict=not options.skip_bad)
         batches = batches_of(data, report)
         source = f"sent:{hashlib.blake2b(data, digest_size=16).hexdigest()}"
         with self._lock, self._place.open_store() as store:
-            importer = Importer(store, self._clock, Cleaning(), again=True)
+            if options.schedule:
+                self._schedule(store, batches)
+            importer = Importer(store, self._clock, Cleaning(), again=True, importance=0.0)
             taken = importer.take(source, source, batches, report)
             importer.judge()
         return Taken(taken.accepted, report.bad)
+
+    def _schedule(self, store: Store, batches: Sequence[Any]) -> None:
+        """Have the pages that lines name visited from now on, those included that were only known before."""
+        for batch in batches:
+            urls: list[str] = batch.column("url").unique().to_pylist()
+            pages = store.pages(store.discover(urls, self._clock.now(), importance=1.0))
+            only_known = pages.id[pages.importance == 0]
+            store.set_importance(only_known, np.ones(len(only_known)))
 
 
 class Package:

@@ -80,7 +80,9 @@ def time_travel(
             replayed = stack.enter_context(child).address
         app = time_travel_app(archive, guard, replay=replayed)
         apps.append((app, listening))
-        yield Travel(tuple(apps), f"{address}/{COLLECTION}/", replayed, Looks(app, _first_looks(stores), guard.token))
+        yield Travel(
+            tuple(apps), f"{address}/{COLLECTION}/", replayed, Looks(app, _first_looks(stores), guard.write_token)
+        )
 
 
 def _first_looks(stores: Stores) -> list[str]:

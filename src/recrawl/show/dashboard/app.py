@@ -161,9 +161,9 @@ class Pages:
 
     def _check(self, request: Request, shown: str) -> None:
         headers = headers_of(request.scope)
-        why = self._site.guard.why_not_act(headers, cookies_of(headers), shown or headers.get(HEADER_TOKEN, ""))
-        if why:
-            raise RefusedError(why, "Open the page anew and try again.", status=403)
+        refusal = self._site.guard.why_not_act(headers, cookies_of(headers), shown or headers.get(HEADER_TOKEN, ""))
+        if refusal is not None:
+            raise RefusedError(refusal.why, refusal.remedy, status=refusal.status)
 
     def _html(
         self, request: Request, template: str, view: View | None, facts: Mapping[str, Any], status: int = 200
@@ -171,7 +171,9 @@ class Pages:
         from starlette.responses import HTMLResponse
 
         session = request.scope.get("state", {}).get("session", "")
+        headers = headers_of(request.scope)
         frame = {
+            "may_act": self._site.guard.has_shown(headers, cookies_of(headers)),
             "workspace": self._site.name,
             "folder": shlex.quote(self._site.folder),
             "menu": self._menu,

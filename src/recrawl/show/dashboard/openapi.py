@@ -16,7 +16,8 @@ _ERRORS = {
     "503": "The store is away, or the question would take too long.",
 }
 _ORDER_ERRORS = {
-    "403": "Whoever asks may change nothing.",
+    "401": "The token was not shown.",
+    "403": "The request comes from another site, or its form is not of this session.",
     "409": "It cannot be done as things are: what is to be stopped does not run, or what is to go on is finished.",
     "413": "The form is too large.",
     "415": "The body is neither a form nor JSON.",
@@ -24,7 +25,7 @@ _ORDER_ERRORS = {
 
 
 def document(views: Sequence[View], actions: Sequence[Action], version: str, *, token: bool) -> Schema:
-    """The whole document (OpenAPI 3.1)."""
+    """The whole document (OpenAPI 3.1). With ``token`` looking needs it, too; a change always does."""
     paths: dict[str, Schema] = {}
     for view in views:
         paths.setdefault(view.api, {})["get"] = _get(view)
@@ -49,9 +50,14 @@ def document(views: Sequence[View], actions: Sequence[Action], version: str, *, 
             }
         },
     }
+    said["components"]["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer", "description": "The token that recrawl serve prints."}
+    }
     if token:
-        said["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         said["security"] = [{"token": []}]
+        for path in paths.values():
+            for operation in path.values():
+                operation["responses"].setdefault("401", _refused(_ORDER_ERRORS)["401"])
     return said
 
 
@@ -72,8 +78,9 @@ def _post(action: Action) -> Schema:
     return {
         "operationId": "do" + _name(action.path),
         "summary": action.summary,
-        "description": f"Needs the field {FORM_TOKEN} or the header {HEADER_TOKEN} of a page of this session, or the "
-        "bearer token.",
+        "description": "Needs the bearer token; or the cookie of who opened the printed address, and the field "
+        f"{FORM_TOKEN} or the header {HEADER_TOKEN} of a page of this session.",
+        "security": [{"token": []}],
         "parameters": [
             {"name": HEADER_TOKEN, "in": "header", "required": False, "schema": {"type": "string"}},
         ],

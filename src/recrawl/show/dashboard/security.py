@@ -1,15 +1,18 @@
 """Who may look, and who may act.
 
 Rules of this file:
- 1. Without a token the server takes requests on a loopback address only, and only under a loopback name: a web
-    page that points its own name here (DNS rebinding) is turned away by the Host header.
- 2. With a token nobody gets an answer who does not show it: once in the address, from then on in a cookie, or as
-    ``Authorization: Bearer``. Secrets are compared in constant time.
- 3. An action needs all of: a token of the form that belongs to the session cookie (which other sites cannot read, and
-    which browsers do not send for them: SameSite=Strict), and no word of another origin: where Origin or
-    Sec-Fetch-Site is told, it is our own. A program that shows the
-    bearer token needs neither: no browser adds that by itself.
- 4. Pages run no script but our own files: no inline script, no frames, nothing from elsewhere.
+ 1. Every change needs the token, always: a server on this machine can be reached by every user and every program of it.
+    Whatever is no GET, HEAD or OPTIONS is refused without it, before any route is asked; so a route that is added
+    later is closed, too.
+ 2. Looking needs the token where others can reach the server. A server that only this machine can reach lets everybody
+    there look, under a loopback name alone: a web page that points its own name here (DNS rebinding) is turned away
+    by the Host header.
+ 3. The token is shown as ``Authorization: Bearer``, or once in the address, and from then on by a cookie that only this
+    process can make. Secrets are compared in constant time.
+ 4. A browser, which sends cookies by itself, needs more for a change: the token of a form of its session (which other
+    sites cannot read, and whose cookie browsers do not send for them: SameSite=Strict), and no word of another origin:
+    where Origin or Sec-Fetch-Site is told, it is our own.
+ 5. Pages run no script but our own files: no inline script, no frames, nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -17,11 +20,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import json
 import secrets
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 if TYPE_CHECKING:
@@ -31,6 +35,11 @@ SESSION = "recrawl_session"
 """The cookie with a random name for a browser."""
 FORM_TOKEN = "csrf"  # noqa: S105 - the name of a field
 HEADER_TOKEN = "x-csrf-token"  # noqa: S105 - the name of a header
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing (RFC 9110, 9.2.1)."""
+SHOW_TOKEN = "Show the token: open the address that recrawl serve printed, or send Authorization: Bearer."  # noqa: S105
+CHALLENGE = {"www-authenticate": 'Bearer realm="recrawl"'}
+"""Of every answer that asks for the token (RFC 6750)."""
 POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -77,9 +86,15 @@ class Guard:
     """What is asked of a request."""
 
     token: str = ""
-    """Empty if everybody on this machine may look."""
+    """What whoever looks must show; empty if everybody on this machine may look."""
+    write_token: str = field(default="", repr=False)
+    """What whoever changes something must show: ``token`` if there is one, else this, or a new one."""
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """Of this process: sessions of an earlier one are void."""
+
+    def __post_init__(self) -> None:
+        """There is always something that a change needs."""
+        object.__setattr__(self, "write_token", self.token or self.write_token or secrets.token_urlsafe(24))
 
     def form_token(self, session: str) -> str:
         """What forms of a session carry."""
@@ -93,31 +108,61 @@ class Guard:
     @property
     def proof(self) -> str:
         """What the cookie of somebody holds who showed the token."""
-        return hmac.new(self.key, f"pass {self.token}".encode(), hashlib.sha256).hexdigest()
+        return hmac.new(self.key, f"pass {self.write_token}".encode(), hashlib.sha256).hexdigest()
 
-    def knows(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> bool:
+    @property
+    def pass_cookie(self) -> str:
+        """The header that sets it."""
+        return f"{self.pass_name}={self.proof}; Path=/; HttpOnly; SameSite=Strict"
+
+    def may_look(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> bool:
+        """Whether whoever asks may see anything."""
+        return not self.token or self.has_shown(headers, cookies)
+
+    def has_shown(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> bool:
         """Whether whoever asks has shown the token, now or before."""
-        return not self.token or self.shows_bearer(headers) or _same(cookies.get(self.pass_name, ""), self.proof)
+        return self.shows_bearer(headers) or _same(cookies.get(self.pass_name, ""), self.proof)
 
     def shows_bearer(self, headers: Mapping[str, str]) -> bool:
         """Whether the request carries the token itself, as programs send it."""
         kind, _, shown = headers.get("authorization", "").partition(" ")
-        return bool(self.token) and kind.lower() == "bearer" and _same(shown.strip(), self.token)
+        return kind.lower() == "bearer" and self.is_token(shown.strip())
+
+    def is_token(self, shown: str) -> bool:
+        """Whether a text is the token."""
+        return _same(shown, self.write_token)
 
     def refuses_host(self, headers: Mapping[str, str]) -> bool:
-        """Whether the request was sent to a name that is not ours. With a token, the token decides."""
+        """Whether the request was sent to a name that is not ours. With a token for all, the token decides."""
         return not self.token and not is_loopback(name_of(headers.get("host", "")))
 
-    def why_not_act(self, headers: Mapping[str, str], cookies: Mapping[str, str], shown: str) -> str:
-        """Why this request may change nothing; empty if it may. ``shown`` is the token of its form."""
+    def why_not_change(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Refusal | None:
+        """Why a request may change nothing, whatever else it says; ``None`` if it may (rules 1 and 4)."""
         if self.shows_bearer(headers):
-            return ""
+            return None
+        if not self.has_shown(headers, cookies):
+            return Refusal(401, "A change needs the token.", SHOW_TOKEN)
         if comes_from_elsewhere(headers):
-            return "The request comes from another site."
+            return Refusal(403, "The request comes from another site.", "Open the page anew and try again.")
+        return None
+
+    def why_not_act(self, headers: Mapping[str, str], cookies: Mapping[str, str], shown: str) -> Refusal | None:
+        """Why an order of a page may change nothing; ``None`` if it may. ``shown`` is the token of its form."""
+        refusal = self.why_not_change(headers, cookies)
+        if refusal is not None or self.shows_bearer(headers):
+            return refusal
         session = cookies.get(SESSION, "")
         if not session or not _same(shown, self.form_token(session)):
-            return "The form is not of this session."
-        return ""
+            return Refusal(403, "The form is not of this session.", "Open the page anew and try again.")
+        return None
+
+
+class Refusal(NamedTuple):
+    """Why a request is refused."""
+
+    status: int
+    why: str
+    remedy: str
 
 
 def _same(one: str, other: str) -> bool:
@@ -140,12 +185,16 @@ class Gate:
         if self._guard.refuses_host(headers):
             await say(send, 421, "This server answers to the names of this machine only.", HEADERS)
             return
-        shown = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"))).get("token")
-        if self._guard.token and shown is not None:
+        safe = scope["method"] in SAFE_METHODS
+        shown = token_in_address(scope) if safe else None
+        if shown is not None:
             await self._admit(scope, send, shown)
             return
-        if not self._guard.knows(headers, cookies):
-            await say(send, 401, "Show the token: open the address that recrawl serve printed.", HEADERS)
+        refusal = None if safe else self._guard.why_not_change(headers, cookies)
+        if not self._guard.may_look(headers, cookies):
+            refusal = Refusal(401, "Nobody looks without the token.", SHOW_TOKEN)
+        if refusal is not None:
+            await refuse(send, refusal, headers)
             return
         session = cookies.get(SESSION, "")
         new = "" if _is_session(session) else secrets.token_hex(16)
@@ -160,26 +209,42 @@ class Gate:
 
     async def _admit(self, scope: Scope, send: Send, shown: str) -> None:
         """Take the token out of the address bar, where others could read it, into a cookie."""
-        if not _same(shown, self._guard.token):
-            await say(send, 401, "That is not the token. Open the address that recrawl serve printed.", HEADERS)
+        if not self._guard.is_token(shown):
+            await refuse(send, WRONG_TOKEN, headers_of(scope))
             return
         rest = [pair for pair in parse_qsl(scope["query_string"].decode("latin-1")) if pair[0] != "token"]
         place = "/" + scope["path"].lstrip("/\\") + (f"?{urlencode(rest)}" if rest else "")
-        cookie = f"{self._guard.pass_name}={self._guard.proof}; Path=/; HttpOnly; SameSite=Strict"
-        await say(send, 303, "", {**HEADERS, "location": _in_ascii(place), "set-cookie": cookie})
+        await say(send, 303, "", {**HEADERS, "location": _in_ascii(place), "set-cookie": self._guard.pass_cookie})
+
+
+def token_in_address(scope: Scope) -> str | None:
+    """The token that the address of a request shows, right or wrong; ``None`` if it shows none."""
+    try:
+        return dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), max_num_fields=_MOST_FIELDS)).get(
+            "token"
+        )
+    except ValueError:
+        return None
 
 
 def comes_from_elsewhere(headers: Mapping[str, str]) -> bool:
     """Whether a browser says that a page of another origin sent this request."""
     origin = headers.get("origin", "")
-    if origin and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+    try:
+        if origin and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+            return True
+    except ValueError:  # it is no origin at all
         return True
     return headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
-    """Headers by lower-case name; of several with one name the last."""
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    """Headers by lower-case name; of several with one name the last, but several names of a host are none of ours."""
+    found: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        found[name] = f"{found[name]}, {value}" if name == "host" and name in found else value
+    return found
 
 
 def cookies_of(headers: Mapping[str, str]) -> dict[str, str]:
@@ -209,6 +274,21 @@ def _seal(message: MutableMapping[str, Any], session: str) -> None:
     if session:
         added.append((b"set-cookie", f"{SESSION}={session}; Path=/; HttpOnly; SameSite=Strict".encode()))
     message["headers"] = [*message["headers"], *added]
+
+
+WRONG_TOKEN = Refusal(401, "That is not the token.", SHOW_TOKEN)
+_MOST_FIELDS = 1_000
+"""Of a query that is looked at."""
+
+
+async def refuse(send: Send, refusal: Refusal, headers: Mapping[str, str], also: Mapping[str, str] = HEADERS) -> None:
+    """Answer a request with why it is refused: a sentence for people, JSON for programs."""
+    more = {**also, **(CHALLENGE if refusal.status == 401 else {})}  # noqa: PLR2004 - HTTP
+    if "text/html" in headers.get("accept", ""):
+        await say(send, refusal.status, f"{refusal.why} {refusal.remedy}", more)
+        return
+    body = json.dumps({"error": refusal.why, "remedy": refusal.remedy})
+    await say(send, refusal.status, body, {"content-type": "application/json", **more})
 
 
 async def say(send: Send, status: int, sentence: str, headers: Mapping[str, str]) -> None:

@@ -15,9 +15,9 @@ from recrawl.formats.timemap_write import ArchiveUris
 from recrawl.show.dashboard.security import Guard
 from recrawl.show.timetravel import cdx_output, cdx_rows, ingesting
 from recrawl.show.timetravel.addresses import GateAsked, MapAsked, MementoAsked, asked_for, uris_at
-from recrawl.show.timetravel.archive import Archive
+from recrawl.show.timetravel.archive import Archive, IngestOptions
 from recrawl.show.timetravel.cdx_query import query_of
-from recrawl.show.timetravel.door import Door, why_not_write
+from recrawl.show.timetravel.door import Door
 from recrawl.show.timetravel.mementos import Mementos
 from recrawl.show.timetravel.refusal import RefusalError
 from recrawl.show.timetravel.timemaps import MapAnswer, MapQuery, time_map
@@ -49,7 +49,7 @@ def time_travel_app(
 
     guard = guard or Guard()
     collection = f"{hidden_below}/{COLLECTION}" if hidden_below else COLLECTION
-    travel = TimeTravel(archive, guard, collection, replay)
+    travel = TimeTravel(archive, collection, replay)
     both = ["GET", "HEAD"]
     of_captures = [
         Route(f"/{collection}/cdx", _told(travel.cdx), methods=both),
@@ -72,9 +72,8 @@ def time_travel_app(
 class TimeTravel:
     """One answer for each kind of question."""
 
-    def __init__(self, archive: Archive, guard: Guard, collection: str, replay: str) -> None:
+    def __init__(self, archive: Archive, collection: str, replay: str) -> None:
         self._archive = archive
-        self._guard = guard
         self._collection = collection
         self._mementos = Mementos(archive, replay)
         place = urlsplit(replay)
@@ -173,24 +172,28 @@ class TimeTravel:
         """Forget captures that lines of an index name (conventions A5)."""
         return await self._written(request, ingesting.delete)
 
-    async def _written(self, request: Request, work: Callable[[Archive, bytes, bool], str]) -> Response:
+    async def _written(self, request: Request, work: Callable[[Archive, bytes, IngestOptions], str]) -> Response:
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import PlainTextResponse
 
-        def answer(data: bytes, skip: bool) -> Response:
-            return PlainTextResponse(work(self._archive, data, skip), headers=PLAIN)
+        def answer(data: bytes, options: IngestOptions) -> Response:
+            return PlainTextResponse(work(self._archive, data, options), headers=PLAIN)
 
-        why = why_not_write(self._guard, request.scope)
-        if why:
-            return _refused(RefusalError(why, 403))
         try:
-            skip = request.query_params.get("badLines", "") == "skip"
-            return await run_in_threadpool(answer, await _body(request), skip)
+            words = request.query_params
+            options = IngestOptions(words.get("badLines", "") == "skip", _flag(words.get("schedule", "false")))
+            return await run_in_threadpool(answer, await _body(request), options)
         except (RefusalError, RecrawlError) as error:
             return _refused(error)
 
     def _uris(self, request: Request) -> ArchiveUris:
         return uris_at(request.url.scheme, request.headers.get("host", ""), self._collection)
+
+
+def _flag(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise RefusalError(f"schedule is {text[:40]!r}; write true or false.")
+    return text == "true"
 
 
 def _told(endpoint: Callable[[Request], Response]) -> Callable[[Request], Response]:

@@ -19,6 +19,10 @@ class Bytes(Protocol):
         """The record at an offset of an archive file; ``None`` if it cannot be had."""
         ...
 
+    def head(self, file: str, offset: int) -> Capture | None:
+        """The same with none of its body: whether it is there, and of which page and time."""
+        ...
+
     def payload(self, capture: Capture) -> bytes:
         """The body without transfer-encoding, content-encoding untouched."""
         ...
@@ -42,6 +46,16 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
+class IngestOptions:
+    """How lines of an index are taken over."""
+
+    skip_bad: bool = False
+    """Pass over lines that make no sense; else one spoils all."""
+    schedule: bool = False
+    """Visit the pages they name from now on; else they are only known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Archive:
     """A workspace, as far as time travel is concerned."""
 
@@ -54,7 +68,7 @@ class Archive:
     """Changes per second of each page that is visited here, by ascending id; NaN where nothing is known."""
     clock: Callable[[], float]
     """Now, seconds since the epoch."""
-    ingest: Callable[[bytes, bool], Taken] | None = None
-    """Take lines of CDX or CDXJ over; true to pass over bad ones. Raises ``InputError`` if a line is bad otherwise."""
+    ingest: Callable[[bytes, IngestOptions], Taken] | None = None
+    """Take lines of CDX or CDXJ over. Raises ``InputError`` if a line is bad that is not to be passed over."""
     package: Callable[[], Path] | None = None
     """The whole archive as one WACZ file, made anew if something was added. ``InputError`` if there is nothing."""

@@ -1,14 +1,25 @@
 """Who may look, and who may send lines of an index: the rules of the dashboard, where addresses hold other addresses.
 
-The token is taken from the address of the start page only: an archived URL may have an argument of that name.
+The token is taken from the address of the start page only: an archived URL may have an argument of that name. Whatever
+is no GET, HEAD or OPTIONS needs the token itself, before any route is asked.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl
 
-from recrawl.show.dashboard.security import Guard, comes_from_elsewhere, cookies_of, headers_of, say
+from recrawl.show.dashboard.security import (
+    SAFE_METHODS,
+    SHOW_TOKEN,
+    WRONG_TOKEN,
+    Guard,
+    Refusal,
+    cookies_of,
+    headers_of,
+    refuse,
+    say,
+    token_in_address,
+)
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -30,29 +41,23 @@ class Door:
         if self._guard.refuses_host(headers):
             await say(send, 421, "This server answers to the names of this machine only.", {})
             return
-        shown = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"))).get("token", "")
-        if self._guard.token and scope["path"] == "/" and shown:
-            if self._guard.shows_bearer({"authorization": f"Bearer {shown}"}):
-                cookie = f"{self._guard.pass_name}={self._guard.proof}; Path=/; HttpOnly; SameSite=Strict"
-                await say(send, 303, "", {"location": "/", "set-cookie": cookie})
+        safe = scope["method"] in SAFE_METHODS
+        shown = token_in_address(scope) if safe and scope["path"] == "/" else None
+        if shown:
+            if self._guard.is_token(shown):
+                await say(send, 303, "", {"location": "/", "set-cookie": self._guard.pass_cookie})
             else:
-                await say(send, 401, "That is not the token. Open the address that recrawl serve printed.", {})
+                await refuse(send, WRONG_TOKEN, headers, {})
             return
-        if not self._guard.knows(headers, cookies_of(headers)):
-            await say(send, 401, "Show the token: open the address that recrawl serve printed.", {})
+        if not self._guard.may_look(headers, cookies_of(headers)):
+            await refuse(send, Refusal(401, "Nobody looks without the token.", SHOW_TOKEN), headers, {})
+            return
+        if not safe and not self._guard.shows_bearer(headers):
+            # A cookie is not enough: whoever looks at an archived page has it, and what the page holds is not ours.
+            await refuse(send, Refusal(401, "A change needs the token.", ONLY_PROGRAMS), headers, {})
             return
         await self._app(scope, receive, send)
 
 
-def why_not_write(guard: Guard, scope: Scope) -> str:
-    """Why this request may change nothing; empty if it may.
-
-    Programs show the token, or work on this machine where none is needed. What a browser sends for another site, or for
-    an archived page, which has no origin at all, says so and is refused.
-    """
-    headers = headers_of(scope)
-    if guard.shows_bearer(headers):
-        return ""
-    if guard.token:
-        return "Only programs that show the token may send captures: Authorization: Bearer TOKEN."
-    return "The request comes from another site." if comes_from_elsewhere(headers) else ""
+ONLY_PROGRAMS = "Only programs that show the token may send captures: Authorization: Bearer TOKEN."
+"""Said to whoever sends something without."""

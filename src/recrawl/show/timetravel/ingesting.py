@@ -11,26 +11,26 @@ from recrawl.errors import require
 from recrawl.formats.captures import Report
 from recrawl.formats.cdx import read_cdx
 from recrawl.formats.cdxj import read_cdxj
-from recrawl.show.timetravel.archive import Archive
+from recrawl.show.timetravel.archive import Archive, IngestOptions
 from recrawl.show.timetravel.refusal import RefusalError
 
 
-def add(archive: Archive, data: bytes, skip: bool) -> str:
+def add(archive: Archive, data: bytes, options: IngestOptions) -> str:
     """Take lines over, all or none, unless bad ones are to be passed over; what became of them, in words."""
     if archive.ingest is None:
         raise RefusalError("This archive takes no captures.", 405)
     if not data.strip():
         raise RefusalError("There are no lines; send CDX or CDXJ.")
-    taken = archive.ingest(data, skip)
+    taken = archive.ingest(data, options)
     return f"Added {taken.added} records\n" + (f"Passed over {taken.bad} bad lines\n" if taken.bad else "")
 
 
-def delete(archive: Archive, data: bytes, skip: bool) -> str:
+def delete(archive: Archive, data: bytes, options: IngestOptions) -> str:
     """Forget the captures that lines name. What a visit of our own brought stays."""
     if archive.ingest is None:
         raise RefusalError("This archive takes no captures.", 405)
     dropped = 0
-    batches = batches_of(data, Report(strict=not skip))
+    batches = batches_of(data, Report(strict=not options.skip_bad))
     with archive.store() as store:
         for batch in batches:
             seconds = np.floor(batch.column("time").to_numpy())

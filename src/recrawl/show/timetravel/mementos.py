@@ -61,7 +61,7 @@ class Mementos:
         there = archived(self._archive, store, found.kept)
         page = self._archive.bytes_.page(there.capture) if asked.modifier not in _UNSPREAD else None
         if page is None:
-            parts, sharp = None, sharpness_of(self._archive, store, [found.kept], at)
+            parts, sharp = None, sharpness_of(self._archive, store, [found.kept], at, first_readable=True)
         else:
             parts = parts_of(self._archive, store, found.kept, page, at)
             sharp = parts.sharp
@@ -93,11 +93,12 @@ class Mementos:
         told: dict[str, Any] = {"url": kept.url, "uri": uris.memento(kept.url, kept.timestamp), "status": kept.status}
         try:
             there = archived(self._archive, store, kept)
-            page = self._archive.bytes_.page(there.capture)
+            page, readable = self._archive.bytes_.page(there.capture), True
         except RefusalError:
-            page = None
+            page, readable = None, False
         if page is None:
-            return told | as_json(sharpness_of(self._archive, store, [kept], asked)) | {"parts": None}
+            sharp = sharpness_of(self._archive, store, [kept], asked, first_readable=readable)
+            return told | as_json(sharp) | {"parts": None}
         parts = parts_of(self._archive, store, kept, page, asked)
         return told | as_json(parts.sharp) | {"parts": _parts_json(parts, uris)}
 
@@ -129,7 +130,7 @@ def _how_far(sharp: Sharpness) -> str:
     """How far a page is from the time asked for, and what may lie between; nothing if it is of that very time.
 
     >>> import numpy as np
-    >>> given = Sharpness(*(np.array([value]) for value in (7210.0, 10.0, 10.0, 10.0, 0.25)))
+    >>> given = Sharpness(*(np.array([value]) for value in (7210.0, 10.0, 10.0, 10.0, 0.25, True)))
     >>> _how_far(given)
     ' · 2 h before the time asked for · about 0.25 changes between'
     """

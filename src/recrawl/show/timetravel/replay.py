@@ -23,7 +23,7 @@ from recrawl.show.timetravel.archive import Archive
 from recrawl.show.timetravel.captures import Kept, original
 from recrawl.show.timetravel.refusal import RefusalError
 from recrawl.store.base import Store
-from recrawl.urls import address
+from recrawl.urls import address, surt
 
 POLICY = (
     "sandbox allow-same-origin allow-popups allow-top-navigation-by-user-activation; default-src 'none'; "
@@ -44,6 +44,8 @@ _KEPT = ("content-type", "content-encoding", "content-language", "content-dispos
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UNWRITABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _MOST_HEADERS = 200
+_SAME_TIME = 1.0
+"""Seconds by which the time in an index, which may be whole seconds, can differ from that of the record."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BODILESS = frozenset({204, 205, 304})
 _FRAMES = frozenset({b"transfer-encoding", b"content-encoding", b"content-length"})
@@ -78,17 +80,37 @@ class Archived:
         return found[:_MOST_HEADERS]
 
 
+def is_readable(archive: Archive, store: Store, kept: Kept) -> bool:
+    """Whether the bytes of a capture are here: its record, and that of the body if it repeats another. Reads heads."""
+    return _is_there(archive, kept) and (
+        not kept.repeats or ((source := original(store, kept)) is not None and _is_there(archive, source))
+    )
+
+
+def _is_there(archive: Archive, kept: Kept) -> bool:
+    """Whether there is a record of this page where the index says."""
+    head = archive.bytes_.head(kept.file, kept.offset) if kept.file and kept.offset >= 0 else None
+    return head is not None and _is_of(head, kept)
+
+
+def _is_of(capture: Capture, kept: Kept) -> bool:
+    """Whether a record is the one that the index means: a line of an index can name any place of any file."""
+    return surt(capture.url) == surt(kept.url) and abs(capture.time - kept.time) <= _SAME_TIME
+
+
 def archived(archive: Archive, store: Store, kept: Kept) -> Archived:
     """The bytes of a capture, or a refusal that says why there are none."""
     source = original(store, kept) if kept.repeats else kept
     body = archive.bytes_.read(source.file, source.offset) if source and source.file and source.offset >= 0 else None
-    if source is None or body is None:
+    if source is None or body is None or not _is_of(body, source):
         raise RefusalError(
             f"{kept.url} was captured at {kept.timestamp}, but the file with its bytes is not in this workspace.", 404
         )
     if not kept.repeats:
         return Archived(kept, body)
     own = archive.bytes_.read(kept.file, kept.offset) if kept.file and kept.offset >= 0 else None
+    if own is not None and not _is_of(own, kept):
+        own = None
     # A 304 has no head of its own (conventions W7); an identical revisit has (W6).
     if own is not None and own.raw_head and own.status in range(200, 300):
         body = replace(body, raw_head=_head_over(own, body), status=own.status)

@@ -15,6 +15,7 @@ from recrawl.assess.sharpness import Sharpness, Spread, sharpness, spread
 from recrawl.show.timetravel.archive import Archive
 from recrawl.show.timetravel.captures import Kept, nearest_alone
 from recrawl.show.timetravel.refusal import RefusalError
+from recrawl.show.timetravel.replay import is_readable
 from recrawl.store.base import Store
 from recrawl.time import to_http_date, to_iso
 
@@ -41,20 +42,27 @@ class Parts:
         return self.spread.together and len(self.kept) == self.asked
 
 
-def sharpness_of(archive: Archive, store: Store, kept: Sequence[Kept], at: float) -> Sharpness:
-    """What is known of these copies for a moment. O(visits of their pages)."""
+def sharpness_of(
+    archive: Archive, store: Store, kept: Sequence[Kept], at: float, *, first_readable: bool | None = None
+) -> Sharpness:
+    """What is known of these copies for a moment. O(visits of their pages).
+
+    ``first_readable`` says whether the bytes of the first can be read, where that is known; of the others we look.
+    """
+    known = [] if first_readable is None else [first_readable]
+    readable = [*known, *(is_readable(archive, store, one) for one in kept[len(known) :])]
     page, time = np.array([one.page for one in kept], np.int64), np.array([one.time for one in kept])
     visits = store.looks(np.unique(page))
     if len(kept) == 1 and len(visits) <= FEW_LOOKS:
         rates = archive.rates(visits)
         rate = float(rates[0]) if len(rates) else math.nan
-        return sharpness_of_one(looks_of_one(visits), rate, kept[0].time, at)
+        return sharpness_of_one(looks_of_one(visits), rate, kept[0].time, at, readable=readable[0])
     looks = Looks.from_visits(visits)
-    return sharpness(looks, archive.rates(visits), page, time, at)
+    return sharpness(looks, archive.rates(visits), page, time, at, readable=np.array(readable, np.bool_))
 
 
 def parts_of(archive: Archive, store: Store, kept: Kept, html: str, at: float) -> Parts:
-    """The parts of an HTML page: for each the copy nearest to that of the page, and how far all lie apart."""
+    """The parts of an HTML page that was read: of each the copy nearest to that of the page; how far all lie apart."""
     found, missing = [], []
     urls = archive.bytes_.embeds(html, kept.url)
     for url in urls[:MOST_PARTS]:
@@ -62,14 +70,14 @@ def parts_of(archive: Archive, store: Store, kept: Kept, html: str, at: float) -
             found.append(nearest_alone(store, url, kept.time))
         except RefusalError:
             missing.append(url)
-    sharp = sharpness_of(archive, store, [kept, *found], at)
+    sharp = sharpness_of(archive, store, [kept, *found], at, first_readable=True)
     return Parts(len(urls), tuple(found), tuple(missing), sharp, spread(sharp))
 
 
 def headers_of(sharp: Sharpness, parts: Parts | None = None) -> dict[str, str]:
     """The answer's sharpness in headers; the first copy is the answer itself.
 
-    >>> given = Sharpness(*(np.array([value]) for value in (10.0, 4.0, 2.0, 9.0, 0.5)))
+    >>> given = Sharpness(*(np.array([value]) for value in (10.0, 4.0, 2.0, 9.0, 0.5, True)))
     >>> headers_of(given)["X-Recrawl-Distance"], headers_of(given)["X-Recrawl-Expected-Changes"]
     ('-6', '0.5')
     """
