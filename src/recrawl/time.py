@@ -46,6 +46,10 @@ class Clock(Protocol):
         """Follow the machine's clock if it was set; the seconds it was set forward, or back if negative."""
         ...
 
+    def elapsed(self) -> float:
+        """Seconds that passed since some moment, whoever sets the clock: for how long something lasts."""
+        ...
+
 
 class VirtualClock:
     """A clock that stands still until somebody sleeps, then jumps.
@@ -73,6 +77,10 @@ class VirtualClock:
     def set_right(self) -> float:
         """Nobody sets this clock."""
         return 0.0
+
+    def elapsed(self) -> float:
+        """As :meth:`now`: nobody sets this clock."""
+        return self._now
 
     async def sleep_until(self, when: float) -> None:
         """Jump to ``when``, letting other tasks run first."""
@@ -113,6 +121,10 @@ class AcceleratedClock:
     def set_right(self) -> float:
         """As the other clock; in seconds on the fast time line."""
         return self._base.set_right() * self._factor
+
+    def elapsed(self) -> float:
+        """As the other clock; in seconds on the fast time line."""
+        return self._base.elapsed() * self._factor
 
     def _on_base(self, when: float) -> float:
         return self._base_start + (when - self._start) / self._factor

@@ -18,7 +18,7 @@ from recrawl.crawl.judging import Judging
 from recrawl.crawl.live import CrawlSettings, live_crawl
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.pulse import PulseTaker
-from recrawl.crawl.rollcall import CALL_EVERY, AtWork, RollCall, is_alive, roll
+from recrawl.crawl.rollcall import CALL_EVERY, SILENCE, AtWork, RollCall, is_alive, roll
 from recrawl.crawl.scope import HostScope
 from recrawl.crawl.steering import Load, Steered
 from recrawl.detect.standards import Standards
@@ -120,8 +120,75 @@ def test_the_roll_knows_who_is_at_work_and_forgets_the_dead(store):
         ("one", True),
         ("two", False),
     ]
-    one.call(AtWork("one", START + 2 * DAY, START))
+    assert one.free_dead(START + 20 * CALL_EVERY, 1.0) == {}  # it was not watched for so long
+    for call in range(21, 30):
+        one.call(AtWork("one", START + call * CALL_EVERY, START))
+    assert one.free_dead(START + 30 * CALL_EVERY, 1.0) == {"two": 0}
     one.leave(START + 2 * DAY)
+    assert roll(store.controls()) == []
+
+
+class Passing:
+    """A steady time of its own."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def __call__(self):
+        return self.seconds
+
+
+@pytest.mark.parametrize("ahead", [-400 * DAY, -HOUR, 0.0, HOUR, 400 * DAY])
+def test_a_living_worker_is_alive_whatever_its_clock_says_and_a_dead_one_dead(store, ahead):
+    """Judged by whether what it says changes, on the steady time of the one who looks."""
+    store.discover(["http://a.example/"], START)
+    passing = Passing()
+    mine, other = RollCall(store, "mine", passing), RollCall(store, "other", passing)
+    store.lease("other", START + max(ahead, 0.0), 1, ttl=1e9)
+    for _ in range(30):
+        passing.seconds += CALL_EVERY
+        now = START + passing.seconds
+        other.call(AtWork("other", now + ahead, START))
+        mine.call(AtWork("mine", now, START))
+        assert mine.free_dead(now, 1.0) == {}
+    silent = 0.0
+    while not (freed := mine.free_dead(START + passing.seconds, 1.0)):
+        passing.seconds += CALL_EVERY
+        silent += CALL_EVERY
+        mine.call(AtWork("mine", START + passing.seconds, START))
+    assert freed == {"other": 1}
+    assert silent == SILENCE
+    assert store.lease_holders() == {}
+
+
+def test_time_in_which_nobody_could_look_makes_nobody_dead(store):
+    """The store was away for ten minutes, or the observer was stopped: the others have to be given time to speak."""
+    passing = Passing()
+    mine, other = RollCall(store, "mine", passing), RollCall(store, "other", passing)
+    other.call(AtWork("other", START, START))
+    mine.call(AtWork("mine", START, START))
+    passing.seconds += 10 * MINUTE
+    mine.call(AtWork("mine", START + 10 * MINUTE, START))
+    assert mine.was_silent  # it may have been taken for dead itself
+    assert mine.free_dead(START + 10 * MINUTE, 1.0) == {}
+    other.call(AtWork("other", START + 10 * MINUTE, START))
+    mine.call(AtWork("mine", START + 10 * MINUTE, START))
+    assert not mine.was_silent
+    assert [one.worker for one in mine.others] == ["other"]
+
+
+def test_a_thread_speaks_for_a_worker_whose_loop_is_busy_and_not_after_it_left(store):
+    passing = Passing()
+    mine = RollCall(store, "mine", passing)
+    mine.say_again(START)
+    assert roll(store.controls()) == []  # it has not begun
+    mine.call(AtWork("mine", START, START, visits=7))
+    passing.seconds += 3 * CALL_EVERY
+    mine.say_again(START + 3 * CALL_EVERY)
+    assert roll(store.controls()) == [AtWork("mine", START + 3 * CALL_EVERY, START, visits=7)]
+    mine.leave(START)
+    passing.seconds += 3 * CALL_EVERY
+    mine.say_again(START + 6 * CALL_EVERY)
     assert roll(store.controls()) == []
 
 
@@ -258,7 +325,7 @@ def test_limits_that_make_no_sense_keep_nobody_from_pausing_the_crawl_or_a_host(
     assert mine.room(START + 3 * LOOK_EVERY, 0) == 4
 
 
-def crawl_for(tmp_path, store, hours, told, **changes):
+def crawl_for(tmp_path, store, hours, told, before=lambda: None, **changes):
     """A steered crawl of a living web on virtual time; ``told(now)`` may change controls. What the server saw."""
     web = synthetic_web(pages=60, start=START, days=hours / 24, seed=3)
     clock = VirtualClock(START)
@@ -279,6 +346,7 @@ def crawl_for(tmp_path, store, hours, told, **changes):
 
         async def run():
             store.discover(living.seeds(), START)
+            before()
             async with live_crawl(
                 "one",
                 FixedInterval(5 * MINUTE),
@@ -305,6 +373,22 @@ def test_a_budget_that_binds_is_never_exceeded_and_new_pages_do_not_starve_the_o
         assert (np.arange(1, len(spans) + 1) <= 10 + 60 / HOUR * spans + 1e-3).all()
     assert len(times) == pytest.approx(70, abs=3)
     assert 20 <= len(np.unique(visits.page)) <= 40  # at least half of the visits came back to a page
+
+
+def test_the_hosts_of_a_dead_worker_are_visited_again_within_45_seconds(tmp_path, store):
+    """It was killed on another machine, a moment after it had said that it lives, and holds every host there is."""
+
+    def dies():
+        assert len(store.lease("dead", START, 100, per_host=16, ttl=900.0))
+        assert store.next_due() > START + 800.0
+        RollCall(store, "dead").call(AtWork("dead", START, START))
+
+    requests = crawl_for(tmp_path, store, 0.02, lambda _now: None, before=dies)
+    assert SILENCE <= requests.time.min() - START <= 45.0
+    assert roll(store.controls()) == []
+    events = map(json.loads, (tmp_path / "recrawl.log").read_text(encoding="utf-8").splitlines())
+    [freed] = [event for event in events if event["message"] == "leases of a dead worker freed"]
+    assert freed["details"]["worker"] == "dead"
 
 
 def test_a_crawl_that_is_paused_makes_no_visit_until_it_goes_on(tmp_path, store):

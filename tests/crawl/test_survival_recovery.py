@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.crawl import outage, setback
+from recrawl.crawl import outage, rollcall, setback
 from recrawl.crawl.archive import WarcArchive
 from recrawl.crawl.driver import Pace
 from recrawl.crawl.presence import at_work, departed, present
@@ -372,7 +372,8 @@ def test_the_page_about_recovery_names_the_figures_of_the_code():
     text = (Path(__file__).parents[2] / "docs" / "explanation" / "recovery.md").read_text(encoding="utf-8")
     pace = Pace()
     assert f"{pace.batch} of them, or those of {pace.linger:g} s" in text
-    assert f"comes back after {pace.lease_time / MINUTE:g} minutes" in text
+    assert f"a lease lasts {pace.lease_time / MINUTE:g} minutes" in text
+    assert f"nothing new from one for {rollcall.SILENCE:g} s" in text
     for patience, words in ((setback.PATIENCE, "1 s, 2 s, 4 s … 60 s"), (outage.PATIENCE, "5 s, 10 s … 5 min")):
         assert words in text
         assert words.startswith(f"{patience.first:g} s, {patience.first * patience.factor:g} s")

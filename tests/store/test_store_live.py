@@ -85,6 +85,8 @@ def test_a_pause_leaves_the_leases_that_there_are(store, pages):
 
 def test_pages_that_fail_are_listed_until_they_answer(store, pages):
     def visit(page, time, outcome, status=0, worker="w"):
+        store.acknowledge("w")
+        store.lease("w", 1e9, 9, per_host=9, ttl=60.0)
         store.record(Visits.of(pages[[page]], time, outcome=outcome, status=status), worker=worker)
 
     visit(0, 1.0, Outcome.SERVER_ERROR, 500)
@@ -106,6 +108,7 @@ def test_pages_that_fail_are_listed_until_they_answer(store, pages):
 
 
 def test_a_failure_recorded_twice_counts_once(store, pages):
+    store.lease("w", 1e9, 9, per_host=9, ttl=60.0)
     for _ in range(2):
         store.record(Visits.of(pages[:1], 1.0, outcome=Outcome.UNREACHABLE), worker="w")
     assert store.failing(9).failures.tolist() == [1]

@@ -6,8 +6,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from recrawl.model import Visits
+from recrawl.model import ChangeKind, Validators, Verdict, Visits
 from recrawl.store import open_store
+from recrawl.store.values import CaptureRecord, Lessons, LinksSeen
 
 
 @pytest.fixture
@@ -92,6 +93,75 @@ def test_a_late_worker_tells_what_it_saw_and_frees_nothing_of_others(three_hosts
     assert three_hosts.renew("late", 61.0, ttl=60.0) == 0
     assert three_hosts.acknowledge("late", np.array([2])) == 0
     assert three_hosts.acknowledge("other", np.array([2])) == 1
+
+
+def test_who_lost_a_lease_changes_nothing_that_another_worker_found(three_hosts):
+    """The other one visited the page meanwhile: its version, links and due time stand, and its change counts once."""
+    three_hosts.lease("late", 50.0, 1, ttl=10.0)
+    three_hosts.lease("other", 60.0, 1, ttl=60.0)
+    change = {"verdict": Verdict.CHANGED, "kinds": ChangeKind.TEXT, "magnitude": 0.5}
+    new, old = Validators(etag='"new"'), Validators(etag='"old"')
+    three_hosts.record(
+        Visits.of([2], [65.0], **change), due=np.array([500.0]), validators=[new], worker="other", host_ready=[70.0]
+    )
+    links = LinksSeen(np.array([2]), np.array([1]), np.array([55.0]))
+    where = CaptureRecord(2, 55.0, 200, "text/html", b"x" * 20, 9, "a.warc.gz", 0, 99)
+    lost = []
+    for _ in range(2):  # a call whose answer was lost is repeated: that changes nothing more
+        three_hosts.record(
+            Visits.of([2], [55.0], **change),
+            due=np.array([70.0]),
+            validators=[old],
+            links=links,
+            captures=[where],
+            worker="late",
+            host_ready=np.array([90.0]),
+            lessons=Lessons(fingerprints=[b"print"]),
+            on_lost=lambda pages: lost.append(pages.tolist()),
+        )
+    assert lost == [[2]]
+    visits = three_hosts.visits()
+    assert visits.time.tolist() == [55.0, 65.0]
+    assert visits.verdict.tolist() == [Verdict.UNKNOWN, Verdict.CHANGED]
+    assert three_hosts.validators(np.array([2]))[0].etag == '"new"'
+    assert three_hosts.due(np.array([2])).tolist() == [500.0]
+    assert len(three_hosts.outlinks(np.array([2])).source) == 0
+    assert three_hosts.fingerprints(np.array([2])) == [b""]
+    assert [one.warc_file for one in three_hosts.captures(np.array([2]))] == ["a.warc.gz"]  # its bytes are there
+    assert three_hosts.hosts().ready_at[0] == 90.0  # and the host was asked
+
+
+def test_a_batch_repeated_because_its_answer_was_lost_is_no_lost_lease(three_hosts):
+    three_hosts.lease("w", 50.0, 1, ttl=60.0)
+    lost = []
+    for _ in range(2):
+        three_hosts.record(
+            Visits.of([2], [55.0], verdict=Verdict.CHANGED), worker="w", due=np.array([99.0]), on_lost=lost.append
+        )
+    assert lost == []
+    assert three_hosts.visits().verdict.tolist() == [Verdict.CHANGED]
+    assert three_hosts.due(np.array([2])).tolist() == [99.0]
+
+
+def test_what_a_dead_worker_held_is_free_after_its_hosts_rested(three_hosts):
+    three_hosts.set_host(np.array([2]), delay=np.array([30.0]))
+    assert len(three_hosts.lease("dead", 50.0, 10, per_host=2, ttl=900.0)) == 4
+    assert three_hosts.lease_holders() == {"dead": 4}
+    three_hosts.set_control("worker dead", "I live", 51.0)
+    assert three_hosts.release_worker("dead", 52.0, pause=5.0, unless=("worker dead", "I lived")) == -1
+    assert three_hosts.lease_holders() == {"dead": 4}
+    assert three_hosts.release_worker("dead", 52.0, pause=5.0, unless=("worker dead", "I live")) == 4
+    assert three_hosts.lease_holders() == {}
+    assert len(three_hosts.lease("w", 56.9, 10, ttl=60.0)) == 0
+    assert three_hosts.lease("w", 57.0, 10, ttl=60.0).host.tolist() == [1]
+    assert three_hosts.lease("w", 82.0, 10, ttl=60.0).host.tolist() == [2]
+
+
+def test_a_host_whose_hold_ends_by_itself_rests_as_long_as_it_asks_for(three_hosts):
+    three_hosts.set_host(np.array([1]), delay=np.array([30.0]))
+    three_hosts.lease("dead", 50.0, 10, ttl=10.0)
+    assert three_hosts.lease("w", 61.0, 10, ttl=900.0).host.tolist() == [2]
+    assert three_hosts.lease("w", 90.0, 10, ttl=900.0).host.tolist() == [1]
 
 
 def test_expired_leases_can_be_dropped_and_counted(three_hosts):
@@ -200,9 +270,10 @@ class Schedule(RuleBasedStateMachine):
             worker=worker,
             host_ready=np.full(len(pages), self.now + rest),
         )
-        self.drop([page for page in pages if self.leases.get(page, ("", 0))[0] == worker])
+        mine = [page for page in pages if self.leases.get(page, ("", 0))[0] == worker]
+        self.drop(mine)
+        self.due.update(dict.fromkeys(mine, self.now + later))
         for page in pages:
-            self.due[page] = self.now + later
             self.ready[self.host(page)] = max(self.ready[self.host(page)], self.now + rest)
 
     @rule(worker=workers, pages=some_pages)

@@ -261,6 +261,11 @@ class CrawlSettings:
         "How often a feed is looked at that pages name (link rel=alternate) or recrawl add --feed named.",
     )
     concurrency: int = _setting(64, COUNT, "Requests at once, over all hosts.", live=True)
+    lease_time: float = _setting(
+        2 * MINUTE,
+        DURATION,
+        "How long a worker has pages to itself. A worker that runs renews this; after a crash others wait no longer.",
+    )
     metrics: str = _setting(
         "",
         TEXT,
@@ -276,6 +281,8 @@ class CrawlSettings:
     )
 
     def __post_init__(self) -> None:
+        if self.lease_time < MINUTE / 2:
+            raise ConfigError("crawl.lease_time is below 30 s.", "Write at least 30s: one request may take that long.")
         if self.concurrency == 0:
             raise ConfigError("crawl.concurrency is 0: nothing would be asked for.", "Write at least 1.")
         if self.include or self.exclude or self.scope == "custom":

@@ -58,7 +58,7 @@ def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, a
         ("captures", f"{counts.captures:,}"),
         ("last look", shown_time(last)),
         ("fresh now", f"{fresh:.0%} of the pages seen (estimated)" if seen else "–"),
-        ("due now", f"{counted(counts.due, 'page')}, {counts.leased:,} in the hands of workers"),
+        ("due now", f"{counted(counts.due, 'page')}, {counts.leased:,} leased by workers"),
         ("next due", shown_time(next_due)),
         *([] if model is None else [("model", f"trained {shown_time(model.until)}. {model.said}")]),
         *work_rows(work, now),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from recrawl.cli.status_words import failure_words
 from recrawl.crawl.controls import is_paused, limits
+from recrawl.crawl.presence import at_work
 from recrawl.crawl.rollcall import AtWork, is_alive, roll
 from recrawl.model import Outcome
 from recrawl.model.words import counted
@@ -28,6 +29,8 @@ class Work:
 
     workers: list[AtWork]
     """Those that said something lately."""
+    orphaned: dict[str, int]
+    """Leases of workers that do not answer any more, by worker."""
     visits_last_hour: int
     late_seconds: float
     """Since when the page that waits longest is due."""
@@ -61,6 +64,7 @@ def work_facts(place: Workspace, store: Store, now: float) -> Work:
     urls = store.urls(failing.page)
     return Work(
         workers=workers,
+        orphaned=_orphaned(place, store, {one.worker for one in workers}),
         visits_last_hour=int((recent.time > now - HOUR).sum()),
         late_seconds=max(now - backlog.earliest, 0.0) if backlog.due else 0.0,
         policy=schedule.policy,
@@ -88,6 +92,7 @@ def work_rows(work: Work, now: float) -> list[tuple[str, str]]:
     return [
         ("late", late),
         ("at work", _workers(work.workers, now)),
+        *_orphans(work.orphaned),
         ("last hour", counted(work.visits_last_hour, "visit")),
         ("budget", f"{work.budget_per_day:,.0f} visits a day, {int(work.budget_left):,} may be made now"),
         ("policy", f"{work.policy}{price}"),
@@ -96,6 +101,22 @@ def work_rows(work: Work, now: float) -> list[tuple[str, str]]:
         ("disk", f"{_size(work.disk_free)} free; archive files take {_size(work.archive_bytes)}"),
         *(("failing", f"{one['url']}: {one['meaning']}, {one['tries']} in a row") for one in work.failing),
     ]
+
+
+def _orphaned(place: Workspace, store: Store, alive: set[str]) -> dict[str, int]:
+    """Leases of workers that are neither on the roll nor alive in this folder, as one is that has just begun."""
+    here = set(at_work(place.folder))
+    return {worker: leases for worker, leases in store.lease_holders().items() if worker not in alive | here}
+
+
+def _orphans(orphaned: dict[str, int]) -> list[tuple[str, str]]:
+    if not orphaned:
+        return []
+    names = ", ".join(list(orphaned)[:_NAMED]) + (
+        f" and {len(orphaned) - _NAMED} more" if len(orphaned) > _NAMED else ""
+    )
+    leases = counted(sum(orphaned.values()), "page")
+    return [("dead workers", f"{names}: {leases} leased; any run frees them within a minute")]
 
 
 def _workers(workers: list[AtWork], now: float) -> str:

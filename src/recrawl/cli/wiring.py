@@ -173,7 +173,11 @@ def crawl_settings_of(settings: Settings, part_of: str = "") -> CrawlSettings:
         roll_size=settings.archive.roll_size,
         log_level=LEVELS[LEVELS.index(settings.crawl.log_level)],
         log_size=settings.crawl.log_size,
-        pace=Pace(feeds_every=max(settings.crawl.feeds_every, MINUTE), concurrency=settings.crawl.concurrency),
+        pace=Pace(
+            feeds_every=max(settings.crawl.feeds_every, MINUTE),
+            concurrency=settings.crawl.concurrency,
+            lease_time=settings.crawl.lease_time,
+        ),
         judging=judging_of(settings),
         reach=Reach.of(settings.fetch.allow_networks.split()),
         folders=folders_of(settings.fetch),

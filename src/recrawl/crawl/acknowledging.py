@@ -28,6 +28,7 @@ from recrawl.crawl.target import Visited
 from recrawl.model import ANSWERED, Outcome, Verdict
 from recrawl.schedule.politeness import Politeness
 
+LEASE_LOST = "visit kept with no word on change, its lease was lost"
 _HEAVY = 32 * 1024 * 1024
 """Bytes of answers that are not kept waiting."""
 
@@ -193,9 +194,11 @@ class Acknowledging:
 
     def _acknowledged(self, group: Group, now: float) -> None:
         """Tell everybody, also if somebody has no room to note it; the leases ended, so there may be pages for us."""
-        self._recorder.finish(group)
+        lost = self._recorder.finish(group)
         self._hands.look_again()
         with ExitStack() as told:
+            if lost:
+                told.callback(self._log.events, "fetch", LEASE_LOST, [("warn", {"url": url}) for url in lost])
             told.callback(lambda: self._line.join(self._announcements.visited(group.batch, now)))
             told.callback(self._log.events, "fetch", "visited", [_told(one) for one in group.batch])
             told.callback(self._on_visits, group.batch)

@@ -47,6 +47,10 @@ class RealClock:
         began, shown, rate = self._line
         return shown + (self._steady() - began) * rate
 
+    def elapsed(self) -> float:
+        """Seconds that passed since some moment, those asleep included where the system counts them."""
+        return self._steady()
+
     def set_right(self) -> float:
         """Look at the machine's clock: the seconds it was set forward, or back if negative, since the last look."""
         steady, (began, shown, rate) = self._steady(), self._line

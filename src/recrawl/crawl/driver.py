@@ -42,6 +42,12 @@ _AT_ONCE = 16
 together ever after, faster than we can ask them: so they come apart at the pace at which visits are made."""
 
 
+_STANDSTILL = 15 * MINUTE
+"""Seconds without a turn of the event loop after which leases are no longer kept for it."""
+_LATE = 30 * MINUTE
+"""Seconds after which other workers may still record visits they made."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How much at once, and how often."""
@@ -56,8 +62,8 @@ class Pace:
     """Pages in hand at once: some for each of thousands of hosts, or they wait for us."""
     per_host: int = 16
     """Pages of one host in hand at once."""
-    lease_time: float = 15 * MINUTE
-    """Seconds until a page goes back if we die."""
+    lease_time: float = 2 * MINUTE
+    """Seconds for which pages are leased; a worker that lives renews its leases when a third of them is over."""
     batch: int = 256
     """Visits acknowledged in one transaction at most."""
     linger: float = 0.25
@@ -103,7 +109,7 @@ class Driver:
         self._announcements = Announcements(store, recorder, log, (pace.sitemaps_every, pace.feeds_every))
         self._errands = self._announcements.errands
         self._line = Line(Frontier(politeness), self._hands, self._errands)
-        self._fitting = Fitting(store, agenda, recorder, log, late=2 * pace.lease_time)
+        self._fitting = Fitting(store, agenda, recorder, log, late=_LATE)
         self._acknowledging = Acknowledging(
             recorder,
             politeness=politeness,
@@ -128,6 +134,8 @@ class Driver:
             log=log,
         )
         self._running: dict[asyncio.Task[Ended], Target] = {}
+        self._turned_at = -math.inf
+        """When the event loop last had its turn here, by the seconds that passed."""
         self._stopping = False
         self._asleep: Sleep[set[asyncio.Task[Ended | None]]] = Sleep()
 
@@ -183,6 +191,7 @@ class Driver:
 
     async def _turn(self, now: float, until: float, *, until_idle: bool) -> bool:
         """Start what there is to start, and take in what is done first; whether there is nothing left to do."""
+        self._turned_at = self._clock.elapsed()
         now = self._set_clock_right(now)
         if self._setback.is_on:
             self._recover(now)
@@ -293,11 +302,23 @@ class Driver:
         if self._steering.heed(now, self.load()):
             self._let_go(now)
         self._visitor.share(self._steering.share[1])
+        if self._steering.was_silent:
+            self._hands.check_soon()
 
     def load(self) -> Load:
         """What this worker is busy with."""
         underway = sum(not target.is_errand for target in self._running.values())
         return Load(underway, len(self._hands), len(self._acknowledging))
+
+    def keep_leases(self) -> None:
+        """Let others know that this worker lives, and renew its leases, if the event loop is too busy for that.
+
+        For a thread. A loop that has stood still for ``_STANDSTILL`` seconds counts as dead, and is not helped.
+        """
+        if self._clock.elapsed() - self._turned_at < _STANDSTILL:
+            now = self._clock.now()
+            self._steering.keep_alive(now)
+            self._hands.keep(now)
 
     # -- taking -------------------------------------------------------------------------------
 
@@ -309,8 +330,8 @@ class Driver:
 
     def _take(self, now: float) -> None:
         """Keep the leases we have, and fill our hands with due pages."""
-        if now >= self._hands.renew_at:
-            self._line.renew(now, self._on_the_road())
+        if now >= self._hands.renew_at and (lost := self._line.renew(now, self._on_the_road())):
+            self._log.event("schedule", "leases were lost", level="warn", details={"given_back": lost})
         leased = self._hands.lease(now, self._steering.share) if self._may_lease() else None
         if leased is None:
             return

@@ -16,6 +16,8 @@ from recrawl.store.values import Leased
 from recrawl.time import MINUTE
 
 _NONE: Mapping[int, tuple[str, str]] = MappingProxyType({})
+_RENEW_AFTER = 1 / 3
+"""Share of their time after which leases are renewed."""
 _GRACE = 2 * MINUTE
 """Seconds in which every worker finds that the clock was set, and keeps its leases."""
 _AT_ONCE = 512
@@ -81,7 +83,7 @@ class Hands:
             self._ask_at = min(max(ready_at, now + (_SOON if ready_at > now else _POLL)), now + poll)
         if not len(leased):
             return None
-        self.renew_at = min(self.renew_at, now + self._lease_time / 2)
+        self.renew_at = min(self.renew_at, now + self._lease_time * _RENEW_AFTER)
         return leased
 
     def _ask(self, now: float, room: int, share: tuple[int, int]) -> Leased:
@@ -121,7 +123,7 @@ class Hands:
         return pages
 
     def renew(self, now: float, running: Sequence[int]) -> IntArray:
-        """Renew the leases in hand and on the road when half of their time is over.
+        """Renew the leases in hand and on the road when a third of their time is over.
 
         Returns the pages that must not be visited any more: if somebody took one of ours, all that we have not set
         out for yet are given back.
@@ -130,8 +132,18 @@ class Hands:
             return np.empty(0, np.int64)
         held = np.unique(np.array([*self._targets, *running], dtype=np.int64))
         kept = self._store.renew(self._worker, now, ttl=self._lease_time, pages=held) if len(held) else 0
-        self.renew_at = now + self._lease_time / 2 if kept else math.inf
+        self.renew_at = now + self._lease_time * _RENEW_AFTER if kept else math.inf
         return self.empty() if kept < len(held) else np.empty(0, np.int64)
+
+    def check_soon(self) -> None:
+        """Others may have taken us for dead: see which leases are still ours before anything is asked for."""
+        if math.isfinite(self.renew_at):
+            self.renew_at = -math.inf
+
+    def keep(self, now: float) -> None:
+        """Renew all leases if that is overdue: for a thread, beside a loop that is busy. Lost ones stay lost."""
+        if now > self.renew_at + self._lease_time * _RENEW_AFTER / 2 > -math.inf:
+            self._store.renew(self._worker, now, ttl=self._lease_time)
 
     def leap(self, before: float, seconds: float, running: Sequence[int]) -> None:
         """The clock, which read ``before``, leaps forward: keep our leases, and let others keep theirs.
@@ -143,7 +155,7 @@ class Hands:
         now = before + seconds
         if len(held):
             self._store.renew(self._worker, before, ttl=seconds + self._lease_time, pages=held)
-            self.renew_at = now + self._lease_time / 2
+            self.renew_at = now + self._lease_time * _RENEW_AFTER
         self._not_before = now + _GRACE
 
     def drop_strays(self, running: Sequence[int]) -> None:

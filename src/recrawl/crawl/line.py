@@ -66,9 +66,11 @@ class Line:
         self._withdraw(np.array([target.page for target in seen], np.int64))
         return seen
 
-    def renew(self, now: float, running: Sequence[int]) -> None:
-        """Keep the leases we have; if somebody took one of ours, nobody is left in the line."""
-        self._withdraw(self._hands.renew(now, running))
+    def renew(self, now: float, running: Sequence[int]) -> int:
+        """Keep the leases we have; if somebody took one of ours, nobody is left in the line. How many that were."""
+        lost = self._hands.renew(now, running)
+        self._withdraw(lost)
+        return len(lost)
 
     def give_back(self, host: int) -> None:
         """Give back the pages of a host that nobody has begun with."""

@@ -14,11 +14,13 @@ import numpy as np
 from recrawl.crawl.access import Access
 from recrawl.crawl.archive import WarcArchive
 from recrawl.crawl.budget import SharedBudget
+from recrawl.crawl.clock import RealClock
 from recrawl.crawl.controls import Controls, Orders
 from recrawl.crawl.driver import Driver, Pace
 from recrawl.crawl.garbage import long_running
 from recrawl.crawl.heritrix_log import HeritrixLog
 from recrawl.crawl.judging import Judging, JudgingRules, warm_up
+from recrawl.crawl.lease_keeper import leases_kept
 from recrawl.crawl.log import JsonLinesLog, Level
 from recrawl.crawl.log_file import LogFile
 from recrawl.crawl.presence import present
@@ -178,7 +180,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
             first,
             controls=Controls(store, orders),
             budget=SharedBudget(store, clock),
-            roll=RollCall(store, worker),
+            roll=RollCall(store, worker, clock.elapsed),
             agenda=agenda,
             politeness=politeness,
             judging=judging,
@@ -216,7 +218,8 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
             if steered is not None:
                 log, archive = at_hand.events, at_hand.archive
                 watch(PulseTaker(driver.load, clock, store, agenda, politeness, steered, log, archive))
-            with long_running():
+            real = isinstance(clock, RealClock) and steered is not None
+            with leases_kept(driver.keep_leases) if real else nullcontext(), long_running():
                 yield driver
 
 

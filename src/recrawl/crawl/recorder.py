@@ -88,6 +88,8 @@ class Recorder:
         self.at_once: frozenset[int] = frozenset()
         """Pages that wait to be visited at once, whatever the policy says."""
         self._page_of: dict[str, int] = {}
+        self._lost: list[IntArray] = []
+        """Pages of the group that is recorded whose leases were somebody else's by then."""
         self._kept: dict[tuple[int, float], list[CaptureRecord]] = {}
         """What was archived of visits that are not acknowledged yet, by page and time."""
 
@@ -135,18 +137,25 @@ class Recorder:
             worker=self._worker,
             host_ready=group.host_ready,
             lessons=group.lessons,
+            on_lost=self._lost.append,
         )
 
-    def finish(self, group: Group) -> None:
-        """Learn from visits that are acknowledged."""
+    def finish(self, group: Group) -> list[str]:
+        """Learn from visits that are acknowledged; the URLs of pages among them whose leases were lost before that."""
         self._judging.learn(group.lessons)
         self._remember(group.batch, group.validators)
+        lost = {page for pages in self._lost for page in pages.tolist()}
+        self._lost.clear()
+        for page in lost:
+            self._memory.forget(page)
         self.at_once = self.at_once.difference(group.visits.page.tolist()).union(group.again.tolist())
         captures, self._kept = self._captures(), {}
         self._archive.acknowledged(captures)
+        return [one.target.url for one in group.batch if one.visit.page in lost] if lost else []
 
     def give_up(self) -> None:
         """Forget visits that were tried and not acknowledged; what was archived of them does not count."""
+        self._lost.clear()
         self._kept = {}
         self._archive.give_up()
 

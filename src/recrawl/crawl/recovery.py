@@ -10,8 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-
 from recrawl.crawl.presence import departed
 from recrawl.crawl.rollcall import RollCall
 from recrawl.formats.warc_repair import Keeper, Span
@@ -31,9 +29,7 @@ def give_back(store: Store, folder: Path, now: float, pause: float) -> list[str]
     """
     dead = []
     for worker in departed(folder):
-        hosts = store.hosts(np.unique(store.pages(store.held(worker)).host))
-        store.set_host(hosts.id, ready_at=np.maximum(hosts.ready_at, now + np.maximum(hosts.delay, pause)))
-        store.acknowledge(worker)
+        store.release_worker(worker, now, pause=pause)
         RollCall(store, worker).leave(now)
         dead.append(worker)
     return dead

@@ -90,6 +90,15 @@ class Steering(Protocol):
         """Visits that the budget allows now; ``None`` if any number."""
         ...
 
+    def keep_alive(self, now: float) -> None:
+        """Let others know that this worker lives, if they have not heard of it for a while: for a thread."""
+        ...
+
+    @property
+    def was_silent(self) -> bool:
+        """Whether others may have taken this worker for dead before it was heard of last."""
+        ...
+
     def end(self, now: float) -> None:
         """The run ends."""
         ...
@@ -102,6 +111,7 @@ class Unsteered:
     paused = False
     resting: frozenset[int] = frozenset()
     share = (0, 1)
+    was_silent = False
 
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
@@ -134,6 +144,9 @@ class Unsteered:
     def left(self, now: float) -> float | None:  # noqa: ARG002 - at any time
         """Any number."""
         return None
+
+    def keep_alive(self, now: float) -> None:
+        """Nobody listens."""
 
     def end(self, now: float) -> None:
         """Nothing."""
@@ -218,6 +231,7 @@ class Steered:
         if now >= self._call_at:
             self._call_at = now + CALL_EVERY
             self._roll.call(self._at_work(now, load))
+            self._free_dead(now)
             self._budget.share(self._roll.others, load.uncounted, now, new=not self._is_known)
             self._is_known = True
         return changed
@@ -250,6 +264,15 @@ class Steered:
         """What the budget allows."""
         return self._budget.left(now)
 
+    def keep_alive(self, now: float) -> None:
+        """Answer the roll call as last time."""
+        self._roll.say_again(now)
+
+    @property
+    def was_silent(self) -> bool:
+        """By the roll."""
+        return self._roll.was_silent
+
     def end(self, now: float) -> None:
         """Strike the worker off the roll."""
         self._roll.leave(now)
@@ -266,6 +289,12 @@ class Steered:
         if orders != self._orders:
             self._take_over(orders, now)
         return True
+
+    def _free_dead(self, now: float) -> None:
+        """Free what dead workers had leased; say so."""
+        for worker, leases in self._roll.free_dead(now, self._orders.politeness.shortest).items():
+            details = {"worker": worker, "leases": leases}
+            self._log.event("control", "leases of a dead worker freed", level="warn", details=details)
 
     def _take_over(self, orders: Orders, now: float) -> None:
         before, self._orders = self._orders, orders

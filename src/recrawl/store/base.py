@@ -36,7 +36,12 @@ class Recorded(TypedDict, total=False):
     links: LinksSeen | None
     """Links that were seen: see :meth:`Store.record_links`."""
     worker: str | None
-    """Whose leases on these pages end, and its hold on hosts where it has no other lease."""
+    """Whose leases on these pages end, and its hold on hosts where it has no other lease.
+
+    Where the lease is not this worker's any more, somebody else may have visited the page since. Then the visit and its
+    capture are kept, with no word on change; what is known of the page, its links and its due time stay as they are."""
+    on_lost: Callable[[IntArray], object] | None
+    """Told the pages whose leases were lost that way, if there are any. May be told again if the call is repeated."""
     host_ready: FloatArray | None
     """Before which time nobody asks the host, for each visit; the latest stands."""
     site: SiteProgress | None
@@ -121,8 +126,8 @@ class Store(Archives, LookUps, Protocol):
         """Append visits with all that follows from them. When it returns, the batch is acknowledged.
 
         A visit recorded twice (same page, same time) is read back once, as it was last recorded: so a capture can be
-        judged again. A capture recorded twice stays as it was first recorded. A visit by somebody whose lease has
-        expired is recorded all the same: it happened.
+        judged again. A capture recorded twice stays as it was first recorded. A visit by somebody who lost the lease is
+        recorded all the same: it happened (see :attr:`Recorded.worker`).
         """
         ...
 
@@ -219,6 +224,19 @@ class Store(Archives, LookUps, Protocol):
 
     def acknowledge(self, worker: str, pages: IntArray | None = None) -> int:
         """Give back this worker's leases (all, or on these pages) without a visit; return how many it still had."""
+        ...
+
+    def release_worker(self, worker: str, now: float, *, pause: float, unless: tuple[str, str] | None = None) -> int:
+        """Free all leases of a worker that died, and its holds on hosts; return how many leases that were.
+
+        Nobody knows when it last asked its hosts: each rests as long as it asks for, and at least ``pause`` seconds
+        from ``now``. With ``unless``, the name and the value of a control, nothing happens (-1) if that control has
+        another value by now: the worker spoke meanwhile.
+        """
+        ...
+
+    def lease_holders(self) -> dict[str, int]:
+        """How many leases there are by the name of the worker that has them."""
         ...
 
     def held(self, worker: str) -> IntArray:

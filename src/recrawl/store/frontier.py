@@ -80,13 +80,25 @@ def claim_hosts(session: Session, pages: IntArray) -> IntArray:
     return hosts
 
 
-def give_back(session: Session, worker: str, pages: IntArray, hosts: IntArray) -> int:
-    """Drop the worker's leases on these pages, and its hold on those of the hosts where it has no other."""
+def give_back(session: Session, worker: str, pages: IntArray, hosts: IntArray) -> IntArray:
+    """Drop the worker's leases on these pages, and its hold on those of the hosts where it has no other.
+
+    Returns the pages whose leases were still the worker's, in any order.
+    """
     if not len(pages):
-        return 0
-    dropped = session.run(session.statements.drop_leases, worker, pages)
+        return pages
+    dropped = session.rows(session.statements.drop_leases, worker, pages)
     session.run(session.statements.release_hosts, worker, hosts)
-    return dropped
+    return np.array([page for (page,) in dropped], np.int64)
+
+
+def release_worker(session: Session, worker: str, now: float, pause: float) -> int:
+    """Drop all leases and holds of a worker that died. Its hosts rest first: nobody knows when it last asked them."""
+    held = session.table(_ID, session.statements.hosts_held_by, worker)["id"]
+    if len(held):
+        session.rows(session.statements.lock_hosts, np.ascontiguousarray(held))
+        session.run(session.statements.rest_held, now, pause, worker)
+    return session.run(session.statements.drop_leases_of, worker)
 
 
 def set_due(session: Session, pages: IntArray, due: FloatArray, hosts: IntArray) -> None:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
 
-from recrawl.model import FloatArray, IntArray, Validators, Visits
+from recrawl.model import (
+    UNMEASURED,
+    BoolArray,
+    ChangeKind,
+    FloatArray,
+    IntArray,
+    Validators,
+    Verdict,
+    Visits,
+)
 from recrawl.model.arrays import AnyArray, order_by
 from recrawl.store import frontier, learned, site_captures
 from recrawl.store.database import Session
+from recrawl.store.history import Selection, load_looks
 from recrawl.store.segments import append
 from recrawl.store.site_values import SiteProgress
 from recrawl.store.validators import to_columns
@@ -28,7 +39,7 @@ def check_known(session: Session, pages: IntArray) -> None:
         raise ValueError(msg)
 
 
-def record(  # noqa: PLR0913 - the parts of one transaction
+def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each optional
     session: Session,
     visits: Visits,
     *,
@@ -40,6 +51,7 @@ def record(  # noqa: PLR0913 - the parts of one transaction
     host_ready: FloatArray | None = None,
     site: SiteProgress | None = None,
     lessons: Lessons | None = None,
+    on_lost: Callable[[IntArray], object] | None = None,
 ) -> None:
     """Append visits and everything that follows from them."""
     for name, column in (("due", due), ("validators", validators), ("host_ready", host_ready)):
@@ -50,40 +62,69 @@ def record(  # noqa: PLR0913 - the parts of one transaction
         msg = "a visit has no finite time"
         raise ValueError(msg)
     check_known(session, visits.page)
-    append(session, visits)
     latest = _latest_of_each(visits)
-    if validators is not None:
-        _set_validators(session, visits.page[latest], [validators[row] for row in latest.tolist()])
+    schedules = due is not None or worker is not None or host_ready is not None
+    hosts = frontier.claim_hosts(session, visits.page[latest]) if schedules else np.empty(0, np.int64)
     if captures:
         session.apply(session.statements.add_captures, *map(list, zip(*map(_capture_row, captures), strict=True)))
+    if host_ready is not None:
+        frontier.keep_away(session, visits.page, host_ready)
+    if worker is not None:
+        ours = frontier.give_back(session, worker, visits.page[latest], hosts)
+        kept = np.isin(visits.page, ours)
+        if not kept.all():
+            _keep_lost(session, visits.take(~kept), on_lost)
+            latest = latest[kept[latest]]
+            links, lessons = _links_of(links, ours), _lessons_of(lessons, kept)
+        learned.note_failures(session, visits.take(latest))
+        append(session, visits if kept.all() else visits.take(kept))
+    else:
+        append(session, visits)
+    if validators is not None:
+        _set_validators(session, visits.page[latest], [validators[row] for row in latest.tolist()])
     if links is not None:
         record_links(session, *links)
     if site is not None:
         site_captures.advance(session, site)
-    if due is not None or worker is not None or host_ready is not None:
-        _schedule(session, visits, latest, due, worker, host_ready)
+    if due is not None:
+        frontier.set_due(session, visits.page[latest], due[latest], hosts)
     if lessons is not None:
         learned.add(session, visits.page, lessons)
 
 
-def _schedule(  # noqa: PLR0913, PLR0917 - what visits mean for the schedule
-    session: Session,
-    visits: Visits,
-    latest: IntArray,
-    due: FloatArray | None,
-    worker: str | None,
-    host_ready: FloatArray | None,
-) -> None:
-    """End leases, set due times and keep others away from the hosts."""
-    page = visits.page[latest]
-    hosts = frontier.claim_hosts(session, page)
-    if worker is not None:
-        frontier.give_back(session, worker, page, hosts)
-        learned.note_failures(session, visits.take(latest))
-    if due is not None:
-        frontier.set_due(session, page, due[latest], hosts)
-    if host_ready is not None:
-        frontier.keep_away(session, visits.page, host_ready)
+def _keep_lost(session: Session, visits: Visits, on_lost: Callable[[IntArray], object] | None) -> None:
+    """Append visits whose leases were lost, with no word on change, and tell the pages of those that are new here.
+
+    Somebody else may have visited these pages since, and found the same change. Visits that are recorded already were
+    committed by a call whose answer was lost: these stay as they are.
+    """
+    span = Selection(np.unique(visits.page), float(visits.time.min()), float(visits.time.max()))
+    there = load_looks(session, span)
+    known = set(zip(there.page.tolist(), there.time.tolist(), strict=True))
+    pairs = zip(visits.page.tolist(), visits.time.tolist(), strict=True)
+    new = visits.take(np.array([pair not in known for pair in pairs], np.bool_))
+    if not len(new):
+        return
+    no_word = Visits.of(new.page, new.time, verdict=Verdict.UNKNOWN, kinds=ChangeKind.NONE, magnitude=UNMEASURED)
+    append(session, replace(new, verdict=no_word.verdict, kinds=no_word.kinds, magnitude=no_word.magnitude))
+    if on_lost is not None:
+        on_lost(np.unique(new.page))
+
+
+def _links_of(links: LinksSeen | None, pages: IntArray) -> LinksSeen | None:
+    """Those of the links that are on these pages."""
+    if links is None:
+        return None
+    mine = np.isin(links.source, pages)
+    return LinksSeen(links.source[mine], links.target[mine], links.time[mine])
+
+
+def _lessons_of(lessons: Lessons | None, kept: BoolArray) -> Lessons | None:
+    """The same without what pages look like whose leases were lost; what was counted of others is so."""
+    if lessons is None or not kept.any():
+        return None
+    prints = zip(lessons.fingerprints, kept.tolist(), strict=True) if lessons.fingerprints else ()
+    return replace(lessons, fingerprints=[one if mine else b"" for one, mine in prints])
 
 
 def _latest_of_each(visits: Visits) -> IntArray:

@@ -213,9 +213,23 @@ class SqlStore(SqlArchives, SqlLookUps):
 
         def work(session: Session) -> int:
             mine = frontier.held_pages(session, worker) if pages is None else pages
-            return frontier.give_back(session, worker, mine, frontier.claim_hosts(session, mine))
+            return len(frontier.give_back(session, worker, mine, frontier.claim_hosts(session, mine)))
 
         return self._database.write(work, lasting=False)
+
+    def release_worker(self, worker: str, now: float, *, pause: float, unless: tuple[str, str] | None = None) -> int:
+        """Free what a dead worker had leased."""
+
+        def work(session: Session) -> int:
+            if unless is not None and told.controls(session).get(unless[0]) != unless[1]:
+                return -1
+            return frontier.release_worker(session, worker, now, pause)
+
+        return self._database.write(work, lasting=False)
+
+    def lease_holders(self) -> dict[str, int]:
+        """How many leases each worker has."""
+        return dict(self._database.read(lambda session: session.rows(session.statements.lease_holders)))
 
     def held(self, worker: str) -> IntArray:
         """The pages this worker has leases on."""

@@ -336,8 +336,10 @@ class Statements:
         )
         self.hold_hosts = f"UPDATE host SET held_by = $1, held_until = $2 WHERE id {among(3)}"
         self.expire_leases = "DELETE FROM lease WHERE until <= $1"
+        # Whoever held the host may have asked it until then: it rests as long as it asks for.
         self.expire_holds = (
-            f"UPDATE host SET held_by = NULL, held_until = {NOT_HELD} WHERE held_by IS NOT NULL AND held_until <= $1"
+            f"UPDATE host SET ready_at = CASE WHEN delay > 0 THEN {dialect.larger}(ready_at, held_until + delay) "
+            f"ELSE ready_at END, held_by = NULL, held_until = {NOT_HELD} WHERE held_by IS NOT NULL AND held_until <= $1"
         )
         self.held_hosts = f"SELECT DISTINCT host FROM lease WHERE worker = $1 AND page {among(2)}"
         self.held_by_worker = "SELECT page FROM lease WHERE worker = $1"
@@ -345,7 +347,14 @@ class Statements:
         self.renew_holds = (
             f"UPDATE host SET held_until = {dialect.larger}(held_until, $1) WHERE held_by = $2 AND id {among(3)}"
         )
-        self.drop_leases = f"DELETE FROM lease WHERE worker = $1 AND page {among(2)}"
+        self.drop_leases = f"DELETE FROM lease WHERE worker = $1 AND page {among(2)} RETURNING page"
+        self.lease_holders = "SELECT worker, count(*) FROM lease GROUP BY worker ORDER BY worker"
+        self.hosts_held_by = "SELECT id FROM host WHERE held_by = $1 ORDER BY id"
+        self.rest_held = (
+            f"UPDATE host SET ready_at = {dialect.larger}(ready_at, $1 + {dialect.larger}(delay, $2)), held_by = NULL, "
+            f"held_until = {NOT_HELD} WHERE held_by = $3"
+        )
+        self.drop_leases_of = "DELETE FROM lease WHERE worker = $1"
         self.release_hosts = (
             f"UPDATE host SET held_by = NULL, held_until = {NOT_HELD} WHERE held_by = $1 AND id {among(2)} "
             "AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.host = host.id)"
