@@ -17,7 +17,7 @@ from contextlib import redirect_stdout, suppress
 
 ROOMS = ("crawl", "fetch", "store", "detect", "schedule", "predict", "formats.warc", "formats.warc_stream")
 VERBS = ("run", "run_display", "wiring", "interrupts", "workspace", "configuration", "main", "verbs", "sources")
-LIBRARIES = ("pycurl", "protego", "apsw", "psycopg", "selectolax", "isal.igzip", "rich.live", "uvloop", "scipy.special")
+LIBRARIES = ("pycurl", "apsw", "psycopg", "selectolax", "isal.igzip", "rich.live", "uvloop", "scipy.special")
 
 
 def load_everything() -> None:

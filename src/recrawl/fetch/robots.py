@@ -13,25 +13,22 @@ A copy serves for at most a day. Crawl-delay is honoured up to a cap.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import urlsplit
 
-from recrawl.errors import InputError, require
+from recrawl.errors import InputError
 from recrawl.fetch.patience import asked_patience
 from recrawl.fetch.request import Fetcher, Request, checked_user_agent
+from recrawl.fetch.robots_txt import parse_robots_txt, product_token
 from recrawl.model import Capture
 from recrawl.time import DAY, HOUR, Clock
 from recrawl.urls import address
 
 MAX_REDIRECTS = 5
-MAX_BYTES = 500 * 1024
-_PRODUCT = re.compile(r"[A-Za-z_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +87,9 @@ class RobotsCache:
 
         A crawl-delay is honoured up to ``max_delay``; ``pause`` lies between two redirects on the way to the rules.
         """
-        found = _PRODUCT.match(checked_user_agent(user_agent))
-        self._protego: Any = require("protego", "crawl").Protego
         self._fetcher = fetcher
         self._clock = clock
-        self._product = found[0] if found else user_agent
+        self._product = product_token(checked_user_agent(user_agent))
         self._body_of = body_of
         self._on_capture = on_capture
         self._max_age = min(max_age, DAY)
@@ -178,21 +173,18 @@ class RobotsCache:
             body = self._body_of(capture)
         except InputError as broken:
             return self._closed(f"{capture.url}: {broken}")
-        if len(body) > MAX_BYTES:
-            body = body[: body.rfind(b"\n", 0, MAX_BYTES) + 1]  # half a rule would be another rule
-        return self._read(said, capture.url, body.decode("utf-8-sig", "replace"))
+        return self._read(said, capture.url, body)
 
-    def _read(self, said: str, url: str, text: str) -> Rules:
-        parsed = self._protego.parse(text)
-        asked = parsed.crawl_delay(self._product)
-        asked = float(asked) if asked is not None and 0 <= float(asked) < float("inf") else None
+    def _read(self, said: str, url: str, body: bytes) -> Rules:
+        parsed = parse_robots_txt(body, self._product)
+        asked = parsed.crawl_delay
         return Rules(
             reason=said,
             crawl_delay=None if asked is None else min(asked, self._max_delay),
             asked_delay=asked,
             sitemaps=tuple(found.url for place in parsed.sitemaps if (found := address(place, base=url))),
             expires=self._clock.now() + self._max_age,
-            _decide=lambda url: bool(parsed.can_fetch(url, self._product)),
+            _decide=parsed.allowed,
         )
 
     def _free(self, reason: str) -> Rules:
