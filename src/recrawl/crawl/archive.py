@@ -19,6 +19,7 @@ from recrawl.formats.warc_records import (
     CaptureRef,
     Record,
     from_base32,
+    is_chunked,
     payload_sha1,
     records_of,
     response_ref,
@@ -120,12 +121,20 @@ class WarcArchive:
     """
 
     def __init__(
-        self, writer: WarcWriter, store: Store, on_aside: Callable[[Capture, str], None] = lambda _capture, _hops: None
+        self,
+        writer: WarcWriter,
+        store: Store,
+        on_aside: Callable[[Capture, str], None] = lambda _capture, _hops: None,
+        read: Callable[[str, int], Capture | None] = lambda _file, _offset: None,
     ) -> None:
-        """``on_aside`` is told of all that comes aside, be there an answer or none, and what it was asked for."""
+        """``on_aside`` is told of all that comes aside, be there an answer or none, and what it was asked for.
+
+        ``read`` reads a capture back by file and offset, if it can be read.
+        """
         self._writer = writer
         self._store = store
         self._on_aside = on_aside
+        self._read = read
         self._last: OrderedDict[int, CaptureRef | None] = OrderedDict()
         self._aside: OrderedDict[str, CaptureRef] = OrderedDict()
         self._outstanding = 0
@@ -169,6 +178,9 @@ class WarcArchive:
         original = self._original(page, answer.url, visited.target.url) if answered else None
         if answer.status == NOT_MODIFIED and original is None:
             return None
+        if original is not None and original.chunked is None and original.payload_digest == text and is_chunked(answer):
+            original = original._replace(chunked=self._is_stored_in_chunks(page))
+            self._remember(page, original)
         about = {"via": visited.via, "hopsFromSeed": visited.hops} if visited.via else _NOTHING
         ref, records = records_of(answer, text, original, about)
         if ref == original:
@@ -249,10 +261,22 @@ class WarcArchive:
             last = self._last.get(page)
             return last if last and last.url == url else None
         if page not in self._last:
-            full = [c for c in self._store.captures(np.array([page])) if c.status in _FULL and c.mime != REVISIT]
+            full = self._full_responses(page)
             digest = "sha1:" + base64.b32encode(full[-1].digest).decode() if full else ""
             self._remember(page, response_ref(url, full[-1].time, digest) if full else None)
         return self._last[page]
+
+    def _full_responses(self, page: int) -> list[CaptureRecord]:
+        return [c for c in self._store.captures(np.array([page])) if c.status in _FULL and c.mime != REVISIT]
+
+    def _is_stored_in_chunks(self, page: int) -> bool:
+        """Whether the last full response of the page was written with its chunks: by another crawler, or long ago.
+
+        One that is not there is not closed yet, so it is of our days, or only an index told of it.
+        """
+        full = self._full_responses(page)
+        found = self._read(full[-1].warc_file, full[-1].warc_offset) if full else None
+        return found is not None and is_chunked(found)
 
     def _remember(self, page: int, ref: CaptureRef | None) -> None:
         self._last[page] = ref

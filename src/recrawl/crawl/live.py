@@ -13,6 +13,7 @@ import numpy as np
 
 from recrawl.crawl.access import Access
 from recrawl.crawl.archive import WarcArchive
+from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
 from recrawl.crawl.budget import SharedBudget
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.controls import Controls, Orders
@@ -129,7 +130,8 @@ async def tools(clock: Clock, store: Store, folder: Path, settings: CrawlSetting
             ) as fetcher,
         ):
             attempts = HeritrixLog(attempts_file)
-            archive = WarcArchive(writer, store, attempts.write_aside)
+            archived = ArchivedBytes(folder / "warc", imported_into(store))
+            archive = WarcArchive(writer, store, attempts.write_aside, archived.read)
             robots = RobotsCache(
                 fetcher,
                 clock,

@@ -2,9 +2,11 @@
 
 Rules of this file:
  1. One gzip member per record; all records of one capture carry one date.
- 2. Bytes are stored as received. HTTP/2 has no head in text: it is written as that of HTTP/1.1, which all readers take,
-    and WARC-Protocol says what was spoken. The payload digest is of the body without transfer-encoding (WARC 1.1,
-    5.9), so that it does not depend on how a server happened to cut its chunks.
+ 2. Bytes are stored as received, but for the chunks of Transfer-Encoding. HTTP/2 has no head in text: it is written as
+    that of HTTP/1.1, which all readers take, and WARC-Protocol says what was spoken. The payload digest is of the body
+    without transfer-encoding (WARC 1.1, 5.9), so that it does not depend on how a server happened to cut its chunks.
+    warcio takes it of the body as stored. Both agree if a chunked body is stored without its chunks: the headers that
+    described them are then named ``X-Orig-Transfer-Encoding`` and ``X-Orig-Content-Length``, as Browsertrix does.
  3. A revisit names the ``response`` it repeats, never another revisit.
  4. A 304 becomes an empty block with the three Refers-To fields and the original's payload digest: anything else
     is skipped or shown empty by replay. What the server really said goes into a ``metadata`` record.
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -49,6 +52,8 @@ class CaptureRef(NamedTuple):
     """When that capture began, seconds since the epoch."""
     payload_digest: str
     """``sha1:`` and base32."""
+    chunked: bool | None = False
+    """Whether its body is stored in chunks, as other crawlers do and recrawl once did; ``None`` if nobody looked."""
 
 
 class Record(NamedTuple):
@@ -156,8 +161,9 @@ def records_of(
     records = [main]
     if capture.raw_request:
         records.append(Record("request", date, _REQUEST, (capture.raw_request,), beside, _of_request(main.id)))
-    if not_modified or about:
-        said = _said(capture) if not_modified else b""
+    trailers = _trailers(capture) if is_chunked(capture) and not not_modified else b""
+    if not_modified or about or trailers:
+        said = _said(capture) if not_modified else trailers
         records.append(Record("metadata", date, _FIELDS, (said, _about(capture, about)), beside, _by_chance()))
     return ref, records
 
@@ -168,7 +174,7 @@ def response_ref(url: str, when: float, payload_digest: str) -> CaptureRef:
     >>> response_ref("http://example.org/", 0.0, "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ").record_id
     'urn:uuid:9fcb7e26-35d1-51ca-bdbd-4f573915cf9a'
     """
-    return _ref(warc_date(when), url, when, payload_digest)
+    return _ref(warc_date(when), url, when, payload_digest)._replace(chunked=None)
 
 
 def _ref(date: str, url: str, when: float, payload_digest: str) -> CaptureRef:
@@ -202,10 +208,46 @@ _VARIANT = "89ab" * 4
 """The digit of a UUID that says by whose rules it was made: its upper two bits are fixed."""
 
 
+def is_chunked(capture: Capture) -> bool:
+    """Whether an answer says that its body came in chunks."""
+    return "chunked" in capture.header("transfer-encoding").lower()
+
+
+def head_without_chunks(capture: Capture) -> bytes:
+    r"""The head of a chunked answer as it is stored: it says of the body how it is, and of the chunks that they were.
+
+    >>> head_without_chunks(Capture("http://x/", 0.0, 200, b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"))
+    b'HTTP/1.1 200 OK\r\nX-Orig-transfer-encoding: chunked\r\n\r\n'
+    """
+    head = _FRAMING.sub(rb"X-Orig-\1", capture.raw_head)
+    codings = capture.header("transfer-encoding").split(",")
+    others = ", ".join(one.strip() for one in codings if one.strip() and "chunked" not in one.lower())
+    if not others:
+        return head
+    status_line, end, fields = head.partition(b"\n")
+    return status_line + end + b"Transfer-Encoding: " + others.encode("latin-1") + b"\r\n" + fields
+
+
+_FRAMING = re.compile(rb"(?im)^(transfer-encoding[ \t]*:|content-length[ \t]*:)")
+_TRAILERS = re.compile(rb"(?:\A|\n)0+[ \t]*(?:;[^\r\n]*)?\r?\n((?:[!#-'*+.0-9A-Z^-z|~-]+:[^\r\n]*\r?\n)+)(?:\r?\n)?\Z")
+_LONGEST_TRAILERS = 16 << 10
+
+
+def _trailers(capture: Capture) -> bytes:
+    """Fields that came behind the last chunk, each as a field: they are no part of the stored body."""
+    if capture.raw_body.endswith(b"0\r\n\r\n"):  # nearly always
+        return b""
+    found = _TRAILERS.search(capture.raw_body[-_LONGEST_TRAILERS:])
+    lines = found[1].splitlines() if found else ()
+    return b"".join(b"httpTrailer: " + line + b"\r\n" for line in lines)
+
+
 def _response(capture: Capture, date: str, ref: CaptureRef) -> Record:
-    return Record(
-        "response", date, _RESPONSE, (capture.raw_head, capture.raw_body), _in_full(capture, ref), ref.record_id
-    )
+    if is_chunked(capture):
+        block = (head_without_chunks(capture), unchunked(capture))
+    else:
+        block = (capture.raw_head, capture.raw_body)
+    return Record("response", date, _RESPONSE, block, _in_full(capture, ref), ref.record_id)
 
 
 def _resource(capture: Capture, date: str, ref: CaptureRef) -> Record:
@@ -222,9 +264,13 @@ def _in_full(capture: Capture, ref: CaptureRef) -> str:
 
 
 def _identical(capture: Capture, date: str, original: CaptureRef) -> Record:
-    """W6: the head is kept, the body is dropped."""
+    """W6: the head is kept, the body is dropped.
+
+    The head says that the body is chunked only if the original is stored in chunks: replay puts the two together.
+    """
+    head = capture.raw_head if original.chunked or not is_chunked(capture) else head_without_chunks(capture)
     headers = f"{_target(capture)}{_refers(original, 'identical-payload-digest')}WARC-Truncated: length\r\n"
-    return Record("revisit", date, _RESPONSE, (capture.raw_head,), headers, _by_chance())
+    return Record("revisit", date, _RESPONSE, (head,), headers, _by_chance())
 
 
 def _not_modified(capture: Capture, date: str, original: CaptureRef) -> Record:

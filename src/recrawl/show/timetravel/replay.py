@@ -42,6 +42,8 @@ SAFETY = {
 """Of every answer with archived bytes. Other sites may not show them, nor run them as their own scripts."""
 _KEPT = ("content-type", "content-encoding", "content-language", "content-disposition")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_RENAMED = re.compile(r"X-Orig-(?=(?:Transfer-Encoding|Content-Length)\s*$)", re.IGNORECASE)
+"""Before the names of headers about chunks that are not stored (conventions W4)."""
 _UNWRITABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _MOST_HEADERS = 200
 _SAME_TIME = 1.0
@@ -75,6 +77,7 @@ class Archived:
         found = []
         for line in self.capture.raw_head.split(b"\n")[1:]:
             name, colon, value = line.decode("latin-1").partition(":")
+            name = _RENAMED.sub("", name)
             if colon and _TOKEN.fullmatch(name.strip()):
                 found.append(Header(name.strip(), _UNWRITABLE.sub(" ", value).strip()))
         return found[:_MOST_HEADERS]
