@@ -5,20 +5,23 @@ import io
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from recrawl.cli.run import worker_name
-from recrawl.crawl.metrics import COUNTERS, GAUGES
+from recrawl.crawl.metrics import COUNTERS, HEALTH_GAUGES, STORE_GAUGES, WORKER_GAUGES
 
 pytestmark = pytest.mark.slow
 
@@ -138,10 +141,15 @@ def test_a_crawl_that_runs_is_watched_held_limited_and_let_go(run, serve, crawli
             }
 
     until(lambda: measured().get(("recrawl_visits_total", "fetched"), 0) > 0, "visits in the metrics")
+    until(lambda: ("recrawl_due_pages", "") in measured(), "what is true of the whole store")
     names = {name for name, _ in measured()}
-    assert {f"recrawl_{name}" for name in GAUGES if name != "price"} <= names
+    gauges = (*WORKER_GAUGES, *HEALTH_GAUGES, *STORE_GAUGES)
+    assert {f"recrawl_{name}" for name in gauges if name != "price"} <= names
     assert {f"recrawl_{name}_total" for name in (*COUNTERS, "events", "received_bytes", "visits")} <= names
+    assert {"recrawl_build_info", "process_cpu_seconds_total", "process_resident_memory_bytes"} <= names
+    assert {"process_open_fds", "recrawl_responses_total", "recrawl_robots_refusals_total"} <= names
     assert measured()["recrawl_archive_bytes_total", ""] > 0
+    assert measured()["recrawl_store_up", ""] == 1.0
     assert measured()["recrawl_budget_visits_per_second", ""] == 100.0
 
     def at_work() -> list[dict]:
@@ -165,6 +173,126 @@ def test_a_crawl_that_runs_is_watched_held_limited_and_let_go(run, serve, crawli
     process.terminate()
     assert process.wait(PATIENCE) == 11
     assert at_work() == []
+
+
+class Monitored:
+    """What a run that was started with ``--metrics 0`` tells who watches it."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._base = re.search(r"(http://\S+)/metrics", process.stderr.readline())[1]
+
+    def metrics(self) -> dict[str, float]:
+        with urllib.request.urlopen(f"{self._base}/metrics", timeout=PATIENCE) as answer:
+            families = list(text_string_to_metric_families(answer.read().decode()))
+        return {sample.name: sample.value for family in families for sample in family.samples}
+
+    def worker(self) -> str:
+        with urllib.request.urlopen(f"{self._base}/metrics", timeout=PATIENCE) as answer:
+            return re.search(r'recrawl_build_info\{.*worker="([^"]+)"', answer.read().decode())[1]
+
+    def asked(self, path: str) -> tuple[int, dict]:
+        try:
+            with urllib.request.urlopen(self._base + path, timeout=PATIENCE) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as answer:
+            return answer.code, json.load(answer)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def breakable(request, tmp_path, run, workspace):
+    """A workspace whose store is away within ``with breakable(): …``."""
+    if request.param == "sqlite":
+        file = workspace / "recrawl.db"
+
+        @contextmanager
+        def away():
+            file.rename(tmp_path / "elsewhere")
+            yield
+            (tmp_path / "elsewhere").rename(file)
+
+        yield away
+        return
+    from psycopg import connect, sql
+
+    with request.getfixturevalue("new_postgres")() as server:
+        name = "monitored"
+        with connect(server.get_uri("postgres"), autocommit=True) as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        shutil.rmtree(workspace)
+        assert run("init", "ws", "--set", f"store.location={server.get_uri(name)}").returncode == 0
+
+        @contextmanager
+        def away():
+            """The server runs, and lets nobody in: as far as a client can see, it is gone."""
+            with connect(server.get_uri("postgres"), autocommit=True) as connection:
+                connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(name)))
+                connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
+            yield
+            with connect(server.get_uri("postgres"), autocommit=True) as connection:
+                connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(sql.Identifier(name)))
+
+        yield away
+
+
+def test_while_the_store_is_away_nobody_is_told_that_all_is_well(run, serve, crawling, breakable):
+    """No value is told as if it were of now, the checks say why, and everything comes back with the store."""
+    site = serve(pages=2_000, delay=0.02)
+    run("add", site.home, "-w", "ws")
+    watched = Monitored(process := crawling(*RICH, "--metrics", "0"))
+    until(lambda: watched.metrics().get("recrawl_due_pages", 0) > 0, "the first figures of the store")
+    until(lambda: watched.asked("/readyz")[0] == 200, "readiness")
+    status, facts = watched.asked("/readyz")
+    assert (facts["status"], facts["store_up"], facts["reasons"]) == ("ok", True, [])
+    assert facts["disk_free_bytes"] > 0
+    until(lambda: watched.asked("/readyz")[1]["last_visit"] is not None, "a visit that is acknowledged")
+    assert watched.metrics()["recrawl_last_visit_timestamp_seconds"] > 1e9
+    with breakable():
+        until(lambda: watched.metrics()["recrawl_store_up"] == 0.0, "word that the store is away")
+        told = watched.metrics()
+        assert not {f"recrawl_{name}" for name in STORE_GAUGES} & set(told)
+        assert told["process_resident_memory_bytes"] > 0
+        until(lambda: watched.asked("/readyz")[0] == 503, "a check that fails")
+        status, facts = watched.asked("/readyz")
+        assert (status, facts["status"], facts["store_up"]) == (503, "failing", False)
+        assert any("store" in reason for reason in facts["reasons"])
+        assert watched.asked("/healthz")[0] == 200  # nobody is helped if the worker is killed for it
+    until(lambda: watched.metrics()["recrawl_store_up"] == 1.0, "word that the store is back")
+    until(lambda: "recrawl_due_pages" in watched.metrics(), "figures of the store")
+    until(lambda: watched.asked("/readyz")[0] == 200, "readiness again")
+    process.terminate()
+    assert process.wait(PATIENCE) == 11
+
+
+@pytest.mark.usefixtures("workspace")
+def test_two_workers_tell_once_what_is_true_of_the_whole_store(run, serve, crawling, workspace):
+    """A sum over workers is right, and if the one that told it ends the other does."""
+    sites = [serve(pages=400, delay=0.05) for _ in range(2)]
+    run("add", *(site.home for site in sites), "-w", "ws")
+    first = Monitored(one := crawling(*RICH, "--metrics", "0"))
+    until(lambda: first.metrics().get("recrawl_workers") == 1.0, "the first worker")
+    second = Monitored(two := crawling(*RICH, "--metrics", "0"))
+    until(lambda: first.metrics().get("recrawl_workers") == 2.0, "a first worker that knows of the second")
+    run("pause", "-w", "ws")
+    until(lambda: first.metrics().get("recrawl_paused") == 1.0, "the pause")
+    until(lambda: second.asked("/readyz")[0] == 200, "a second worker at work")
+
+    def due() -> int:
+        return read_json(run("status", "-w", "ws", "--json"))["due"]
+
+    def told() -> list[float]:
+        return [one["recrawl_due_pages"] for one in (first.metrics(), second.metrics()) if "recrawl_due_pages" in one]
+
+    until(lambda: len(told()) == 1 and sum(told()) == due() > 0, "one figure, and the right one")
+    for name in STORE_GAUGES:
+        assert [f"recrawl_{name}" in one.metrics() for one in (first, second)] == [True, False], name
+    workers = {first.worker(), second.worker()}
+    one.terminate()
+    assert one.wait(PATIENCE) == 11
+    until(lambda: second.metrics().get("recrawl_due_pages") == due(), "the second worker to tell it")
+    two.terminate()
+    assert two.wait(PATIENCE) == 11
+    lines = [json.loads(line) for line in (workspace / "recrawl.log").read_text().splitlines()]
+    assert {line["worker"] for line in lines} == workers
 
 
 @pytest.mark.usefixtures("workspace")

@@ -21,6 +21,7 @@ def pulse(**changes) -> Pulse:
         "next_due": math.inf,
         "hosts_resting": 0,
         "workers": 1,
+        "first": True,
         "budget": 1 / 90,
         "left": 5.0,
         "price": None,

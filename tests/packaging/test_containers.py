@@ -150,8 +150,11 @@ def test_the_archive_is_kept_and_seeds_are_only_read(compose):
     assert named == set(compose["volumes"])
 
 
-def test_the_check_of_the_dashboard_is_python(compose):
-    *_, program = compose["services"]["dashboard"]["healthcheck"]["test"]
+@pytest.mark.parametrize(("name", "place"), [("dashboard", "8080/readyz"), ("worker", "9090/readyz")])
+def test_the_checks_of_services_are_python(compose, name, place):
+    *_, program = compose["services"][name]["healthcheck"]["test"]
     compile(program, "healthcheck", "exec")
     assert "$" not in program, "compose would replace it"
-    assert "/api/overview" in program
+    assert f"http://127.0.0.1:{place}" in program
+    if name == "worker":
+        assert place.partition("/")[0] in compose["services"][name]["command"]

@@ -5,6 +5,7 @@ import json
 import os
 import stat
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -170,6 +171,52 @@ def test_what_is_asked_for_is_said_as_the_standards_have_it(servers, ask):
         "application/json",
     )
     assert "recrawl serve printed" in json.loads(text)["remedy"]
+
+
+# -- health checks -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def watched(served, tmp_path, monkeypatch):
+    """A dashboard that asks everybody for the token, and its workspace; its health is probed often."""
+    monkeypatch.setattr("recrawl.crawl.health.PROBE_EVERY", 0.1)
+    place = make_workspace(tmp_path / "ws", {})
+    guard = Guard("a-token-for-tests-only")
+    wires = wired(place, guard, RealClock().now)
+    wires.begin(patience=0.0)
+    with served(make_app(wires.site)) as port:
+        yield port, guard, place
+    wires.close()
+
+
+def until_ready(ask, port, status, **headers):
+    for _ in range(1_200):
+        answer = ask(port, "/readyz", **headers)
+        if answer[0] == status:
+            return json.loads(answer[2])
+        time.sleep(0.1)
+    raise AssertionError(answer)
+
+
+def test_a_store_that_is_away_makes_the_server_not_ready_and_tells_strangers_no_more(watched, ask):
+    port, guard, place = watched
+    bearer = {"authorization": f"Bearer {guard.token}"}
+    facts = until_ready(ask, port, 200, **bearer)
+    assert (facts["status"], facts["reasons"], facts["store_up"], facts["last_visit"]) == ("ok", [], True, None)
+    assert facts["disk_free_bytes"] > 0
+    assert json.loads(ask(port, "/readyz")[2]) == {"status": "ok"}
+    file = place.folder / "recrawl.db"
+    file.rename(place.folder / "elsewhere.db")
+    facts = until_ready(ask, port, 503, **bearer)
+    assert (facts["status"], facts["store_up"]) == ("failing", False)
+    assert "The store is out of reach" in facts["reasons"][0]
+    assert json.loads(ask(port, "/readyz")[2]) == {"status": "failing"}
+    assert ask(port, "/healthz")[0] == 200
+    (place.folder / "elsewhere.db").rename(file)
+    until_ready(ask, port, 200, **bearer)
+    for path in ("/readyz/", "/healthz/../api/pages", "/readyz%2f..%2fapi/pages", "//healthz"):
+        assert ask(port, path)[0] in {401, 404}, path
+    assert ask(port, "/readyz", "POST", {})[0] == 401
 
 
 # -- the token of a workspace ------------------------------------------------------------------------

@@ -41,6 +41,7 @@ async def carry_out(  # noqa: PLR0913 - what takes part, and who wants to know
     the settings are the workspace's, unless others are given.
     """
     from recrawl.cli.interrupts import interruptible
+    from recrawl.cli.run import worker_name
     from recrawl.cli.wiring import crawl_settings_of
     from recrawl.crawl.live import tools
     from recrawl.schedule.politeness import Politeness
@@ -53,7 +54,7 @@ async def carry_out(  # noqa: PLR0913 - what takes part, and who wants to know
         settings, politeness=rules, turns=turns, archive=replace(settings.archive, is_part_of=order.site)
     )
     started = unfinished.started if unfinished else clock.now()
-    async with tools(clock, store, place.folder, settings) as at_hand:
+    async with tools(clock, store, place.folder, settings, worker_name()) as at_hand:
         driver = SiteDriver(
             clock=clock,
             store=store,

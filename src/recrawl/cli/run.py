@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from recrawl.cli.predict_watch import LiveModel
+    from recrawl.crawl.clock import RealClock
     from recrawl.crawl.home_scope import HomeScope
     from recrawl.crawl.metrics import Metrics
     from recrawl.crawl.pulse import Pulse, PulseTaker
@@ -31,6 +32,8 @@ recrawl run --until 2026-12-01T06:00:00Z
 recrawl run --policy nutch                  as another crawler would come back
 recrawl run --metrics 9090                  tell Prometheus how it goes
 """
+PROBE_PATIENCE = 10.0
+"""Seconds after which the health check gives a question to the store up."""
 
 
 def run(  # noqa: PLR0913 - one argument an option
@@ -79,7 +82,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
 
     from recrawl.cli.interrupts import interruptible
     from recrawl.cli.predict_use import live_model
-    from recrawl.cli.run_display import Tally, display, every, getting_ready, together
+    from recrawl.cli.run_display import Tally, display, getting_ready, together
     from recrawl.cli.sources import check_methods
     from recrawl.cli.wiring import LiveSettings, crawl_settings_of, host_limits_of, policy_of
     from recrawl.crawl.clock import RealClock
@@ -87,12 +90,12 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
     from recrawl.errors import ExitCode
 
     check_methods(store)
-    clock, said, live = RealClock(), place.configuration.settings, LiveSettings(place)
+    clock, said, live, worker = RealClock(), place.configuration.settings, LiveSettings(place), worker_name()
     term, tally, model = _term(clock.now(), for_, until), Tally(), live_model(place, store)
     takers: list[PulseTaker] = []
     with ExitStack() as serving:
         watched = _watched(place, model, serving)
-        metrics = _served_metrics(said.crawl.metrics, serving)
+        metrics = _served_metrics(place, worker, clock, takers, serving)
 
         def on_visits(visited: Sequence[Visited]) -> None:
             tally.add(visited)
@@ -101,7 +104,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
 
         ready = serving.enter_context(getting_ready())
         async with live_crawl(
-            worker_name(),
+            worker,
             policy_of(
                 said.schedule,
                 store.urls,
@@ -119,11 +122,12 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
             watch=takers.append,
         ) as driver:
             ready()
+            if metrics:
+                metrics.health.ready(lambda: driver.waits_for)
             end = min(term.until, clock.now() + term.seconds)
             try:
                 with interruptible(driver.stop) as interrupts, display(tally, end, takers[0].take) as show:
-                    tell = every(1.0, lambda: metrics.show(takers[0].take()) if metrics else None)
-                    await driver.run(end, together(show, tell, watched), until_idle=once)
+                    await driver.run(end, together(show, watched), until_idle=once)
             except asyncio.CancelledError:
                 typer.echo("Stopped at once: what was under way is dropped and will be visited again.", err=True)
                 return ExitCode.FORCED
@@ -156,14 +160,33 @@ def worker_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
 
 
-def _served_metrics(address: str, serving: ExitStack) -> Metrics | None:
-    """Metrics that are served until the stack is closed, if there is an address for them."""
-    from recrawl.crawl.metrics import Metrics, served
+def _served_metrics(
+    place: Workspace, worker: str, clock: RealClock, takers: Sequence[PulseTaker], serving: ExitStack
+) -> Metrics | None:
+    """Metrics and health checks that are served until the stack is closed, if there is an address for them."""
+    import asyncio
 
+    from recrawl.crawl.health import BEAT_EVERY, Health
+    from recrawl.crawl.metrics import Metrics, served
+    from recrawl.store.open import open_store
+
+    address = place.configuration.settings.crawl.metrics
     if not address:
         return None
-    metrics = Metrics()
+    health = Health(worker, place.folder, lambda: open_store(place.store, patience=PROBE_PATIENCE), clock.now)
+    metrics = Metrics(health)
     typer.echo(f"Metrics at {serving.enter_context(served(metrics, address))}", err=True)
+    health.begin()
+    serving.callback(health.end)
+
+    async def beat() -> None:
+        while True:
+            health.beat()
+            if takers:
+                metrics.show(takers[0].take(count=False))
+            await asyncio.sleep(BEAT_EVERY)
+
+    serving.callback(asyncio.get_running_loop().create_task(beat()).cancel)
     return metrics
 
 

@@ -305,6 +305,11 @@ class Driver:
         if self._steering.was_silent:
             self._hands.check_soon()
 
+    @property
+    def waits_for(self) -> str:
+        """What this worker waits for that is wrong with us, the disk or the store; empty if nothing is."""
+        return self._setback.reason
+
     def load(self) -> Load:
         """What this worker is busy with."""
         underway = sum(not target.is_errand for target in self._running.values())

@@ -104,8 +104,13 @@ class Tools:
 
 
 @asynccontextmanager
-async def tools(clock: Clock, store: Store, folder: Path, settings: CrawlSettings) -> AsyncIterator[Tools]:
-    """Tools for a workspace, closed in the end: ``folder`` takes the archive files (``warc/``) and both logs."""
+async def tools(
+    clock: Clock, store: Store, folder: Path, settings: CrawlSettings, worker: str = ""
+) -> AsyncIterator[Tools]:
+    """Tools for a workspace, closed in the end: ``folder`` takes the archive files (``warc/``) and both logs.
+
+    ``worker`` is who events are told of.
+    """
     with (
         WarcWriter(
             folder / "warc",
@@ -142,7 +147,7 @@ async def tools(clock: Clock, store: Store, folder: Path, settings: CrawlSetting
                 pause=settings.politeness.shortest,
             )
             doors = None if settings.turns is None else Doors(names, Turns(settings.turns), clock)
-            log = JsonLinesLog(events, clock, level=settings.log_level)
+            log = JsonLinesLog(events, clock, level=settings.log_level, worker=worker)
             yield Tools(fetcher, doors, robots, archive, log, attempts)
 
 
@@ -191,7 +196,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
 
     give_back(store, folder, clock.now(), settings.politeness.shortest)
     with present(folder, worker), _aside(settings) as aside:
-        async with tools(clock, store, folder, settings) as at_hand:
+        async with tools(clock, store, folder, settings, worker) as at_hand:
 
             def acknowledged(visited: Sequence[Visited]) -> None:
                 on_visits(visited)

@@ -1,7 +1,9 @@
 """The log of a crawl: one JSON object a line, the fields of Browsertrix (conventions S4).
 
-    {"timestamp": "2026-01-02T03:04:05.678Z", "logLevel": "info", "context": "fetch", "message": "…", "details": {…}}
+    {"timestamp": "2026-01-02T03:04:05.678Z", "logLevel": "info", "context": "fetch", "message": "…", "worker": "…",
+     "details": {…}}
 
+Several workers may write one file: ``worker`` says which of them speaks.
 Only the driver and the command line write it; rooms that think return values instead.
 """
 
@@ -50,10 +52,11 @@ class JsonLinesLog:
     of the stream itself (a full disk) are the caller's.
     """
 
-    def __init__(self, stream: Stream, clock: SaysNow, *, level: Level = "debug") -> None:
-        """Events that matter less than ``level`` are counted and not written."""
+    def __init__(self, stream: Stream, clock: SaysNow, *, level: Level = "debug", worker: str = "") -> None:
+        """Events that matter less than ``level`` are counted and not written. ``worker`` is named in each, if given."""
         self._stream = stream
         self._clock = clock
+        self._worker = {"worker": worker} if worker else {}
         self._written = frozenset(LEVELS[LEVELS.index(level) :])
         self.counts: dict[Level, int] = dict.fromkeys(LEVELS, 0)
         """Events so far, by level."""
@@ -78,7 +81,9 @@ class JsonLinesLog:
         for level, _ in said:
             self.counts[level] += 1
         begins = {
-            level: _encoded({"timestamp": now, "logLevel": level, "context": context, "message": message})[:-1]
+            level: _encoded(
+                {"timestamp": now, "logLevel": level, "context": context, "message": message, **self._worker}
+            )[:-1]
             for level in {level for level, _ in said} & self._written
         }
         lines = [

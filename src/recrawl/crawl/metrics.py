@@ -1,14 +1,28 @@
-"""Metrics of a run for Prometheus: what was done, counted as it is acknowledged, and how it goes at each pulse."""
+"""Metrics of a worker for Prometheus, and its health checks, served by a thread of their own.
+
+Counters count what this worker did. Gauges are of three kinds: of this worker, of its health, and of the whole store.
+The last are told by one worker only, so that sums over workers are right (:mod:`recrawl.crawl.health`). A gauge whose
+value is not of now is left out, never told as it was.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import platform
+import socket
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
 
+from recrawl import __version__
+from recrawl.crawl.health import Health
 from recrawl.crawl.pulse import Pulse
 from recrawl.crawl.target import Visited
+from recrawl.crawl.visitor import REFUSED_BY_ROBOTS
 from recrawl.errors import ConfigError, require
 
 if TYPE_CHECKING:
@@ -17,89 +31,150 @@ if TYPE_CHECKING:
 
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Bounds of the histogram of durations."""
-GAUGES = {
+WORKER_GAUGES = {
+    "requests_underway": "Requests for pages that run.",
+    "leased_pages": "Pages leased by this worker that are not asked for yet.",
+    "hosts_resting": "Hosts that this worker may not ask at this moment.",
+    "budget_left_visits": "Visits that the budget allows this worker at this moment.",
+    "price": "What a visit must be worth, in the unit of the objective; absent for policies without prices.",
+}
+"""Of this worker at this moment, by name; each begins with ``recrawl_``. Absent if the event loop stands still."""
+HEALTH_GAUGES = {
+    "store_up": "1 if this worker can reach the store, else 0.",
+    "last_visit_timestamp_seconds": "When a visit of this worker was last acknowledged, seconds since the epoch.",
+    "disk_free_bytes": "Bytes of room on the disk with the workspace.",
+    "loop_lag_seconds": "Seconds by which the event loop is late at this moment.",
+}
+"""Of this worker's health; each begins with ``recrawl_``."""
+STORE_GAUGES = {
     "due_pages": "Pages of the store that are due, those of paused hosts included.",
     "held_pages": "Pages that are due on paused hosts.",
     "late_seconds": "Since when the page that waits longest is due.",
-    "requests_underway": "Requests for pages that run.",
-    "leased_pages": "Pages in the hands of this worker that are not asked for yet.",
-    "hosts_resting": "Hosts that this worker may not ask at this moment.",
     "workers": "Workers that share the store.",
     "budget_visits_per_second": "Visits that all workers may make together.",
-    "budget_left_visits": "Visits that the budget allows this worker at this moment.",
-    "price": "What a visit must be worth, in the unit of the objective; absent for policies without prices.",
     "paused": "1 while the crawl is paused.",
 }
-"""Values of the moment, by name; each begins with ``recrawl_``."""
+"""Of the whole store; each begins with ``recrawl_``. The worker that began first tells them, if anybody can."""
 COUNTERS = {
     "archive_bytes": "Bytes written to archive files.",
     "fits": "Fits of the policy to the budget.",
 }
 """Totals since the run began that the pulse tells; the names get ``recrawl_`` and ``_total``."""
+_ANSWERS = range(100, 600)
+"""Statuses of HTTP; others say why there was no answer (conventions L3)."""
 
 
 class Metrics:
     """The metrics of one run, in a registry of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, health: Health) -> None:
         prometheus = require("prometheus_client", "crawl")
+        self.health = health
         self.registry: CollectorRegistry = prometheus.CollectorRegistry()
         self._core = require("prometheus_client.core", "crawl")
         self._visits = prometheus.Counter(
             "recrawl_visits", "Visits acknowledged.", ("outcome", "verdict"), registry=self.registry
         )
+        self._responses = prometheus.Counter(
+            "recrawl_responses", "Answers of servers to visits, by class of status.", ("class",), registry=self.registry
+        )
+        self._robots = prometheus.Counter(
+            "recrawl_robots_refusals", "Visits not made because robots.txt forbids them.", registry=self.registry
+        )
         self._bytes = prometheus.Counter("recrawl_received_bytes", "Bytes of bodies received.", registry=self.registry)
         self._seconds = prometheus.Histogram(
             "recrawl_visit_duration_seconds", "How long visits took.", buckets=_SECONDS, registry=self.registry
         )
-        self._pulse: Pulse | None = None
+        build = prometheus.Info("recrawl_build", "What runs here.", registry=self.registry)
+        build.info({"version": __version__, "python": platform.python_version(), "worker": health.worker})
+        prometheus.ProcessCollector(registry=self.registry)
+        for number in range(1, 6):
+            self._responses.labels(f"{number}xx")
+        self._pulse: tuple[float, Pulse] | None = None
         self.registry.register(self)
 
     def add(self, visited: Sequence[Visited]) -> None:
-        """Count visits."""
+        """Count visits that were acknowledged."""
+        self.health.acknowledged()
         for one in visited:
             visit = one.visit
             self._visits.labels(visit.outcome.name.lower(), visit.verdict.name.lower()).inc()
+            if visit.status in _ANSWERS:
+                self._responses.labels(f"{visit.status // 100}xx").inc()
+            elif visit.status == REFUSED_BY_ROBOTS:
+                self._robots.inc()
             self._bytes.inc(max(visit.size, 0))
             self._seconds.observe(visit.cost)
 
     def show(self, pulse: Pulse) -> None:
         """What to tell until the next pulse."""
-        self._pulse = pulse
+        self._pulse = self.health.time(), pulse
+        self.health.tells_for_all = pulse.first
 
     def collect(self) -> Iterator[Metric]:
-        """The last pulse, as Prometheus asks for it; nothing before the first. Called from another thread."""
-        pulse = self._pulse
-        if pulse is None:
+        """What is known of now, as Prometheus asks for it. Called from other threads; waits for nothing."""
+        for name, value in self._health().items():
+            yield self._gauge(name, HEALTH_GAUGES[name], value)
+        if self._pulse is None:
             return
-        values = {
-            "due_pages": pulse.due,
-            "held_pages": pulse.held,
-            "late_seconds": pulse.late,
-            "requests_underway": pulse.underway,
-            "leased_pages": pulse.in_hand,
-            "hosts_resting": pulse.hosts_resting,
-            "workers": pulse.workers,
-            "budget_visits_per_second": pulse.budget,
-            "budget_left_visits": math.inf if pulse.left is None else pulse.left,
-            "price": pulse.price,
-            "paused": float(pulse.paused),
-        }
-        for name, meaning in GAUGES.items():
-            value = values[name]
-            if value is not None:
-                yield self._core.GaugeMetricFamily(f"recrawl_{name}", meaning, value=value)
-        for name, value in {"archive_bytes": pulse.archived, "fits": pulse.fits}.items():
-            yield self._core.CounterMetricFamily(f"recrawl_{name}", COUNTERS[name], value=value)
+        at, pulse = self._pulse
+        if not self.health.is_stale(at):
+            yield from self._of_worker(pulse)
+            yield from self._of_store(pulse)
+        for name, count in {"archive_bytes": pulse.archived, "fits": pulse.fits}.items():
+            yield self._core.CounterMetricFamily(f"recrawl_{name}", COUNTERS[name], value=count)
         events = self._core.CounterMetricFamily("recrawl_events", "Events logged, or left out.", labels=("level",))
         for level, count in pulse.events.items():
             events.add_metric((level,), count)
         yield events
 
+    def _health(self) -> dict[str, float]:
+        found = self.health.found
+        told = {"store_up": float(not self.health.store_error()), "loop_lag_seconds": self.health.loop_lag()}
+        if self.health.last_visit is not None:
+            told["last_visit_timestamp_seconds"] = self.health.last_visit
+        if found is not None and found.disk_free is not None:
+            told["disk_free_bytes"] = float(found.disk_free)
+        return told
+
+    def _of_worker(self, pulse: Pulse) -> Iterator[Metric]:
+        values = {
+            "requests_underway": pulse.underway,
+            "leased_pages": pulse.in_hand,
+            "hosts_resting": pulse.hosts_resting,
+            "budget_left_visits": math.inf if pulse.left is None else pulse.left,
+            "price": pulse.price,
+        }
+        for name, value in values.items():
+            if value is not None:
+                yield self._gauge(name, WORKER_GAUGES[name], value)
+
+    def _of_store(self, pulse: Pulse) -> Iterator[Metric]:
+        found = self.health.found
+        if found is None or found.figures is None or not pulse.first:
+            return
+        figures = found.figures
+        values = {
+            "due_pages": figures.due,
+            "held_pages": figures.held,
+            "late_seconds": figures.late,
+            "workers": pulse.workers,
+            "budget_visits_per_second": pulse.budget,
+            "paused": float(figures.paused),
+        }
+        for name, value in values.items():
+            yield self._gauge(name, STORE_GAUGES[name], value)
+
+    def _gauge(self, name: str, meaning: str, value: float) -> Metric:
+        family: Metric = self._core.GaugeMetricFamily(f"recrawl_{name}", meaning, value=value)
+        return family
+
 
 @contextmanager
 def served(metrics: Metrics, address: str) -> Iterator[str]:
-    """Serve metrics at ``host:port`` within the block; yields the URL. Port 0 takes any that is free.
+    """Serve ``/metrics``, ``/healthz`` and ``/readyz`` at ``host:port`` within the block; yields the first URL.
+
+    Port 0 takes any that is free.
 
     Raises:
         ConfigError: it is no address, or it cannot be listened at.
@@ -110,15 +185,16 @@ def served(metrics: Metrics, address: str) -> Iterator[str]:
             f"crawl.metrics: {address!r} is no address with a port.", "Write for example 127.0.0.1:9090, or 9090."
         )
     host = host.strip("[]") if colon else "127.0.0.1"
-    prometheus = require("prometheus_client", "crawl")
     try:
-        server, thread = prometheus.start_http_server(int(port), host, registry=metrics.registry)
+        server = MetricsServer(host, int(port), metrics)
     except (OSError, UnicodeError) as error:  # the latter of a name that cannot be one
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ConfigError(
             f"crawl.metrics: nothing can be served at {address}: {why}.",
             "Another run may be there already: choose another port, or 0 for any that is free.",
         ) from error
+    thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True, name="recrawl-metrics")
+    thread.start()
     try:
         shown = f"[{host}]" if ":" in host else host
         yield f"http://{shown}:{server.server_port}/metrics"
@@ -126,3 +202,87 @@ def served(metrics: Metrics, address: str) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class MetricsServer(ThreadingHTTPServer):
+    """Answers each request in a thread of its own. Of too many at once the oldest, which are slow, are dropped."""
+
+    daemon_threads = True
+    block_on_close = False  # slow clients do not hold up the end of a run
+    request_queue_size = 128
+    most_at_once = 32
+
+    def __init__(self, host: str, port: int, metrics: Metrics) -> None:
+        self.metrics = metrics
+        self._open: OrderedDict[socket.socket, None] = OrderedDict()
+        self._lock = threading.Lock()
+        [(family, _, _, _, place), *_] = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        self.address_family = family
+        super().__init__((str(place[0]), int(place[1])), _Handler)
+
+    def server_bind(self) -> None:
+        """Listen, without asking what this machine is called: that can take as long as a name server does."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as its parent has it
+        """Begin with a request, and drop the oldest if there are too many."""
+        with self._lock:
+            self._open[request] = None
+            late = [self._open.popitem(last=False)[0] for _ in range(len(self._open) - self.most_at_once)]
+        for one in late:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - as its parent has it
+        """End a request."""
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as its parent has it
+        """Say nothing: a client that goes away is no concern of whoever watches the crawl."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: MetricsServer
+    timeout = 10.0
+    server_version, sys_version = "recrawl", ""
+
+    def do_GET(self) -> None:
+        """Answer a scrape or a health check."""
+        metrics = self.server.metrics
+        match self.path.partition("?")[0]:
+            case "/metrics":
+                exposition = require("prometheus_client.exposition", "crawl")
+                encode, kind = exposition.choose_encoder(self.headers.get("accept", ""))
+                self._say(200, kind, encode(metrics.registry))
+            case "/healthz":
+                answer = metrics.health.liveness()
+                self._say(answer.status, "application/json", json.dumps(answer.facts).encode())
+            case "/readyz":
+                answer = metrics.health.readiness()
+                self._say(answer.status, "application/json", json.dumps(answer.facts).encode())
+            case _:
+                self._say(404, "text/plain", b"There are /metrics, /healthz and /readyz.\n")
+
+    def do_HEAD(self) -> None:
+        """The same without the body."""
+        self.do_GET()
+
+    def _say(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its parent has it
+        """Say nothing: scrapes are no events."""

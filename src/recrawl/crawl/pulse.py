@@ -42,6 +42,8 @@ class Pulse:
     """Hosts that may not be asked at this moment."""
     workers: int
     """That share the store, this one included."""
+    first: bool
+    """Whether this one began before all others."""
     budget: float
     """Visits per second."""
     left: float | None
@@ -72,10 +74,13 @@ class PulseTaker:
     _next_due: float = math.inf
     _count_at: float = -math.inf
 
-    def take(self, *, anew: bool = False) -> Pulse:
-        """How it goes now; with ``anew`` what is due is counted once more, however long that takes."""
+    def take(self, *, anew: bool = False, count: bool = True) -> Pulse:
+        """How it goes now; with ``anew`` what is due is counted once more, however long that takes.
+
+        Without ``count`` the store is not asked at all, and what is due is told as it was.
+        """
         now, steering = self.clock.now(), self.steering
-        if anew or now >= self._count_at:
+        if anew or (count and now >= self._count_at):
             with suppress(StoreError):  # the driver knows, and waits; what was counted before stands
                 self._backlog, self._next_due = self.store.backlog(now), self.store.next_due()
             took = self.clock.now() - now
@@ -92,6 +97,7 @@ class PulseTaker:
             next_due=self._next_due,
             hosts_resting=int((free_at > now).sum()),
             workers=steering.workers,
+            first=steering.is_first,
             budget=steering.budget,
             left=steering.left(now),
             price=self.agenda.policy.price,

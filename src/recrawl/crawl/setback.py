@@ -25,6 +25,8 @@ class Setback:
         self._log = log
         self._tries = 0
         self._since = 0.0
+        self.reason = ""
+        """Why the last try failed; empty if it did not."""
 
     @property
     def is_on(self) -> bool:
@@ -41,6 +43,7 @@ class Setback:
             raise fault
         self._since = now if self._tries == 0 else self._since
         self._tries += 1
+        self.reason = str(fault)
         wait = float(PATIENCE.wait(np.array([self._tries]))[0])
         details = {"reason": str(fault), "tries": self._tries, "wait": wait}
         with suppress(DiskFullError):  # the log keeps the line until there is room
@@ -56,4 +59,4 @@ class Setback:
             details = {"tries": self._tries, "after": now - self._since}
             with suppress(DiskFullError):  # as above
                 self._log.event("store", "going on", level="warn", details=details)
-            self._tries = 0
+            self._tries, self.reason = 0, ""

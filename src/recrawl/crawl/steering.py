@@ -210,6 +210,15 @@ class Steered:
         return 1 + len(self._roll.others)
 
     @property
+    def is_first(self) -> bool:
+        """Whether this worker began before all others at work: it tells for all what is true of the whole store.
+
+        One that begins later knows of the others before they know of it, so that no two think so.
+        """
+        mine = (self._since, self._worker)
+        return self._is_known and all(mine < (one.since, one.worker) for one in self._roll.others)
+
+    @property
     def share(self) -> tuple[int, int]:
         """By the names on the roll."""
         names = sorted([self._worker, *(one.worker for one in self._roll.others)])

@@ -11,6 +11,7 @@ from recrawl.cli.serving.answers import WorkspaceAnswers
 from recrawl.cli.serving.captures import CaptureProcesses
 from recrawl.cli.serving.limits import WorkspaceControls
 from recrawl.cli.serving.policies import CompareProcess
+from recrawl.crawl.health import Health
 from recrawl.detect.conduct import is_believed
 from recrawl.show.dashboard import captures, hosts, overview, page, pages, policies, settings
 from recrawl.show.dashboard.app import Site
@@ -30,6 +31,7 @@ GRACE = 5.0
 """Seconds for which, in the end, what is worked out behind the scenes is waited for."""
 BEHIND_THE_SCENES = 3
 """Answers that are worked out at once."""
+_OF_WORKERS = frozenset({"worker", "loop_lag_seconds"})
 FRESH = {"work": 2.0, "hosts": 5.0, "counts": 15.0, "survey": 60.0, "priors": 600.0}
 """Seconds for which kept answers are good enough."""
 
@@ -47,9 +49,12 @@ class Wired:
     awaited: tuple[Kept[Any], ...] = ()
     """Those of them that would hold up the first views of pages while they are worked out in this process."""
     endings: tuple[Callable[[], object], ...] = ()
+    beginnings: tuple[Callable[[], object], ...] = ()
 
     def begin(self, patience: float = PATIENCE) -> None:
         """Work out what takes long before anybody asks; wait so many seconds at most for what is awaited."""
+        for begin in self.beginnings:
+            begin()
         tasks = [one.begin() for one in (*self.awaited, *self.kept)]
         wait([task for task in tasks[: len(self.awaited)] if task is not None], timeout=patience)
 
@@ -102,7 +107,36 @@ def wired(place: Workspace, guard: Guard, clock: Callable[[], float], links: Map
     ]
     name = place.folder.resolve().name or str(place.folder)
     folder = str(place.folder.resolve())
-    site = Site(name=name, folder=folder, views=views, actions=actions, guard=guard, clock=clock, links=links or {})
-    ends = (captured.close, compared.close, answers.close, lambda: hands.end(GRACE))
+    health = _health(place, open_one, clock)
+
+    def readiness() -> tuple[int, Mapping[str, Any]]:
+        health.beat()  # it is asked in the event loop, which therefore turns
+        answer = health.readiness()
+        return answer.status, {name: fact for name, fact in answer.facts.items() if name not in _OF_WORKERS}
+
+    site = Site(
+        name=name,
+        folder=folder,
+        views=views,
+        actions=actions,
+        guard=guard,
+        clock=clock,
+        readiness=readiness,
+        links=links or {},
+    )
+    ends = (health.end, captured.close, compared.close, answers.close, lambda: hands.end(GRACE))
     awaited = tuple(one for one in keeping if one.get != survey)  # a survey of many pages is made by a child
-    return Wired(site, stores, tuple(keeping), awaited, ends)
+    return Wired(site, stores, tuple(keeping), awaited, ends, (health.begin,))
+
+
+def _health(place: Workspace, open_one: Callable[[], Store], clock: Callable[[], float]) -> Health:
+    """Watches the store and the disk of a workspace, and when a visit was last acknowledged, by whatever worker."""
+
+    def ask(store: Store) -> None:
+        latest = store.latest_visits(1)
+        if len(latest):
+            health.acknowledged(float(latest.time[0]))
+
+    health = Health("", place.folder, open_one, clock, ask=ask)
+    health.ready()
+    return health

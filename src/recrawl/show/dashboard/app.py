@@ -13,7 +13,15 @@ from recrawl import __version__
 from recrawl.errors import InputError, RecrawlError, StoreError
 from recrawl.show.dashboard.openapi import document
 from recrawl.show.dashboard.routes import Action, Asked, RefusedError, View, parse
-from recrawl.show.dashboard.security import FORM_TOKEN, HEADER_TOKEN, Gate, Guard, cookies_of, headers_of
+from recrawl.show.dashboard.security import (
+    FORM_TOKEN,
+    HEADER_TOKEN,
+    HEALTH_PATHS,
+    Gate,
+    Guard,
+    cookies_of,
+    headers_of,
+)
 from recrawl.show.dashboard.words import due_in, from_now, moment, size
 from recrawl.show.html import json_of
 
@@ -43,6 +51,8 @@ class Site:
     """Routes of others, e.g. those of time travel. They come after our own."""
     clock: Callable[[], float] = lambda: math.nan
     """Now, seconds since the epoch."""
+    readiness: Callable[[], tuple[int, Mapping[str, Any]]] = lambda: (200, {"status": "ok"})
+    """Whether the server can do its work: a status of HTTP, and facts. Must not wait for anything."""
     links: Mapping[str, str] = field(default_factory=dict)
     """Places outside the dashboard that templates name: behind ``replay`` come 14 digits and a URL."""
 
@@ -72,7 +82,22 @@ def make_app(site: Site) -> Starlette:
         content, media_type = found
         return Response(content, media_type=media_type, headers={"cache-control": "max-age=31536000, immutable"})
 
-    routes: list[BaseRoute] = [Route("/openapi.json", openapi), Route("/assets/{name:path}", asset)]
+    async def healthz(_request: Request) -> Response:
+        return _json_response(json_of({"status": "ok"}))
+
+    async def readyz(request: Request) -> Response:
+        headers = headers_of(request.scope)
+        status, facts = site.readiness()
+        if not site.guard.may_look(headers, cookies_of(headers)):  # a check of a container shows no token
+            facts = {"status": facts["status"]}
+        return _json_response(json_of(facts), status)
+
+    routes: list[BaseRoute] = [
+        Route("/openapi.json", openapi),
+        Route("/assets/{name:path}", asset),
+        Route(HEALTH_PATHS[0], healthz),
+        Route(HEALTH_PATHS[1], readyz),
+    ]
     for view in site.views:
         routes.append(Route(view.api, pages.twin(view), name=f"{view.api} as JSON"))
         if view.template:
@@ -246,10 +271,10 @@ def _refusal(error: RefusedError | RecrawlError) -> RefusedError:
     return RefusedError(error.what, error.remedy, status=status)
 
 
-def _json_response(text: bytes) -> Response:
+def _json_response(text: bytes, status: int = 200) -> Response:
     from starlette.responses import Response
 
-    return Response(text, media_type="application/json")
+    return Response(text, status_code=status, media_type="application/json")
 
 
 def _json_refusal(refusal: RefusedError) -> Response:

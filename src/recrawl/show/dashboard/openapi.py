@@ -31,6 +31,10 @@ def document(views: Sequence[View], actions: Sequence[Action], version: str, *, 
         paths.setdefault(view.api, {})["get"] = _get(view)
     for action in actions:
         paths.setdefault(action.path, {})["post"] = _post(action)
+    paths["/healthz"] = {"get": _check("Healthz", "Whether the server answers.")}
+    paths["/readyz"] = {
+        "get": _check("Readyz", "Whether it can do its work: the store can be reached, and the disk has room.")
+    }
     said: Schema = {
         "openapi": "3.1.0",
         "info": {
@@ -57,8 +61,31 @@ def document(views: Sequence[View], actions: Sequence[Action], version: str, *, 
         said["security"] = [{"token": []}]
         for path in paths.values():
             for operation in path.values():
-                operation["responses"].setdefault("401", _refused(_ORDER_ERRORS)["401"])
+                if operation.get("security") != []:
+                    operation["responses"].setdefault("401", _refused(_ORDER_ERRORS)["401"])
     return said
+
+
+def _check(name: str, summary: str) -> Schema:
+    """A health check. It needs no token; where looking needs one, it says no more than its status without it."""
+    facts = {
+        "type": "object",
+        "required": ["status"],
+        "properties": {
+            "status": {"enum": ["ok", "starting", "failing"]},
+            "reasons": {"type": "array", "items": {"type": "string"}},
+        },
+    }
+    content = {"application/json": {"schema": facts}}
+    return {
+        "operationId": name,
+        "summary": summary,
+        "security": [],
+        "responses": {
+            "200": {"description": "All is well.", "content": content},
+            "503": {"description": "Something is wrong; the reasons say what.", "content": content},
+        },
+    }
 
 
 def _get(view: View) -> Schema:

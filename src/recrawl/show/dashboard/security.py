@@ -37,6 +37,8 @@ FORM_TOKEN = "csrf"  # noqa: S105 - the name of a field
 HEADER_TOKEN = "x-csrf-token"  # noqa: S105 - the name of a header
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing (RFC 9110, 9.2.1)."""
+HEALTH_PATHS = ("/healthz", "/readyz")
+"""Whoever looks after containers asks there without a token. They tell no more than a word then."""
 SHOW_TOKEN = "Show the token: open the address that recrawl serve printed, or send Authorization: Bearer."  # noqa: S105
 CHALLENGE = {"www-authenticate": 'Bearer realm="recrawl"'}
 """Of every answer that asks for the token (RFC 6750)."""
@@ -191,7 +193,7 @@ class Gate:
             await self._admit(scope, send, shown)
             return
         refusal = None if safe else self._guard.why_not_change(headers, cookies)
-        if not self._guard.may_look(headers, cookies):
+        if not self._guard.may_look(headers, cookies) and not (safe and scope["path"] in HEALTH_PATHS):
             refusal = Refusal(401, "Nobody looks without the token.", SHOW_TOKEN)
         if refusal is not None:
             await refuse(send, refusal, headers)
