@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.crawl.announcements import MOST_FEEDS, announced
+from recrawl.crawl.announcements import MOST_FEEDS
 from recrawl.crawl.driver import Pace
 from recrawl.crawl.live import CrawlSettings, live_crawl
 from recrawl.crawl.scope import HostScope
+from recrawl.crawl.site_files import announced
 from recrawl.errors import InputError
 from recrawl.fetch.access_methods import FEED
 from recrawl.model import Capture

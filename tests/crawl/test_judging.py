@@ -1,5 +1,6 @@
 """What a crawl makes of answers: learned noise, second looks, and servers that lie. A real store, answers by hand."""
 
+import asyncio
 import io
 import json
 from dataclasses import replace
@@ -63,12 +64,12 @@ class Crawl:
     def see(self, capture, page, **how):
         """One look; recorded unless a second one is wanted."""
         self.judging.prepare(np.array([1]), capture.time)
-        result = self.judging.heard(self.target(page), capture, **{"conditional": False, **how})
+        result = asyncio.run(self.judging.heard(self.target(page), capture, **{"conditional": False, **how}))
         return self.record(result) if isinstance(result, Visited) else result
 
     def again(self, seen, capture):
         """The second look."""
-        return self.record(self.judging.heard(seen.target, capture, conditional=False))
+        return self.record(asyncio.run(self.judging.heard(seen.target, capture, conditional=False)))
 
     def record(self, visited):
         batch = [visited.first, visited] if visited.first else [visited]

@@ -82,10 +82,14 @@ def read_archive(
 def _read_bytes(store: Store, warc: Path, merge_within: float, bar: Progress) -> None:
     """Judge by content what has any."""
     from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
+    from recrawl.crawl.judging import readers
+    from recrawl.crawl.parse_pool import ParseLimits
     from recrawl.crawl.payloads import PayloadJudge
+    from recrawl.detect import Standards
 
     archived = ArchivedBytes(warc, imported_into(store))
     pages = store.unread([file for file in store.unread_files() if archived.has(file)])
     reading = bar.add_task("pages judged by content", total=len(pages))
-    judge = PayloadJudge(store, archived.read, merge_within)
-    judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))
+    with readers(ParseLimits(), Standards()) as pool:
+        judge = PayloadJudge(store, archived.read, merge_within, pool=pool)
+        judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))

@@ -62,6 +62,7 @@ async def carry_out(  # noqa: PLR0913 - what takes part, and who wants to know
             robots=at_hand.robots,
             doors=at_hand.doors,
             judging=settings.judging,
+            pool=at_hand.pool,
             politeness=Politeness(rules),
             archive=at_hand.archive,
             rates=rates_of(place, store, order, started),

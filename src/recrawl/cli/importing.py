@@ -184,7 +184,9 @@ def _judge(place: Workspace, store: Store, importer: Importer, choices: _Choices
     """Turn captures into visits; what an earlier import left undone is done now."""
     import numpy as np
 
+    from recrawl.cli.wiring import parse_limits_of
     from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
+    from recrawl.crawl.judging import readers
     from recrawl.crawl.payloads import PayloadJudge
 
     judging = bar.add_task("pages judged by digest", total=len(store.unjudged()))
@@ -199,8 +201,9 @@ def _judge(place: Workspace, store: Store, importer: Importer, choices: _Choices
         store.set_read(np.setdiff1d(waiting, np.union1d(pages, away)))
         reading = bar.add_task("pages judged by content", total=len(pages))
         standards = place.configuration.settings.detect.standards()
-        judge = PayloadJudge(store, archived.read, choices.cleaning.merge_within, standards)
-        read = judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))
+        with readers(parse_limits_of(place.configuration.settings.detect), standards) as pool:
+            judge = PayloadJudge(store, archived.read, choices.cleaning.merge_within, standards, pool)
+            read = judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))
     return _Outcome(judged.new, judged.anew, judged.withdrawn, read)
 
 

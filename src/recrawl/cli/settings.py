@@ -327,6 +327,10 @@ class DetectSettings:
         "", TEXT, "CSS selectors of elements that alone are compared, if any is named.", live=True
     )
     ignore_text: str = _setting("", TEXT, "Regular expressions of text that is not compared.", live=True)
+    read_time: float = _setting(
+        10.0, DURATION, "CPU time that reading one answer may take. An answer that takes more is compared by its bytes."
+    )
+    read_memory: int = _setting(536_870_912, COUNT, "Bytes of memory that reading one answer may take; likewise.")
 
     def standards(self) -> Standards:
         """What a judge is to go by, without what is learned.

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from recrawl.cli.settings import ArchiveSettings, FetchSettings, PolitenessSettings, ScheduleSettings, Settings
+from recrawl.cli.settings import (
+    ArchiveSettings,
+    DetectSettings,
+    FetchSettings,
+    PolitenessSettings,
+    ScheduleSettings,
+    Settings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +23,7 @@ if TYPE_CHECKING:
     from recrawl.crawl.controls import Orders
     from recrawl.crawl.judging import JudgingRules
     from recrawl.crawl.live import CrawlSettings
+    from recrawl.crawl.parse_pool import ParseLimits
     from recrawl.fetch.http import Limits
     from recrawl.formats.warc import WarcInfo
     from recrawl.model import FloatArray, GammaBelief, IntArray
@@ -181,7 +189,15 @@ def crawl_settings_of(settings: Settings, part_of: str = "") -> CrawlSettings:
         judging=judging_of(settings),
         reach=Reach.of(settings.fetch.allow_networks.split()),
         folders=folders_of(settings.fetch),
+        parsing=parse_limits_of(settings.detect),
     )
+
+
+def parse_limits_of(settings: DetectSettings) -> ParseLimits:
+    """What it may take to read one answer."""
+    from recrawl.crawl.parse_pool import ParseLimits
+
+    return ParseLimits(max(settings.read_time, 1.0), settings.read_memory)
 
 
 def judging_of(settings: Settings) -> JudgingRules:

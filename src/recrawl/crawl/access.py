@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
+from typing import Any
 
+from recrawl.crawl.parse_pool import OverBudgetError, ParsePool
 from recrawl.crawl.target import Target
 from recrawl.detect import decoded
-from recrawl.fetch.access import Question, Talk
+from recrawl.errors import InputError
+from recrawl.fetch.access import Question, Talk, in_this_process
 from recrawl.fetch.access_methods import FEED, AccessMethods
 from recrawl.fetch.request import Fetcher
 from recrawl.model import Capture, Validators
@@ -21,10 +25,16 @@ _NOBODY: Mapping[str, Fetcher] = MappingProxyType({})
 class Access:
     """Access methods at work."""
 
-    def __init__(self, methods: AccessMethods | None = None, elsewhere: Mapping[str, Fetcher] = _NOBODY) -> None:
-        """``elsewhere`` reads URLs of other schemes than http and https, by scheme."""
+    def __init__(
+        self,
+        methods: AccessMethods | None = None,
+        elsewhere: Mapping[str, Fetcher] = _NOBODY,
+        pool: ParsePool | None = None,
+    ) -> None:
+        """``elsewhere`` reads URLs of other schemes than http and https, by scheme; ``pool`` parses answers."""
         self._methods = methods or AccessMethods()
         self._elsewhere = elsewhere
+        self._parse = in_this_process if pool is None else partial(_in_pool, pool)
 
     def begin(self, target: Target) -> Target:
         """The target with a conversation under way, if it has a method of its own; else as it is.
@@ -36,7 +46,7 @@ class Access:
             return target
         name, options = target.source
         validators = target.known.validators if target.known else Validators()
-        question = Question(target.url, json.loads(options or "{}"), validators, decoded)
+        question = Question(target.url, json.loads(options or "{}"), validators, decoded, self._parse)
         return replace(target, talk=Talk(self._methods.get(name), question))
 
     async def read_elsewhere(self, target: Target, now: float) -> Capture | None:
@@ -57,3 +67,15 @@ class Access:
         if scheme in self._elsewhere:
             return await self._elsewhere[scheme].fetch(request)
         return Capture(request.url, now, 0, error=f"Nobody here reads {scheme}: URLs.")
+
+
+def _in_pool(pool: ParsePool, parser: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - what the parser gives
+    """What a parser makes of an answer, within its budget.
+
+    Raises:
+        InputError: it cannot be read, or not within its budget.
+    """
+    try:
+        return pool.call(parser, *arguments)
+    except OverBudgetError as error:
+        raise InputError(str(error)) from error

@@ -19,12 +19,10 @@ from recrawl.crawl.errands import Errands
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.target import ErrandDone, RulesRead, Target, Visited
-from recrawl.detect import Known, decoded
-from recrawl.errors import InputError
+from recrawl.detect import Known
 from recrawl.fetch.access_methods import FEED
-from recrawl.formats.json_feed import is_json, parse_json_feed
-from recrawl.formats.sitemap import MAX_BYTES, Sitemap, parse_sitemap
-from recrawl.model import Capture, Validators
+from recrawl.formats.sitemap import Sitemap
+from recrawl.model import Validators
 from recrawl.store.base import Store
 from recrawl.urls import host_of
 
@@ -84,7 +82,7 @@ class Announcements:
         """Take in what came; the errand again in time, and those that it names."""
         capture, target = done.capture, done.target
         # What is told is told again if the store fails on the way; what is kept would be kept again.
-        children = () if capture.status == HTTPStatus.NOT_MODIFIED else self._heard(capture, target, now)
+        children = () if capture.status == HTTPStatus.NOT_MODIFIED else self._heard(done.announced, target, now)
         self._recorder.keep_aside(capture, "M")
         yield from self.errands.new(children, target, now, self._sitemaps_every)
         again = self.errands.again(target, now, capture)
@@ -92,12 +90,10 @@ class Announcements:
             self._note(again, now)
         yield again
 
-    def _heard(self, capture: Capture, target: Target, now: float) -> Sequence[str]:
+    def _heard(self, found: Sitemap | str, target: Target, now: float) -> Sequence[str]:
         """Tell the recorder what is announced; further sitemaps."""
-        try:
-            found = announced(capture)
-        except InputError as unreadable:
-            details = {"url": target.url, "reason": str(unreadable)}
+        if isinstance(found, str):
+            details = {"url": target.url, "reason": found}
             self._log.event("fetch", "sitemap not read", level="warn", details=details)
             return ()
         self._recorder.hear(found.entries, target.url, now)
@@ -133,16 +129,3 @@ class Announcements:
         page = self._store.discover([url], now, importance=0.0)
         if not self._store.sources(page):
             self._store.set_source(page, FEED, "{}")
-
-
-def announced(capture: Capture) -> Sitemap:
-    """What a sitemap or feed of any kind announces.
-
-    Raises:
-        InputError: it is none.
-    """
-    data = decoded(capture, MAX_BYTES)
-    if is_json(data):
-        feed = parse_json_feed(data, capture.url)
-        return Sitemap(feed.entries(), skipped=feed.skipped)
-    return parse_sitemap(data, capture.url)

@@ -29,6 +29,7 @@ from recrawl.crawl.capture_recording import Rates, Stage, StepRecorder
 from recrawl.crawl.capture_slots import Slots
 from recrawl.crawl.judging import Judging, JudgingRules
 from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.parse_pool import ParsePool
 from recrawl.crawl.scope import SiteScope
 from recrawl.crawl.target import Broken, Result, RulesRead, SeenOnce, Target, TurnedAway, Visited
 from recrawl.crawl.versions import settled
@@ -81,20 +82,23 @@ class SiteDriver:
         log: JsonLinesLog,
         doors: Doors | None = None,
         judging: JudgingRules = _AT_ONE_LOOK,
+        pool: ParsePool | None = None,
         on_visit: Callable[[Visited], None] = lambda _visited: None,
     ) -> None:
-        """``on_visit`` is told of each visit once it is recorded."""
+        """``pool`` reads what is not cheap to read; ``on_visit`` is told of each visit once it is recorded."""
         self._clock = clock
         self._store = store
         self._robots = robots
         self._archive = archive
-        self._judging = Judging(store, judging, log)
+        self._judging = Judging(store, judging, log, pool)
         self._recorder = StepRecorder(store, archive, rates, self._judging)
         self._log = log
         self._on_visit = on_visit
-        self._visitor = Visitor(fetcher, robots, clock, doors, judging=self._judging)
+        self._visitor = Visitor(fetcher, robots, clock, doors, judging=self._judging, pool=pool)
         self._slots = Slots(clock, politeness, store, doors)
-        self._opener = Opener(store=store, slots=self._slots, fetcher=fetcher, robots=robots, archive=archive, log=log)
+        self._opener = Opener(
+            store=store, slots=self._slots, fetcher=fetcher, robots=robots, archive=archive, log=log, pool=pool
+        )
 
     def stop(self) -> None:
         """Begin no further request; the capture stays unfinished. To be called in the event loop."""

@@ -12,13 +12,15 @@ from recrawl.crawl.archive import Archive
 from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.crawl.capture_slots import Slots
 from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.parse_pool import ParsePool
 from recrawl.crawl.scope import SiteScope
 from recrawl.crawl.site_claims import sitemap_claims
-from recrawl.errors import ConfigError, ExitCode, FetchError, InputError
+from recrawl.crawl.site_files import read_announced
+from recrawl.errors import ConfigError, ExitCode, FetchError
 from recrawl.fetch.request import Fetcher, Request
 from recrawl.fetch.robots import RobotsCache, Rules
 from recrawl.formats.claims import Entry
-from recrawl.formats.sitemap import Sitemap, read_sitemap
+from recrawl.formats.sitemap import Sitemap
 from recrawl.model import IntArray
 from recrawl.model.failures import NOT_ALLOWED
 from recrawl.store.base import Store
@@ -56,8 +58,10 @@ class Opener:
         robots: RobotsCache,
         archive: Archive,
         log: JsonLinesLog,
+        pool: ParsePool | None = None,
     ) -> None:
         self._store = store
+        self._pool = pool
         self._slots = slots
         self._fetcher = fetcher
         self._robots = robots
@@ -129,10 +133,9 @@ class Opener:
             self._slots.end(host, capture)
             self._archive.keep_aside(capture, "M")
             read += 1
-            try:
-                sitemap = read_sitemap(capture)
-            except InputError as unreadable:
-                details = {"url": url, "reason": str(unreadable)}
+            sitemap = await read_announced(capture, self._pool)
+            if isinstance(sitemap, str):
+                details = {"url": url, "reason": sitemap}
                 self._log.event("fetch", "sitemap not read", level="warn", details=details)
                 continue
             yield sitemap.entries, url, capture.time

@@ -24,6 +24,7 @@ import numpy as np
 
 from recrawl import detect
 from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.parse_pool import OverBudgetError, ParseLimits, ParsePool
 from recrawl.crawl.target import SeenOnce, Sight, Target, Visited
 from recrawl.crawl.versions import NEVER_SEEN, known_after, seen_once, settled, visit_of
 from recrawl.detect import Judgement, Known, judge
@@ -33,6 +34,7 @@ from recrawl.detect.learned_noise import NEAR_ENOUGH, NoiseBook, evidence, wants
 from recrawl.detect.second_look import looked_twice
 from recrawl.detect.standards import Standards
 from recrawl.detect.verdict import outcome_of
+from recrawl.detect.version import CostlyError, Effort
 from recrawl.model import ANSWERED, Capture, IntArray, Outcome, Validators, Verdict
 from recrawl.store.base import Store
 from recrawl.store.values import Conduct, Lessons
@@ -84,8 +86,16 @@ class _Host:
 class Judging:
     """Judges answers by what was learned of their hosts, and learns from them."""
 
-    def __init__(self, store: Store, rules: JudgingRules | None = None, log: JsonLinesLog | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        rules: JudgingRules | None = None,
+        log: JsonLinesLog | None = None,
+        pool: ParsePool | None = None,
+    ) -> None:
+        """``pool`` reads what is not cheap to read; without it everything is read here, however long that takes."""
         self._store = store
+        self._pool = pool
         self.rules = rules or JudgingRules()
         self._log = log
         self._hosts: OrderedDict[int, _Host] = OrderedDict()
@@ -132,13 +142,13 @@ class Judging:
         """Whether a page of this host that says when it was modified may mean it."""
         return self._host(host).restless < CAUGHT
 
-    def heard(self, target: Target, capture: Capture, *, conditional: bool) -> Visited | SeenOnce:
+    async def heard(self, target: Target, capture: Capture, *, conditional: bool) -> Visited | SeenOnce:
         """What an answer says; or, if only a second look can tell, the target with the answer to wait with."""
         host = self._host(target.host)
         host.visits += 1
         if target.seen is not None:
-            return self._again(target, target.seen, capture)
-        judgement = judge(capture, target.known, host.standards)
+            return await self._again(target, target.seen, capture)
+        judgement = await self._judged(capture, target.known, host.standards)
         sight = Sight(capture, judgement, conditional)
         if self._is_doubtful(target, judgement, host) or self._is_to_be_checked(target, judgement, host):
             host.looks += 1
@@ -210,14 +220,44 @@ class Judging:
             and is_check(~target.page, target.due, share)
         )
 
-    def _after_304(self, target: Target, seen: Sight, capture: Capture) -> Visited:
+    async def _judged(self, capture: Capture, known: Known | None, standards: Standards) -> Judgement:
+        """The judgement of an answer; by its bytes alone if it cannot be read within its budget."""
+        if self._pool is None:
+            return judge(capture, known, standards)
+        try:
+            return judge(capture, known, standards, Effort.CHEAP)
+        except CostlyError:
+            pass
+        try:
+            return await self._pool.run(judge, capture, known, standards)
+        except Exception as error:  # noqa: BLE001 - whatever happened to the worker, only this page is concerned
+            not_read(self._log, capture.url, error)
+            return judge(capture, known, standards, Effort.BYTES)
+
+    async def _judged_twice(
+        self, first: Capture, second: Capture, known: Known | None, standards: Standards
+    ) -> tuple[Judgement, Judgement] | None:
+        """The judgements of two looks; nothing if they cannot be read within their budget."""
+        if self._pool is None:
+            return looked_twice(first, second, known, standards)
+        try:
+            return looked_twice(first, second, known, standards, Effort.CHEAP)
+        except CostlyError:
+            pass
+        try:
+            return await self._pool.run(looked_twice, first, second, known, standards)
+        except Exception as error:  # noqa: BLE001 - as above
+            not_read(self._log, second.url, error)
+            return None
+
+    async def _after_304(self, target: Target, seen: Sight, capture: Capture) -> Visited:
         """Both visits. If the page has other content than the server said a moment ago, the second found it, and a lie.
 
         Where what differs may be noise the 304 stands, since nobody takes a third look: a visit that says nothing would
         leave the page due at once, and be made again and again. A change among it is found by the next visit.
         """
         host, first, sign = self._host(target.host), seen.judgement, NO_SIGN
-        judged = judge(capture, target.known, host.standards)
+        judged = await self._judged(capture, target.known, host.standards)
         changed = judged.outcome == Outcome.FETCHED and judged.verdict == Verdict.CHANGED
         if changed and _is_content(host.book, judged):
             first, sign = _undecided(first, target.known), LIE
@@ -226,18 +266,20 @@ class Judging:
         before = seen_once(target, replace(seen, judgement=first))
         return replace(seen_once(target, Sight(capture, judged, conditional=True)), first=before, sign=sign)
 
-    def _again(self, target: Target, seen: Sight, capture: Capture) -> Visited:
+    async def _again(self, target: Target, seen: Sight, capture: Capture) -> Visited:
         """The visit of a second look, with that of the first."""
         outcome, gap = outcome_of(capture), capture.time - seen.capture.time
         if seen.judgement.outcome == Outcome.NOT_MODIFIED:
-            return self._after_304(target, seen, capture) if gap > 0 else settled(target)
+            return await self._after_304(target, seen, capture) if gap > 0 else settled(target)
         if outcome > ANSWERED:
             judged, compared = _undecided(seen.judgement, target.known), None
         elif outcome != Outcome.FETCHED or not 0 < gap < NEAR:
             judged, compared = seen.judgement, None
         else:
-            judged, again = looked_twice(seen.capture, capture, target.known, self._host(target.host).standards)
-            compared = again.compared
+            standards = self._host(target.host).standards
+            twice = await self._judged_twice(seen.capture, capture, target.known, standards)
+            judged = twice[0] if twice else _undecided(seen.judgement, target.known)
+            compared = twice[1].compared if twice else None
         before = replace(target, seen=None)
         first = seen_once(before, replace(seen, judgement=judged))
         if gap <= 0:  # a clock that stood still: the two are one visit
@@ -264,6 +306,43 @@ class Judging:
             [name] = self._store.hosts(np.array([number])).name
             details = {"host": name, "lies": host.lies, "checks": host.checks, "believed": not believed}
             self._log.event("fetch", "validators judged", level="warn" if believed else "info", details=details)
+
+
+def judged_apart(
+    pool: ParsePool, capture: Capture, known: Known | None, standards: Standards, log: JsonLinesLog | None = None
+) -> Judgement:
+    """The judgement of an answer, made in the pool unless it is cheap; by its bytes alone if that fails. Blocks."""
+    try:
+        return judge(capture, known, standards, Effort.CHEAP)
+    except CostlyError:
+        pass
+    try:
+        return pool.call(judge, capture, known, standards)
+    except Exception as error:  # noqa: BLE001 - whatever happened to the worker, only this page is concerned
+        not_read(log, capture.url, error)
+        return judge(capture, known, standards, Effort.BYTES)
+
+
+def not_read(log: JsonLinesLog | None, url: str, error: Exception) -> None:
+    """Say that an answer could not be read within its budget; an error of our own code is said with its name."""
+    expected = isinstance(error, OverBudgetError)
+    reason = str(error) if expected else f"{error!r}"
+    if log is not None:
+        details = {"url": url, "reason": reason}
+        log.event("fetch", "answer not read", level="warn" if expected else "error", details=details)
+
+
+def readers(limits: ParseLimits, standards: Standards) -> ParsePool:
+    """A pool that is ready to judge answers by these standards."""
+    return ParsePool(limits, load_readers, standards)
+
+
+def load_readers(standards: Standards) -> None:
+    """Read something of each kind, so that a fork server has loaded what its workers need."""
+    warm_up(standards)
+    for mime, body in (("text/html", b"<p>One"), ("text/turtle", b"<a> <b> <c> ."), ("application/json", b"[1]")):
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {mime}\r\n\r\n".encode()
+        judge(Capture("http://warm-up.invalid/", 0.0, 200, raw_head=head, raw_body=body), None, standards)
 
 
 def warm_up(standards: Standards) -> None:

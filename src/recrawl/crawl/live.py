@@ -20,10 +20,11 @@ from recrawl.crawl.controls import Controls, Orders
 from recrawl.crawl.driver import Driver, Pace
 from recrawl.crawl.garbage import long_running
 from recrawl.crawl.heritrix_log import HeritrixLog
-from recrawl.crawl.judging import Judging, JudgingRules, warm_up
+from recrawl.crawl.judging import Judging, JudgingRules, readers, warm_up
 from recrawl.crawl.lease_keeper import leases_kept
 from recrawl.crawl.log import JsonLinesLog, Level
 from recrawl.crawl.log_file import LogFile
+from recrawl.crawl.parse_pool import ParseLimits, ParsePool
 from recrawl.crawl.presence import present
 from recrawl.crawl.pulse import PulseTaker
 from recrawl.crawl.recorder import Recorder
@@ -49,7 +50,7 @@ from recrawl.schedule.politeness import Politeness, PolitenessRules
 from recrawl.schedule.retry import Retry
 from recrawl.schedule.turns import TurnRules, Turns
 from recrawl.store.base import Store
-from recrawl.time import Clock
+from recrawl.time import Clock, VirtualClock
 
 LOG, CRAWL_LOG = "recrawl.log", "crawl.log"
 """Names of the logs in a workspace: events as JSON, and attempts as Heritrix writes them."""
@@ -89,6 +90,8 @@ class CrawlSettings:
     """``host:port`` to IP address, instead of asking DNS."""
     folders: tuple[Path, ...] = ()
     """Where files may be read that are pages."""
+    parsing: ParseLimits | None = None
+    """What it may take to read an answer, in processes of their own; without it all is read here, at any cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,8 @@ class Tools:
     archive: WarcArchive
     events: JsonLinesLog
     attempts: HeritrixLog
+    pool: ParsePool | None
+    """Reads what is not cheap to read."""
 
 
 @asynccontextmanager
@@ -122,6 +127,7 @@ async def tools(
         ) as writer,
         LogFile(folder / LOG, clock, most=settings.log_size) as events,
         LogFile(folder / CRAWL_LOG, clock, most=settings.log_size) as attempts_file,
+        parse_pool(settings, clock) as pool,
     ):
         async with (
             Names(clock, reach=settings.reach, pins=settings.pins, patience=settings.limits.connect) as names,
@@ -148,7 +154,17 @@ async def tools(
             )
             doors = None if settings.turns is None else Doors(names, Turns(settings.turns), clock)
             log = JsonLinesLog(events, clock, level=settings.log_level, worker=worker)
-            yield Tools(fetcher, doors, robots, archive, log, attempts)
+            yield Tools(fetcher, doors, robots, archive, log, attempts, pool)
+
+
+def parse_pool(settings: CrawlSettings, clock: Clock) -> AbstractContextManager[ParsePool | None]:
+    """Who reads what is not cheap to read, if the settings ask for that; nothing starts before it is needed.
+
+    Not on virtual time: a run there is to repeat itself, however slow the machine.
+    """
+    if settings.parsing is None or isinstance(clock, VirtualClock):
+        return nullcontext()
+    return readers(settings.parsing, settings.judging.standards)
 
 
 @asynccontextmanager
@@ -177,7 +193,6 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     newcomers = Newcomers(first.new_share, first.burst) if first else None
     agenda = Agenda(policy, budget=settings.budget, retry=settings.retry, newcomers=newcomers)
     politeness = Politeness(settings.politeness)
-    access = Access(elsewhere={"file": FileFetcher(clock, settings.folders, settings.limits.body)})
 
     def steering(log: JsonLinesLog, judging: Judging) -> Steered | None:
         if orders is None or first is None:
@@ -202,16 +217,18 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 on_visits(visited)
                 at_hand.attempts.write(visited)
 
-            judging = Judging(store, settings.judging, at_hand.events)
+            judging = Judging(store, settings.judging, at_hand.events, at_hand.pool)
             warm_up(settings.judging.standards)
             steered = steering(at_hand.events, judging)
+            files = FileFetcher(clock, settings.folders, settings.limits.body)
+            access = Access(elsewhere={"file": files}, pool=at_hand.pool)
             driver = Driver(
                 worker,
                 clock=clock,
                 store=store,
                 agenda=agenda,
                 politeness=politeness,
-                visitor=Visitor(at_hand.fetcher, at_hand.robots, clock, at_hand.doors, access, judging),
+                visitor=Visitor(at_hand.fetcher, at_hand.robots, clock, at_hand.doors, access, judging, at_hand.pool),
                 recorder=Recorder(
                     worker, store, agenda, scope, at_hand.archive, judging, cap_of(store, settings.max_pages_per_host)
                 ),

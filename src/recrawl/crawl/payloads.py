@@ -15,6 +15,8 @@ import numpy as np
 
 from recrawl.crawl.importing_chunks import captures_in_pieces, chunks_of
 from recrawl.crawl.importing_listed import kept, listed_captures, with_costs
+from recrawl.crawl.judging import judged_apart
+from recrawl.crawl.parse_pool import ParsePool
 from recrawl.crawl.recorder import last_modified_claims, newly_stated
 from recrawl.detect import Judgement, Known, Standards, judge, known_after, unchanged
 from recrawl.detect.learned_noise import NoiseBook
@@ -82,13 +84,20 @@ class PayloadJudge:
     """Reads archived bytes again and records what they say; a visit judged before is judged anew."""
 
     def __init__(
-        self, store: Store, read: ReadCapture, merge_within: float = 0.0, standards: Standards | None = None
+        self,
+        store: Store,
+        read: ReadCapture,
+        merge_within: float = 0.0,
+        standards: Standards | None = None,
+        pool: ParsePool | None = None,
     ) -> None:
         """``merge_within`` as in :class:`recrawl.crawl.importing.Cleaning`; ``standards`` say what counts as a change.
 
-        What live visits taught about noise on a host holds for its archived pages, too.
+        What live visits taught about noise on a host holds for its archived pages, too. ``pool`` reads what is not
+        cheap to read.
         """
         self._store = store
+        self._pool = pool
         self._base = standards or Standards()
         self._standards: dict[int, Standards] = {}
         """Of each page at hand whose host has noise."""
@@ -163,7 +172,11 @@ class PayloadJudge:
                     page.digest, page.blind = digest, True
                 return None
             standards = self._standards.get(int(captures.page[row]), self._base)
-            judgement = judge(_as_answer(capture, captures.mime[row], time), page.known, standards)
+            answer = _as_answer(capture, captures.mime[row], time)
+            if self._pool is None:
+                judgement = judge(answer, page.known, standards)
+            else:
+                judgement = judged_apart(self._pool, answer, page.known, standards)
             if capture.truncated == "length" and _differ(digest, page.digest):
                 judgement = _changed_beyond(judgement)
         visit = Visit(

@@ -11,6 +11,7 @@ from recrawl.detect.digest import digest
 from recrawl.errors import StoreError
 from recrawl.fetch.access import Talk
 from recrawl.fetch.robots import Rules
+from recrawl.formats.sitemap import Sitemap
 from recrawl.model import Capture, Outcome, Validators, Visit
 from recrawl.model.values import plain_value
 
@@ -122,6 +123,8 @@ class ErrandDone:
     capture: Capture
     asked: bool = True
     """Whether there was a request."""
+    announced: Sitemap | str = ""
+    """What it says, or why it could not be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from recrawl.crawl.access import Access
 from recrawl.crawl.judging import Judging
+from recrawl.crawl.parse_pool import ParsePool
+from recrawl.crawl.site_files import read_announced
 from recrawl.crawl.target import ErrandDone, Result, RulesRead, Sight, Target, TurnedAway, Underway, Visited
 from recrawl.crawl.traps import RedirectChains
 from recrawl.crawl.versions import NEVER_SEEN, seen_once, settled
@@ -39,11 +42,12 @@ class Visitor:
         doors: Doors | None = None,
         access: Access | None = None,
         judging: Judging | None = None,
+        pool: ParsePool | None = None,
     ) -> None:
         """``doors`` keeps hosts at one address out of each other's way; without it they do not mind.
 
         ``access`` knows how pages are asked for that have a method of their own. ``judging`` says what to make of
-        answers; without it they are judged each by itself, at one look.
+        answers; without it they are judged each by itself, at one look. ``pool`` reads what is not cheap to read.
         """
         self._fetcher = fetcher
         self._robots = robots
@@ -52,6 +56,7 @@ class Visitor:
         self._chains = RedirectChains()
         self._access = access or Access()
         self._judging = judging
+        self._pool = pool
 
     async def go(self, target: Target) -> Result:
         """Visit the target, or read the rules that say whether we may. Never raises for the remote side.
@@ -62,7 +67,7 @@ class Visitor:
             target = self._access.begin(target)
             found = await self._access.read_elsewhere(target, self._clock.now())
             if found is not None:
-                return self._heard(target, found)
+                return await self._heard(target, found)
         rules = self._robots.known(target.asks)
         over = self.without_asking(target, rules) if rules is not None else None
         if over is not None:
@@ -112,10 +117,10 @@ class Visitor:
         if rules is None:
             return RulesRead(target, await self._robots.rules(target.asks))
         if target.talk is not None:
-            return self._heard(target, await self._fetcher.fetch(target.talk.request))
+            return await self._heard(target, await self._fetcher.fetch(target.talk.request))
         sent = self._judging.sends(target) if self._judging else _validators(target)
         answer = await self._fetcher.fetch(Request(target.url, sent.etag, sent.last_modified))
-        return self._heard(target, answer, conditional=bool(sent.etag or sent.last_modified))
+        return await self._heard(target, answer, conditional=bool(sent.etag or sent.last_modified))
 
     def without_asking(self, target: Target, rules: Rules) -> Visited | ErrandDone | None:
         """What to make of a target that may not be asked for, or whose second look would come too late to tell."""
@@ -125,11 +130,16 @@ class Visitor:
         late = self._clock.now() - target.seen.capture.time >= NEAR
         return settled(target) if refused or late else None
 
-    def _heard(self, target: Target, answer: Capture, *, conditional: bool = True) -> Result:
+    async def _heard(self, target: Target, answer: Capture, *, conditional: bool = True) -> Result:
         """What an answer makes of the visit: the end of it, or a part."""
         if target.is_errand:
-            return ErrandDone(target, answer)
-        capture = answer if target.talk is None else target.talk.hear(answer)
+            return ErrandDone(target, answer, announced=await read_announced(answer, self._pool))
+        if target.talk is None:
+            capture: Capture | None = answer
+        elif self._pool is None:
+            capture = target.talk.hear(answer)
+        else:  # in a thread: it may wait for a worker of the pool
+            capture = await asyncio.to_thread(target.talk.hear, answer)
         if capture is None:
             return Underway(target, answer)
         aside = () if capture is answer or answer.made else (answer,)
@@ -139,7 +149,7 @@ class Visitor:
         if self._judging is None:
             heard: Result = seen_once(target, Sight(capture, judge(capture, target.known), conditional))
         else:
-            heard = self._judging.heard(target, capture, conditional=conditional)
+            heard = await self._judging.heard(target, capture, conditional=conditional)
         return self._found(heard, aside) if isinstance(heard, Visited) else heard
 
     def _found(self, visited: Visited, aside: tuple[Capture, ...]) -> Visited:

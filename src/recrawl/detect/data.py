@@ -98,8 +98,12 @@ def canonical_json(text: str, *, list_order: bool = True) -> str:
         raise InputError(f"this is not JSON ({error})") from error
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+"""Made once: ``json.dumps`` makes one for every call, and lists have a million values."""
+
+
 def _written(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODER.encode(value)
 
 
 def _in_order(value: object) -> object:

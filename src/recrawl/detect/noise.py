@@ -30,12 +30,14 @@ class TextRule(NamedTuple):
     """What is missed where the rule is wrong."""
     hints: tuple[str, ...]
     """Lower-case texts of which every match holds at least one: where to look."""
-    marks: str = ""
-    """If any: characters of which every match holds one right behind a hint, or with a space between: rarer still."""
+    marked: re.Pattern[str] | None = None
+    """If any: finds a character that every match holds right behind a hint, or with a space between: rarer still."""
 
 
 def _rule(name: str, pattern: str, hides: str, *hints: str, marks: str = "") -> TextRule:
-    return TextRule(name, re.compile(pattern), hides, hints, marks)
+    # The mark first: that is what the search is quick for. Then it looks back, which works for fixed lengths only.
+    behind = "|".join(f"(?<={hint}{gap}.)" for hint in hints for gap in ("", r"\s"))
+    return TextRule(name, re.compile(pattern), hides, hints, re.compile(f"[{marks}](?:{behind})") if marks else None)
 
 
 TEXT_RULES: tuple[TextRule, ...] = (
@@ -173,7 +175,6 @@ _REACH = 80
 _CLOCK_BEFORE, _CLOCK_AFTER = 44, 32
 """The same for the colon of a clock, of which there are many: a full date before it, seconds and zone after it."""
 _COLON_OF_CLOCK = re.compile(r":(?=\d\d)(?<=\d:)")  # the plain character first: that is what the search is quick for
-_LONGEST_HINT = max(len(hint) for rule in TEXT_RULES for hint in rule.hints)
 _KINDS = (1, 1, 1, 2, 4, 8, 16)
 """A bit for each of the rules, as ``noise_scan.py`` numbers them."""
 _ANYTHING = 63
@@ -276,7 +277,7 @@ def _outside(text: str, spans: Iterable[tuple[int, int]]) -> str:
 def _near_hints(lower: str, rule: TextRule) -> Iterator[tuple[int, int]]:
     """Disjoint spans, ending at spaces, that hold every match of a rule."""
     start = end = -1
-    reaches = _reaches_of_marks(lower, rule) if rule.marks else _reaches(lower, rule.hints)
+    reaches = _reaches_of_marks(lower, rule.marked) if rule.marked else _reaches(lower, rule.hints)
     for first, last in sorted(reaches):
         if last <= end:
             continue
@@ -307,14 +308,11 @@ def _reaches(lower: str, hints: Iterable[str]) -> Iterator[tuple[int, int]]:
             place = lower.find(hint, place + 1)
 
 
-def _reaches_of_marks(lower: str, rule: TextRule) -> Iterator[tuple[int, int]]:
+def _reaches_of_marks(lower: str, marked: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     """The same for the marks of a rule that stand behind a hint."""
-    for mark in rule.marks:
-        place = lower.find(mark)
-        while place >= 0:
-            if lower[max(0, place - _LONGEST_HINT - 1) : place].rstrip().endswith(rule.hints):
-                yield place - _REACH, place + _REACH
-            place = lower.find(mark, place + 1)
+    for found in marked.finditer(lower):
+        place = found.start()
+        yield place - _REACH, place + _REACH
 
 
 def drop_noisy_elements(tree: Any) -> None:  # noqa: ANN401 - a selectolax tree, which has no types of its own here

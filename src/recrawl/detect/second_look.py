@@ -21,37 +21,43 @@ from recrawl.detect.known import Known
 from recrawl.detect.parts import Parts, hidden_rows
 from recrawl.detect.standards import Standards
 from recrawl.detect.verdict import Judgement, judge, known_after, unchanged
+from recrawl.detect.version import Effort
 from recrawl.model import Capture, ChangeKind, Outcome, Verdict
 
 _Kept = TypeVar("_Kept", int, str)
 
 
 def looked_twice(
-    first: Capture, second: Capture, known: Known | None, standards: Standards
+    first: Capture, second: Capture, known: Known | None, standards: Standards, effort: Effort = Effort.ALL
 ) -> tuple[Judgement, Judgement]:
     """The judgements of two captures of a page moments apart, the first one in the light of the second.
 
     What the second teaches about noise is in its ``compared``. Where the second look failed, the first stands as it is.
+
+    Raises:
+        CostlyError: more than a cheap effort is needed, and no more is allowed.
     """
-    once = judge(first, known, standards)
-    again = _judged_again(once, second, known, standards)
+    once = judge(first, known, standards, effort)
+    again = _judged_again(once, second, known, standards, effort)
     if once.verdict != Verdict.CHANGED or not once.kinds or again.outcome > Outcome.GONE or known is None:
         return once, again
     seen = again.compared.differed if again.compared else frozenset[int]()
     masked = replace(standards, mask=standards.mask | seen)
-    cleaned = judge(first, known, masked)
+    cleaned = judge(first, known, masked, effort)
     if cleaned.verdict == Verdict.CHANGED and _only_noise(once, again, known, masked):
         noise = replace(unchanged(cleaned), kinds=ChangeKind.CONTENT & cleaned.kinds, fingerprint=b"")
         cleaned = replace(noise, links_read=cleaned.links_read)
     return replace(cleaned, compared=once.compared), replace(
-        _judged_again(cleaned, second, known, masked), compared=again.compared
+        _judged_again(cleaned, second, known, masked, effort), compared=again.compared
     )
 
 
-def _judged_again(once: Judgement, second: Capture, known: Known | None, standards: Standards) -> Judgement:
+def _judged_again(
+    once: Judgement, second: Capture, known: Known | None, standards: Standards, effort: Effort
+) -> Judgement:
     """The second look, compared with the first."""
     asked = once.compared.differed | once.compared.doubtful if once.compared else frozenset[int]()
-    return judge(second, known_after(once, known), replace(standards, watched=standards.watched | asked))
+    return judge(second, known_after(once, known), replace(standards, watched=standards.watched | asked), effort)
 
 
 def _only_noise(once: Judgement, again: Judgement, known: Known, standards: Standards) -> bool:

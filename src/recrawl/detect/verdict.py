@@ -29,7 +29,7 @@ from recrawl.detect.fingerprint import Fingerprint
 from recrawl.detect.known import Known
 from recrawl.detect.noise import is_noisy_key
 from recrawl.detect.standards import Standards
-from recrawl.detect.version import Version, body_of, page_version, redirect_version
+from recrawl.detect.version import Effort, Version, body_of, page_version, redirect_version
 from recrawl.model import UNCOUNTED, UNMEASURED, Capture, ChangeKind, Outcome, Validators, Verdict
 from recrawl.model.values import plain_value
 from recrawl.urls import host_of
@@ -81,10 +81,13 @@ class Judgement:
     """Absolute URLs of what a browser loads to show the page, if ``links_read`` and the standards ask for it."""
 
 
-def judge(capture: Capture, known: Known | None, standards: Standards = _ANY) -> Judgement:
+def judge(capture: Capture, known: Known | None, standards: Standards = _ANY, effort: Effort = Effort.ALL) -> Judgement:
     """What ``capture`` says about the page, given what was ``known`` (``None`` if it never answered before).
 
-    ``standards`` say what counts as a change on this host.
+    ``standards`` say what counts as a change on this host, ``effort`` how much may be done to find out.
+
+    Raises:
+        CostlyError: more than a cheap effort is needed, and no more is allowed.
     """
     outcome, size = outcome_of(capture), len(capture.raw_body)
     if known is not None and not known.gone and not _answered(known.validators):
@@ -98,14 +101,14 @@ def judge(capture: Capture, known: Known | None, standards: Standards = _ANY) ->
         return _not_modified(capture, known, size, standards)
     if outcome == Outcome.REDIRECTED:
         return _compare(capture, outcome, redirect_version(capture), known, standards)
-    body, whole = body_of(capture)
+    body, whole = body_of(capture, effort)
     named = capture.body_digest() if body is capture.raw_body else digest(body)
     if known is not None and _same_bytes(capture, named, known):
         old = known.validators
         said = capture.header("etag"), capture.header("last-modified")
         same = Judgement(outcome, validators=Validators(*said, old.digest, old.text_digest), mime=known.mime, size=size)
         return _stayed(unchanged(same), capture, known, standards)
-    version = page_version(capture, body, named, whole=whole, standards=standards)
+    version = page_version(capture, body, named, whole=whole, standards=standards, effort=effort)
     return _compare(capture, outcome, version, known, standards)
 
 

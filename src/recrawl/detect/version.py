@@ -16,11 +16,12 @@ RDF that cannot be parsed is compared line by line.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from recrawl.detect.body import decoded, html_of, media_type, text_of, unchunked
+from recrawl.detect.body import MAX_DECODED, decoded, html_of, media_type, text_of, unchunked
 from recrawl.detect.data import (
     Units,
     canonical_json,
@@ -64,6 +65,23 @@ _BY_LINES = ("application/x-ndjson",)
 MAX_READ = 16 * 1024 * 1024
 """Bytes of a body that is read for its text, links or data: a tree of a page takes many times its length."""
 _ANY = Standards()
+MOST_HTML, MOST_DATA = 256 * 1024, 64 * 1024
+"""Bytes of a decoded body up to which it is cheap to read: HTML takes at most 0.4 s a MB, other text up to 0.8 s."""
+
+
+class Effort(enum.Enum):
+    """How much may be done to read an answer."""
+
+    ALL = "all"
+    """Whatever it takes, within the limits of this package."""
+    CHEAP = "cheap"
+    """Only what takes some hundredths of a second; raises :class:`CostlyError` where that is not enough."""
+    BYTES = "bytes"
+    """Nothing: the answer is judged by the bytes that came."""
+
+
+class CostlyError(Exception):
+    """An answer takes more than a cheap look: it is to be read where it can harm nobody, or not at all."""
 
 
 @plain_value
@@ -114,13 +132,20 @@ class Version:
         return Fingerprint(capture.time, rules, sample, columns=columns).pack()
 
 
-def body_of(capture: Capture) -> tuple[bytes, bool]:
-    """The decoded body and True, or, if it is cut or broken, the bytes we have and False."""
-    if not capture.truncated:
+def body_of(capture: Capture, effort: Effort = Effort.ALL) -> tuple[bytes, bool]:
+    """The decoded body and True, or, if it is cut, broken or not to be decoded, the bytes we have and False.
+
+    Raises:
+        CostlyError: it cannot be decoded cheaply, and nothing else is wanted.
+    """
+    if not capture.truncated and effort is not Effort.BYTES:
+        cheaply = effort is Effort.CHEAP and bool(capture.header("content-encoding"))
         try:
-            return decoded(capture), True
-        except InputError:
-            pass  # Said by the second value: the verdict then rests on the bytes.
+            return decoded(capture, MOST_HTML if cheaply else MAX_DECODED), True
+        except InputError as error:
+            if cheaply:
+                raise CostlyError from error
+            # Said by the second value: the verdict then rests on the bytes.
     return unchunked(capture), False
 
 
@@ -133,11 +158,25 @@ def redirect_version(capture: Capture) -> Version:
     return Version(digest(to.encode()), "", text_digest(told), ChangeKind.TEXT, (), to, lambda: Text([0], [told]))
 
 
-def page_version(capture: Capture, body: bytes, named: bytes, *, whole: bool, standards: Standards = _ANY) -> Version:
-    """A page, from its capture and what :func:`body_of` made of it; ``named`` is the digest of the body."""
+def page_version(  # noqa: PLR0913 - what was made of the capture, and how to read it
+    capture: Capture,
+    body: bytes,
+    named: bytes,
+    *,
+    whole: bool,
+    standards: Standards = _ANY,
+    effort: Effort = Effort.ALL,
+) -> Version:
+    """A page, from its capture and what :func:`body_of` made of it; ``named`` is the digest of the body.
+
+    Raises:
+        CostlyError: it cannot be read cheaply, and nothing else is wanted.
+    """
     mime, content_type = media_type(capture), capture.header("content-type")
     if not whole or len(body) > MAX_READ:
         return Version(named, mime, links=None)
+    if effort is Effort.CHEAP and _is_costly(mime, body):
+        raise CostlyError
     if is_html(mime, body):
         html = html_of(body, content_type)
         if is_too_costly(html):
@@ -174,6 +213,13 @@ def _html_version(capture: Capture, html: str, named: bytes, standards: Standard
         embeds=tuple(one.url for one in embeds_of(html, capture.url)) if standards.takes_embeds else (),
         link_keys=page.link_keys - passed_over if passed_over else page.link_keys,
     )
+
+
+def _is_costly(mime: str, body: bytes) -> bool:
+    """Whether a body takes more than a cheap look. Libraries that parse RDF can end the whole process."""
+    if is_html(mime, body):
+        return len(body) > MOST_HTML
+    return is_comparable(mime) and (len(body) > MOST_DATA or mime in _RDF or mime in RESULTS)
 
 
 def is_html(mime: str, body: bytes) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from recrawl.errors import ConfigError
 from recrawl.fetch.request import Request
@@ -43,6 +43,11 @@ class Source:
     """Sentences that whoever adds the source should read."""
 
 
+def in_this_process(parser: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - what the parser gives
+    """Call a parser at once."""
+    return parser(*arguments)
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What one visit is to find out."""
@@ -54,6 +59,9 @@ class Question:
     """What the page last said of its version; empty ones ask without condition."""
     body_of: Callable[[Capture], bytes]
     """The decoded body of a capture; raises an ``InputError`` if it is broken."""
+    parse: Callable[..., Any] = in_this_process
+    """Calls a parser with arguments, all of which can be pickled: parsers of foreign bytes run where they harm nobody.
+    Raises an ``InputError`` if the budget of time or memory is not enough."""
 
 
 @runtime_checkable

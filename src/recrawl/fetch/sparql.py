@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from recrawl.errors import ConfigError, InputError
@@ -55,7 +56,7 @@ class _Whole(Protocol):
     accept: str
     media_type: str
 
-    def add(self, body: bytes, mime: str) -> int: ...
+    def add(self, body: bytes, mime: str, parse: Callable[..., Any] = ...) -> int: ...
 
     def body(self) -> bytes: ...
 
@@ -114,7 +115,7 @@ class Sparql:
             body = b""
             try:
                 body = _body(question, answer, received)
-                count = whole.add(body, _mime(answer))
+                count = whole.add(body, _mime(answer), question.parse)
             except InputError as unusable:
                 return failed(question, answer, f"{unusable}; it begins with {_beginning(body)!r}", first.time)
             received += len(body)

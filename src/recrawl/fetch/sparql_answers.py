@@ -7,9 +7,11 @@ text under a status that promises success, is refused: half a result is no versi
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from recrawl.errors import InputError, require
+from recrawl.fetch.access import in_this_process
 from recrawl.model.nested_data import reason_not_to_parse
 
 ROWS, TRIPLES = "application/sparql-results+json", "application/n-triples"
@@ -29,21 +31,14 @@ class Rows:
         self._rows: list[str] = []
         self._pages = 0
 
-    def add(self, body: bytes, mime: str) -> int:
+    def add(self, body: bytes, mime: str, parse: Callable[..., Any] = in_this_process) -> int:
         """Take in one answer; how many rows it had.
 
         Raises:
             InputError: it is no such answer, or repeats rows that an earlier one had though the query asks for each
                 once: then the endpoint has no order that pages could follow.
         """
-        oxigraph, found = require("pyoxigraph", "crawl"), _results(body, mime)
-        if isinstance(found, oxigraph.QueryBoolean):
-            raise InputError("the endpoint answered yes or no, not with rows")
-        try:
-            names = [variable.value for variable in found.variables]
-            rows = [_row(row, names, self._pages, oxigraph) for row in found]
-        except SyntaxError as error:
-            raise InputError(f"the rows cannot be read to their end ({error})") from error
+        names, rows = parse(read_rows, body, mime, self._pages)
         if self._pages and self._distinct and not set(rows).isdisjoint(self._rows):
             raise InputError("rows of one page come up again on another: give the query an ORDER BY")
         self._variables = self._variables or names
@@ -67,16 +62,13 @@ class Answer:
     def __init__(self) -> None:
         self._answer = False
 
-    def add(self, body: bytes, mime: str) -> int:
+    def add(self, body: bytes, mime: str, parse: Callable[..., Any] = in_this_process) -> int:
         """Take in the answer.
 
         Raises:
             InputError: it is none.
         """
-        found = _results(body, mime)
-        if not isinstance(found, require("pyoxigraph", "crawl").QueryBoolean):
-            raise InputError("the endpoint answered with rows, not with yes or no")
-        self._answer = bool(found)
+        self._answer = parse(read_yes_or_no, body, mime)
         return 1
 
     def body(self) -> bytes:
@@ -95,31 +87,69 @@ class Statements:
         self._lines: set[str] = set()
         self._pages = 0
 
-    def add(self, body: bytes, mime: str) -> int:
+    def add(self, body: bytes, mime: str, parse: Callable[..., Any] = in_this_process) -> int:
         """Take in one answer; how many statements it had.
 
         Raises:
             InputError: it is no RDF.
         """
-        oxigraph = require("pyoxigraph", "crawl")
-        form = oxigraph.RdfFormat.from_media_type(mime) if mime else None
-        if form is None:
-            raise InputError(f"the endpoint answered with {mime or 'something without a type'}, not with RDF")
-        _check(body, mime)
-        count = 0
-        try:
-            for quad in oxigraph.parse(body, format=form, base_iri=self._endpoint):
-                subject, thing = (_renamed(term, self._pages, oxigraph) for term in (quad.subject, quad.object))
-                self._lines.add(f"{subject} {quad.predicate} {thing} .")
-                count += 1
-        except (SyntaxError, ValueError) as error:
-            raise InputError(f"the statements cannot be read to their end ({error})") from error
+        lines = parse(read_statements, body, mime, self._endpoint, self._pages)
+        self._lines.update(lines)
         self._pages += 1
-        return count
+        return len(lines)
 
     def body(self) -> bytes:
         """Every statement once, sorted, as N-Triples."""
         return "".join(f"{line}\n" for line in sorted(self._lines)).encode()
+
+
+def read_rows(body: bytes, mime: str, page: int) -> tuple[list[str], list[str]]:
+    """The variables and the rows of one answer, each row as JSON.
+
+    Raises:
+        InputError: it is no such answer.
+    """
+    oxigraph, found = require("pyoxigraph", "crawl"), _results(body, mime)
+    if isinstance(found, oxigraph.QueryBoolean):
+        raise InputError("the endpoint answered yes or no, not with rows")
+    try:
+        names = [variable.value for variable in found.variables]
+        return names, [_row(row, names, page, oxigraph) for row in found]
+    except SyntaxError as error:
+        raise InputError(f"the rows cannot be read to their end ({error})") from error
+
+
+def read_yes_or_no(body: bytes, mime: str) -> bool:
+    """What one answer says.
+
+    Raises:
+        InputError: it is no such answer.
+    """
+    found = _results(body, mime)
+    if not isinstance(found, require("pyoxigraph", "crawl").QueryBoolean):
+        raise InputError("the endpoint answered with rows, not with yes or no")
+    return bool(found)
+
+
+def read_statements(body: bytes, mime: str, endpoint: str, page: int) -> list[str]:
+    """The statements of one answer, each as a line of N-Triples.
+
+    Raises:
+        InputError: it is no RDF.
+    """
+    oxigraph = require("pyoxigraph", "crawl")
+    form = oxigraph.RdfFormat.from_media_type(mime) if mime else None
+    if form is None:
+        raise InputError(f"the endpoint answered with {mime or 'something without a type'}, not with RDF")
+    _check(body, mime)
+    lines: list[str] = []
+    try:
+        for quad in oxigraph.parse(body, format=form, base_iri=endpoint):
+            subject, thing = (_renamed(term, page, oxigraph) for term in (quad.subject, quad.object))
+            lines.append(f"{subject} {quad.predicate} {thing} .")
+    except (SyntaxError, ValueError) as error:
+        raise InputError(f"the statements cannot be read to their end ({error})") from error
+    return lines
 
 
 def _results(body: bytes, mime: str) -> Any:  # noqa: ANN401 - solutions or a boolean of pyoxigraph

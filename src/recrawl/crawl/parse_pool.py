@@ -1,0 +1,440 @@
+"""Reading foreign bytes where it can harm nobody: in worker processes with a budget of time and memory.
+
+Whatever a server sends is read by somebody: HTML, RDF, JSON, XML, text. A few bytes can keep such a reader busy for
+minutes, fill the memory, or end its process with an error that no handler catches. So only what is sure to be cheap is
+read in the process of the crawl (``detect.version.Effort``). All else is read here, and the worst that can happen is
+that one worker process ends. The page is then judged by its bytes alone, and another worker takes the place.
+
+    time      CPU seconds of a task, by RLIMIT_CPU; ten times that by the clock, for a task that sleeps
+    memory    bytes that a task may take beside what the worker needs itself, by RLIMIT_AS (Linux)
+    waiting   seconds that a task waits for a worker: many hostile hosts at once must not stop the others
+
+At the first task a fork server starts, which loads what tasks need and reads nothing itself. Workers are forked from it
+in milliseconds, so it costs little to replace one. Each has a socket of its own to the crawl, and ends when the other
+end of it is closed, which the system does for a crawl that was killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import pickle
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ParamSpec, Self, TypeVar, cast
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MIB = 1 << 20
+_LENGTH = 8
+"""Bytes before each message that say how long it is."""
+_NUMBER = 8
+"""Bytes of a process id or of a status."""
+_AT_ONCE = 1 << 20
+_PATIENCE = 10
+"""So many times the CPU seconds of a task may pass by the clock: other processes want the processors, too."""
+_START = 300.0
+"""Seconds that the fork server may take to start; it may have to compile kernels first."""
+_RETIRES = 4
+"""A worker that keeps more than this part of a task's memory after the task is replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParseLimits:
+    """What one task may take."""
+
+    cpu: float = 10.0
+    """CPU seconds, rounded up to whole ones."""
+    memory: int = 512 * MIB
+    """Bytes beside what the worker needs itself."""
+    waiting: float = 60.0
+    """Seconds until a worker is free."""
+    workers: int = 2
+    """Processes at once."""
+
+
+class OverBudgetError(Exception):
+    """A task took more than its budget or ended its worker; the text says which. Not an error of ours."""
+
+
+class ParsePool:
+    """Worker processes that read foreign bytes, started when they are needed. Safe to use from several threads."""
+
+    def __init__(
+        self, limits: ParseLimits | None = None, prepare: Callable[..., object] | None = None, *arguments: object
+    ) -> None:
+        """``prepare`` is called once before the first worker is forked, without limits: loads what all tasks need."""
+        self.limits = limits or ParseLimits()
+        self._prepare = pickle.dumps((self.limits, prepare, arguments))
+        self._free = threading.Semaphore(self.limits.workers)
+        self._lock = threading.Lock()
+        """Held by who uses what follows."""
+        self._server: _ForkServer | None = None
+        self._idle: list[_Worker] = []
+        self._busy: set[_Worker] = set()
+        self._threads: ThreadPoolExecutor | None = None
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        """As it is."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """What the function gives, called in a worker. Function, arguments and result are pickled. Blocks.
+
+        Raises:
+            OverBudgetError: it took more than its budget, ended its worker, or no worker was free in time.
+            Exception: what the function raised.
+        """
+        task = pickle.dumps((function, args, kwargs), pickle.HIGHEST_PROTOCOL)
+        if not self._free.acquire(timeout=self.limits.waiting):
+            raise OverBudgetError(f"no worker was free within {self.limits.waiting:g} s")
+        try:
+            kind, value = self._asked(task)
+        finally:
+            self._free.release()
+        if kind == "memory":
+            raise OverBudgetError(f"it needs more than {self.limits.memory // MIB} MiB of memory")
+        if kind == "error":
+            raise value
+        return cast("R", value)
+
+    async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """The same without blocking the event loop."""
+        if self._threads is None:
+            # More threads than workers: who waits for a worker must be able to give up in time.
+            self._threads = ThreadPoolExecutor(_WAITING, "recrawl-parse")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: self.call(function, *args, **kwargs))
+
+    def close(self) -> None:
+        """End all workers; what runs in them fails with :class:`OverBudgetError`."""
+        with self._lock:
+            self._closed = True
+            for worker in self._busy:
+                worker.cut()
+            for worker in self._idle:
+                worker.close()
+            self._idle.clear()
+            if self._server is not None:
+                self._server.end()
+                self._server = None
+        if self._threads is not None:
+            self._threads.shutdown(wait=True, cancel_futures=True)
+            self._threads = None
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _asked(self, task: bytes) -> tuple[str, Any]:
+        """How a task ended, and what came of it."""
+        worker = self._worker()
+        kept = False
+        try:
+            kind, value, retires = worker.ask(task, _in(_PATIENCE * self.limits.cpu))
+            kept = not retires
+        except TimeoutError as error:
+            raise OverBudgetError(f"it was not read within {_PATIENCE * self.limits.cpu:g} s") from error
+        except OSError as error:
+            raise OverBudgetError(self._cause(worker)) from error
+        finally:
+            with self._lock:
+                self._busy.discard(worker)
+                if kept and not self._closed:
+                    self._idle.append(worker)
+                else:
+                    self._dismiss(worker)
+        return kind, value
+
+    def _worker(self) -> _Worker:
+        """A worker that waits for a task, or a new one; it counts as busy.
+
+        Raises:
+            OverBudgetError: the pool is closed.
+        """
+        with self._lock:
+            if self._closed:
+                raise OverBudgetError("the workers are closed")
+            if self._idle:
+                worker = self._idle.pop()
+            else:
+                try:
+                    worker = self._forked()
+                except OSError:  # the system may have ended the fork server, to have its memory
+                    if self._server is not None:
+                        self._server.end()
+                        self._server = None
+                    worker = self._forked()
+            self._busy.add(worker)
+        return worker
+
+    def _forked(self) -> _Worker:
+        if self._server is None:
+            self._server = _ForkServer(self._prepare)
+        return self._server.fork()
+
+    def _cause(self, worker: _Worker) -> str:
+        """Why a worker ended, in words."""
+        with self._lock:
+            code = self._dismiss(worker)
+        if code == -signal.SIGXCPU:
+            return f"it takes more than {self.limits.cpu:g} s of CPU time"
+        ended = "unknown" if code is None else signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return f"it ended the process that read it ({ended})"
+
+    def _dismiss(self, worker: _Worker) -> int | None:
+        """End a worker; its exit status as ``subprocess`` gives it, if that is known. Safe to be called again."""
+        if worker.ended:
+            return None
+        worker.close()
+        with suppress(OSError):
+            return self._server.reap(worker.pid) if self._server is not None else None
+        return None
+
+
+class _Worker:
+    """One worker process, as the crawl sees it."""
+
+    def __init__(self, pid: int, link: socket.socket) -> None:
+        self.pid = pid
+        self._link = link
+        self.ended = False
+
+    def ask(self, task: bytes, until: float) -> tuple[str, Any, bool]:
+        """How the task ended, what came of it, and whether the worker is to be replaced.
+
+        Raises:
+            TimeoutError: nothing came by the monotonic time ``until``.
+            OSError: the worker ended.
+        """
+        _write(self._link.fileno(), task)
+        kind, value, retires = pickle.loads(_read(self._link.fileno(), until))  # noqa: S301 - from our own worker
+        return kind, value, retires
+
+    def cut(self) -> None:
+        """Make who waits for it see its end."""
+        with suppress(OSError):
+            self._link.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.ended = True
+        self._link.close()
+
+
+class _ForkServer:
+    """The process that workers are forked from, as the crawl sees it."""
+
+    def __init__(self, prepare: bytes) -> None:
+        self._link, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - our own code
+                [sys.executable, "-P", "-c", _MAIN, str(theirs.fileno()), *sys.path],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,  # what a parser says when it dies is nothing for the terminal of a crawl
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # Ctrl-C is for the crawl, which ends its workers itself
+            )
+        _write(self._link.fileno(), prepare)
+        _read(self._link.fileno(), _in(_START))
+
+    def fork(self) -> _Worker:
+        """A new worker.
+
+        Raises:
+            OSError: there is no server any more, or the system makes no processes.
+        """
+        self._link.sendall(_FORK + bytes(_NUMBER))
+        message, files, _, _ = socket.recv_fds(self._link, _NUMBER, 1)
+        if len(message) != _NUMBER or not files:
+            raise _GoneError
+        return _Worker(int.from_bytes(message, "big"), socket.socket(fileno=files[0]))
+
+    def reap(self, pid: int) -> int:
+        """End a worker, if it has not ended by itself; its exit status, negative for a signal.
+
+        Raises:
+            OSError: there is no server any more.
+        """
+        self._link.sendall(_REAP + pid.to_bytes(_NUMBER, "big"))
+        return int.from_bytes(_some(self._link.fileno(), _NUMBER, None), "big", signed=True)
+
+    def end(self) -> None:
+        """End the server. Workers end by themselves: their sockets are closed."""
+        self._link.close()
+        self._process.kill()
+        self._process.wait()
+
+
+_MAIN = """
+import os, sys
+link, sys.path = int(sys.argv[1]), [place for place in sys.argv[2:] if place]
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"  # a process with threads is not to be forked: nobody knows what they hold
+from recrawl.crawl.parse_pool import serve
+serve(link)
+"""
+_FORK, _REAP = b"f", b"r"
+_WAITING = 64
+"""Threads that wait for workers."""
+
+
+def _in(seconds: float) -> float:
+    """A monotonic time from now on. It bounds processes of ours, which no clock of a crawl moves."""
+    return time.monotonic() + seconds  # noqa: TID251
+
+
+def _write(to: int, message: bytes) -> None:
+    data = memoryview(len(message).to_bytes(_LENGTH, "big") + message)
+    while data:
+        data = data[os.write(to, data[:_AT_ONCE]) :]
+
+
+def _read(source: int, until: float | None = None) -> bytes:
+    """The next message; by the monotonic time ``until`` at the latest.
+
+    Raises:
+        TimeoutError: it did not come.
+        OSError: nobody is there any more.
+    """
+    size = int.from_bytes(_some(source, _LENGTH, until), "big")
+    return bytes(_some(source, size, until))
+
+
+class _GoneError(OSError):
+    """The other end is closed."""
+
+
+def _some(source: int, size: int, until: float | None) -> bytearray:
+    got = bytearray()
+    poll = select.poll()  # not select: a crawl has more than 1,024 open files
+    poll.register(source, select.POLLIN)
+    while len(got) < size:
+        if until is not None and not poll.poll(max(0.0, until - _in(0.0)) * 1000):
+            raise TimeoutError
+        piece = os.read(source, min(size - len(got), _AT_ONCE))
+        if not piece:
+            raise _GoneError
+        got += piece
+    return got
+
+
+# -- in the fork server, and in the workers ---------------------------------------------------
+
+
+def serve(link: int) -> None:
+    """Be a fork server: make workers and reap them, as told by the socket ``link``, until it is closed."""
+    limits, prepare, arguments = pickle.loads(_read(link))  # noqa: S301 - from our own parent
+    if prepare is not None:
+        prepare(*arguments)
+    gc.freeze()  # or the first collection in each worker would copy all that is loaded
+    _write(link, b"")
+    control = socket.socket(fileno=link)
+    while message := control.recv(1 + _NUMBER, socket.MSG_WAITALL):
+        if message[:1] == _FORK:
+            ours, theirs = socket.socketpair()
+            pid = os.fork()
+            if not pid:
+                control.close()
+                ours.close()
+                try:
+                    _work(theirs.fileno(), limits)
+                finally:
+                    os._exit(0)
+            socket.send_fds(control, [pid.to_bytes(_NUMBER, "big")], [ours.fileno()])
+            ours.close()
+            theirs.close()
+        else:
+            pid = int.from_bytes(message[1:], "big")
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if not ended:
+                # Its socket is closed: it may be about to end by itself, of a cause that is of interest.
+                time.sleep(_MOMENT)
+                ended, status = os.waitpid(pid, os.WNOHANG)
+            if not ended:
+                os.kill(pid, signal.SIGKILL)
+                _, status = os.waitpid(pid, 0)
+            control.sendall(os.waitstatus_to_exitcode(status).to_bytes(_NUMBER, "big", signed=True))
+
+
+_MOMENT = 0.05
+
+
+def _work(link: int, limits: ParseLimits) -> None:
+    """Be a worker: do tasks from the socket, one after the other, until it is closed."""
+    base = _limit_memory(limits.memory)
+    with suppress(_GoneError, BrokenPipeError, ConnectionError):
+        while True:
+            task = _read(link)
+            _limit_time(limits.cpu)
+            answer, retires = _done(task, base + limits.memory // _RETIRES if base else 0)
+            del task
+            _write(link, answer)
+            if retires:
+                return
+
+
+def _done(task: bytes, most: int) -> tuple[bytes, bool]:
+    """What came of a task, pickled, and whether this worker is to end; ``most`` is the memory it may keep."""
+    try:
+        function, args, kwargs = pickle.loads(task)  # noqa: S301 - from our own parent
+        kind, value = "value", function(*args, **kwargs)
+    except MemoryError:
+        return pickle.dumps(("memory", None, True)), True
+    except Exception as error:  # noqa: BLE001 - the parent is told, and raises it
+        kind, value = "error", error
+    retires = bool(most) and _memory() > most
+    try:
+        answer = pickle.dumps((kind, value, retires), pickle.HIGHEST_PROTOCOL)
+        if kind == "error":
+            pickle.loads(answer)  # noqa: S301 - some errors can be written but not read
+    except MemoryError:
+        return pickle.dumps(("memory", None, True)), True
+    except Exception:  # noqa: BLE001 - what cannot be pickled is told in words
+        answer = pickle.dumps(("error", RuntimeError(f"{type(value).__name__}: {value!r}"), retires))
+    return answer, retires
+
+
+def _memory() -> int:
+    """Bytes of address space that this process has; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - in a worker short of memory
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def _limit_memory(memory: int) -> int:
+    """Allow so many bytes beside those that are taken already; these."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    base = _memory()
+    if base:
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        most = base + memory if hard == resource.RLIM_INFINITY else min(base + memory, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    return base
+
+
+def _limit_time(cpu: float) -> None:
+    """Allow so many CPU seconds from now on."""
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    most = int(time.process_time() + cpu) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
