@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import partial
 
 import numpy as np
@@ -12,6 +13,7 @@ from recrawl.model import GammaBelief, Outcome, Pages, Verdict, Visits
 from recrawl.schedule.hacs import hacs
 from recrawl.schedule.new_links import NewLinks
 from recrawl.schedule.policies import EXPLORING, ORACLES, POLICIES, START_FROM_BUDGET, VALUED
+from recrawl.schedule.policy import Replicable
 from recrawl.schedule.proportional import Proportional
 from recrawl.schedule.valued import Valued
 from recrawl.time import DAY, HOUR
@@ -30,16 +32,19 @@ def expected_links(pages):
     return GammaBelief(np.full(len(pages), 0.5), 0.5 * DAY * (1.0 + pages.id % 10))
 
 
+def expected_rates(pages):
+    """What a model might say: a change in one to thirty days."""
+    return 1.0 / (DAY * (1 + pages.id % 30))
+
+
 MAKERS = {
     **POLICIES,
     **{name: EXPLORING[name] for name in ("thompson-archive", "ucb-archive")},
     **{name: partial(make, true_rates) for name, make in ORACLES.items()},
     "proportional to the truth": partial(Proportional, true_rates=true_rates),
     "new links": partial(NewLinks, {"internal": expected_links, "external": expected_links}),
-    "archive with expected rates": partial(Valued, expected=lambda pages: 1.0 / (DAY * (1 + pages.id % 30))),
-    "two numbers a page with expected rates": partial(
-        Valued, belief="gamma", expected=lambda pages: 1.0 / (DAY * (1 + pages.id % 30))
-    ),
+    "archive with expected rates": partial(Valued, expected=expected_rates),
+    "two numbers a page with expected rates": partial(Valued, belief="gamma", expected=expected_rates),
     "hacs within 60 days": partial(hacs, window=60 * DAY),
     "hacs as printed": partial(hacs, theta=0.5, unknown_rate=0.0, longest=np.inf),
     **{f"{name} from the budget": partial(POLICIES[name], start=None) for name in sorted(START_FROM_BUDGET)},
@@ -175,6 +180,45 @@ def test_adding_again_changes_nothing(make):
     before = policy.due(pages.id, START)
     policy.add(Pages.of(pages.id, importance=99.0, discovered=0.0))
     np.testing.assert_array_equal(policy.due(pages.id, START), before)
+
+
+def test_it_pickles_and_goes_on_as_if_nothing_had_happened(make):
+    pages = some_pages()
+    visits = some_visits(pages)
+    early = visits.time < np.median(visits.time)
+    policy = taught(make, pages, [visits.take(early)])
+    again = pickle.loads(pickle.dumps(policy, protocol=5))
+    half, now = end_of(visits.take(early)), end_of(visits)
+    np.testing.assert_array_equal(again.due(pages.id, half), policy.due(pages.id, half))
+    for one in (policy, again):
+        one.tell(visits.take(~early))
+    np.testing.assert_array_equal(again.urgency(pages.id, now), policy.urgency(pages.id, now))
+    np.testing.assert_array_equal(due_of(again, pages, now), due_of(policy, pages, now))
+
+
+def test_a_replica_answers_the_same_and_takes_visits_and_pages(make):
+    pages = some_pages()
+    visits = some_visits(pages)
+    known, later = pages.take(slice(0, 30)), pages.take(slice(30, None))
+    of_known = visits.take(np.isin(visits.page, known.id))
+    policy, now = taught(make, known, [of_known]), end_of(visits)
+    policy.fit(budget_of(known), now)
+    before = policy.due(known.id, now)
+    replica = policy.replica() if isinstance(policy, Replicable) else policy
+    replica = pickle.loads(pickle.dumps(replica, protocol=5))
+    np.testing.assert_array_equal(replica.due(known.id, now), before)
+    replica.add(later)
+    replica.tell(of_known)  # what it knows already changes nothing
+    np.testing.assert_array_equal(replica.due(known.id, now), before)
+    seen = Visits.of(known.id, now + np.arange(30.0), outcome=0, verdict=Verdict.UNCHANGED)
+    first = Visits.of(later.id, now + np.arange(10.0), outcome=0, verdict=Verdict.UNKNOWN)
+    for some in (seen, first):
+        replica.tell(some)
+    after = replica.due(pages.id, now + 40.0)
+    assert (after > now).all()
+    np.testing.assert_array_equal(policy.due(known.id, now), before)  # which was told nothing of that
+    long_after = now + 400 * DAY  # no period is folded, however late it is
+    np.testing.assert_allclose(replica.due(pages.id, long_after), after)
 
 
 def test_unseen_pages_are_due_at_discovery(make):

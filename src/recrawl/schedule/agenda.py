@@ -8,14 +8,17 @@ other does not.
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from recrawl.model import ANSWERED, BoolArray, FloatArray, IntArray, Pages, Visits
 from recrawl.schedule.newcomers import Newcomers
-from recrawl.schedule.policy import HearsSignals, Policy
+from recrawl.schedule.policy import HearsSignals, Policy, Replicable
 from recrawl.schedule.retry import Retry
 from recrawl.time import DAY
 
@@ -50,16 +53,23 @@ class Agenda:
         self._fit_at = self._fitted_at = -math.inf
         self.fits = 0
         """How often the policy was fitted."""
+        self._journal: list[Callable[[], object]] | None = None
+        """What was taken note of since a copy of this agenda began to be fitted elsewhere; ``None`` if none is."""
 
     def add(self, pages: Pages) -> None:
         """Take note of new pages; ids known already change nothing."""
+        before = len(self.policy)
         self.policy.add(pages)
+        if self._journal is not None and len(self.policy) > before:
+            self._journal.append(partial(self.add, pages))
 
     def tell(self, visits: Visits) -> None:
         """Fold in visits to known pages, of each page in the order of time; one told before changes nothing.
 
         O(1) for each failed visit and each visit to a failing page, vectorised for the rest.
         """
+        if self._journal is not None:
+            self._journal.append(partial(self.tell, visits))
         self.policy.tell(visits)
         failed = visits.outcome > ANSWERED
         concerned = failed | np.isin(visits.page, np.unique(visits.page[failed]))
@@ -80,6 +90,8 @@ class Agenda:
         """Fold in signals of change about known pages, heard at these times; whether the policy hears any."""
         if not isinstance(self.policy, HearsSignals):
             return False
+        if self._journal is not None:
+            self._journal.append(partial(self.hear, page, time))
         self.policy.signal(page, time)
         return True
 
@@ -106,6 +118,8 @@ class Agenda:
         """These pages were found: whoever of them is new joins the line. Returns those that must wait there."""
         if self._newcomers is None or not len(page):
             return page[:0]
+        if self._journal is not None:
+            self._journal.append(partial(self.welcome, page, now))
         new = page[self._is_new(page, now)]
         self._newcomers.join(new, now)
         return new[self._newcomers.turn(new) > now]
@@ -143,10 +157,57 @@ class Agenda:
 
     def change_budget(self, budget: float, *, new_share: float, burst: float) -> None:
         """Another budget (visits per second), and other terms for newcomers; a fit is due at once."""
-        self._budget = budget
+        if self._journal is not None:
+            self._journal.append(partial(self.change_budget, budget, new_share=new_share, burst=burst))
+        self.set_budget(budget, new_share=new_share, burst=burst)
         self.fit_again()
+
+    def set_budget(self, budget: float, *, new_share: float, burst: float) -> None:
+        """Another budget (visits per second), and other terms for newcomers, from the next fit on."""
+        self._budget = budget
         if self._newcomers is not None:
             self._newcomers.change(new_share, burst)
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """The arguments of :meth:`set_budget` that are in force."""
+        share, burst = self._newcomers.terms if self._newcomers is not None else (0.0, 0.0)
+        return {"budget": self._budget, "new_share": share, "burst": burst}
+
+    # -- fitted elsewhere -----------------------------------------------------------------------
+
+    def begin_journal(self, underway: Visits) -> None:
+        """From now on keep what is taken note of, for :meth:`take_over`; ``underway`` was told and may not be recorded.
+
+        Memory: what is told until then.
+        """
+        self._journal = [partial(self.tell, underway)] if len(underway) else []
+
+    def end_journal(self) -> None:
+        """Forget the journal: what was to be taken over does not come."""
+        self._journal = None
+
+    def replica(self) -> Agenda:
+        """A twin that is to be pickled and taken over elsewhere. It shares memory with this one."""
+        twin = copy.copy(self)
+        twin.policy = self.policy.replica() if isinstance(self.policy, Replicable) else self.policy
+        return twin
+
+    def take_over(self, fitted: Agenda) -> None:
+        """Replace what is known by what another agenda knows, which was fitted, and tell it what came meanwhile.
+
+        O(what came meanwhile): what it knows already changes nothing.
+        """
+        journal, self._journal = self._journal or [], None
+        own = vars(self)
+        own.update({name: value for name, value in vars(fitted).items() if name not in _OWN})
+        self.fits += 1
+        for told in journal:
+            told()
+
+
+_OWN = frozenset({"fits", "_journal", "_retry"})
+"""What an agenda does not take over from another."""
 
 
 class _Failing(NamedTuple):

@@ -5,8 +5,9 @@ Both are told looks in operational time, and learn the prior of hosts and cluste
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -23,6 +24,9 @@ PagePrior: TypeAlias = Callable[[Pages], Belief]
 """What is believed of pages before any look at them, one row a page: in place of the priors that are learned."""
 ExpectedRates: TypeAlias = Callable[[Pages], FloatArray]
 """How often pages are expected to change by their looks, per second: it counts beside the priors that are learned."""
+
+_SPARE = 1_024
+"""Pages that a replica has room for at least."""
 
 
 class Beliefs(Protocol):
@@ -52,6 +56,10 @@ class Beliefs(Protocol):
 
     def put_back(self, rows: IntArray, held: AnyArray) -> None:
         """Make these rows what they were."""
+        ...
+
+    def replica(self) -> Self:
+        """A twin to be pickled: it shares memory, and has a little room to grow."""
         ...
 
 
@@ -124,6 +132,17 @@ class GridBeliefs:
     def put_back(self, rows: IntArray, held: AnyArray) -> None:
         """Write their weights."""
         self._weights[rows] = held
+
+    def replica(self) -> Self:
+        """As it is, with room for a few more pages: to make room later copies everything."""
+        twin, n = copy.copy(self), self._length
+        room = n + max(_SPARE, n // 20)
+        weights, prior_of = self._weights[:room], self._prior_of[:room]
+        if len(weights) < room:
+            weights, prior_of = np.zeros((room, weights.shape[1]), np.float32), np.zeros(room, np.int64)
+            weights[:n], prior_of[:n] = self._weights[:n], self._prior_of[:n]
+        vars(twin).update(_weights=weights, _prior_of=prior_of, _room=self._room[:0])
+        return twin
 
     @property
     def _own(self) -> IntArray:
@@ -209,6 +228,10 @@ class GammaBeliefs:
     def put_back(self, rows: IntArray, held: AnyArray) -> None:
         """Write both numbers."""
         self._shape["a"][rows], self._shape["b"][rows] = held
+
+    def replica(self) -> Self:
+        """As it is: two numbers a page are quickly copied."""
+        return self
 
     def _fit(self, histories: Histories, pages: Pages) -> None:
         """Learn the priors of hosts."""

@@ -29,9 +29,22 @@ FirstChances: TypeAlias = Callable[[Pages], FloatArray]
 """The probability of each class for pages nobody visited yet, all above 0, one row a page."""
 
 
-def drawn(classes: ChangeClasses, seed: int) -> FirstClass:
+@dataclass(frozen=True, slots=True)
+class DrawnClass:
     """A class by chance for each page, all equally likely; the same for the same page and seed."""
-    return lambda pages: (uniform(seed, pages.id) * len(classes)).astype(np.int64)
+
+    classes: int
+    """How many there are."""
+    seed: int
+
+    def __call__(self, pages: Pages) -> IntArray:
+        """One entry a page."""
+        return (uniform(self.seed, pages.id) * self.classes).astype(np.int64)
+
+
+def drawn(classes: ChangeClasses, seed: int) -> FirstClass:
+    """One of these classes by chance for each page."""
+    return DrawnClass(len(classes), seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +110,7 @@ class BayesRule:
         self.shortest = self.start = float(classes.interval[0])
         self.longest = float(classes.interval[-1])
         self._logs = [f"log_{number}" for number in range(len(classes))]
-        self.columns: Mapping[str, type[np.generic]] = MappingProxyType(
-            {CLASS: np.int64} | dict.fromkeys(self._logs, np.float64)
-        )
+        self.columns: Mapping[str, type[np.generic]] = {CLASS: np.int64} | dict.fromkeys(self._logs, np.float64)
 
     def begin(self, pages: Pages) -> Mapping[str, AnyArray]:
         """The first class; ln of the chances, up to a constant."""

@@ -10,6 +10,7 @@ Only a window of the calendar is kept, as long as a page may wait: memory is O(c
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -71,6 +72,8 @@ class Clocks:
         """The calendar of all clusters; in use is that of hosts for which it proved useful."""
         self._verdict = Verdict()
         self._time = self._tempo.time()
+        self._neutral: int | None = None
+        """In a replica, the cluster of pages that come later: time passes there as by the wall clock."""
 
     @property
     def time(self) -> OperationalTime:
@@ -225,9 +228,35 @@ class Clocks:
         edges = np.empty(0) if table is None else table.edges
         return np.asarray(self._time.born[rows][:, None] + edges)
 
+    def replica(self) -> Clocks:
+        """A twin that knows the time as it is known now, and learns nothing more of it. O(clusters · window).
+
+        Pages that are added later share a cluster of which nothing is known: to make one for each of their hosts would
+        take O(clusters · window) again.
+        """
+        twin, places, calendar = copy.copy(self), self._tempo.places, self._time.calendar
+        host = np.append(places.host, 0)
+        if calendar is not None:
+            factor = np.append(calendar.factor, np.ones((1, calendar.factor.shape[1])), axis=0)
+            wall = calendar.width * np.arange(calendar.passed.shape[1], dtype=np.float64)
+            passed: FloatArray = np.append(calendar.passed, wall[None, :], axis=0)
+            calendar = replace(calendar, factor=factor, passed=passed)
+        vars(twin).update(
+            _neutral=len(places.host),
+            _home={},
+            _hosts={},
+            _cluster_hosts=host.tolist(),
+            _trial=None,
+            _tempo=replace(self._tempo, places=replace(places, host=host), clusters=None),
+            _time=replace(self._time, host=host, calendar=calendar),
+        )
+        return twin
+
     # -- inside -------------------------------------------------------------------------------
 
     def _home_of(self, host: int) -> int:
+        if self._neutral is not None:
+            return self._neutral
         if host not in self._home:
             self._home[host] = len(self._cluster_hosts)
             self._cluster_hosts.append(self._hosts.setdefault(host, len(self._hosts)))

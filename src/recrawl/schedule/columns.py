@@ -29,6 +29,10 @@ class Columns:
         """A view of the column: writing to it changes the table; it is stale after the next append."""
         return self._arrays[name][: self._length]
 
+    def empty(self) -> Columns:
+        """The same columns without rows."""
+        return Columns({name: column.dtype.type for name, column in self._arrays.items()})
+
     def append(self, **values: AnyArray) -> None:
         """Add rows, given as all columns."""
         added = {len(value) for value in values.values()}

@@ -44,9 +44,32 @@ class KeepRule:
         return {INTERVAL: page[INTERVAL]}
 
 
+@dataclass(frozen=True, slots=True)
+class SameInterval:
+    """The same interval for every page, seconds. A class and no closure, since policies are pickled."""
+
+    seconds: float
+
+    def __call__(self, page: IntArray) -> FloatArray:
+        """One entry a page."""
+        return np.full(len(page), self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class TrueInterval:
+    """The mean time between two changes of each page, seconds; inf for a page that never changes."""
+
+    true_rates: TrueRates
+
+    def __call__(self, page: IntArray) -> FloatArray:
+        """One entry a page."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / self.true_rates(page))
+
+
 def fixed_period(name: str, interval: float) -> ByInterval:
     """Every page again after ``interval`` seconds, under this name."""
-    return ByInterval(KeepRule(name, lambda page: np.full(len(page), interval), interval, interval, interval))
+    return ByInterval(KeepRule(name, SameInterval(interval), interval, interval, interval))
 
 
 def week() -> ByInterval:
@@ -56,9 +79,4 @@ def week() -> ByInterval:
 
 def gold(true_rates: TrueRates, *, shortest: float = steps.SHORTEST, longest: float = steps.LONGEST) -> ByInterval:
     """Every page as often as it truly changes, within the bounds: the reference of datamonitor."""
-
-    def interval_of(page: IntArray) -> FloatArray:
-        with np.errstate(divide="ignore"):
-            return np.asarray(1.0 / true_rates(page))
-
-    return ByInterval(KeepRule("gold", interval_of, shortest, shortest, longest))
+    return ByInterval(KeepRule("gold", TrueInterval(true_rates), shortest, shortest, longest))

@@ -16,6 +16,7 @@ So recovery is replay, and what a question finds does not depend on the question
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import numpy as np
@@ -61,6 +62,8 @@ class Learning:
         self.latest = 0.0
         """Of the times of looks and of questions."""
         self._periods = Periods()
+        self._is_replica = False
+        """Whether periods are folded elsewhere: then looks are learned from in passing, and forgotten."""
         self._start_over()
 
     def _start_over(self) -> None:
@@ -109,15 +112,27 @@ class Learning:
         O(looks since the last call), and once a period O(looks of that period).
         """
         self.latest = max(self.latest, now)
-        if self._late:
+        if self._late and not self._is_replica:
             self._start_over()
         self._grow()
         new = np.arange(self._taken, len(self._log))
         self._taken = len(self._log)
+        if self._is_replica:
+            self._look_ahead(new)
+            self._log, self._taken = self._log.empty(), 0
+            return
         if self._periods.end(self._folded_until) <= self.latest or (self._ends(new) <= self.latest).any():
             new = self._fold_what_is_over(new)
         self._folded_until = self.latest
         self._look_ahead(new)
+
+    def replica(self) -> Learning:
+        """A twin for :class:`~recrawl.schedule.policy.Replicable`: it has no log, and never folds or reviews."""
+        twin = copy.copy(self)
+        nothing = {"_log": self._log.empty(), "_taken": 0, "_all_folded": 0, "_undo": []}
+        vars(twin).update(nothing, _is_replica=True, _moved=self._moved[:0], _by_discovery=self._by_discovery[:0])
+        twin.beliefs, twin.clocks = self.beliefs.replica(), self.clocks.replica()
+        return twin
 
     # -- inside -------------------------------------------------------------------------------
 
@@ -215,18 +230,22 @@ class Learning:
         """Let looks of the period that is not over move the belief about their own pages, one look at a time."""
         if not len(positions):
             return
-        rows = np.unique(self._log["row"][positions])
+        if not self._is_replica:
+            self._keep_to_undo(np.unique(self._log["row"][positions]))
+        looks = self._looks(positions[self._canonical(positions)])
+        heads = np.flatnonzero(np.diff(looks.row, prepend=-1))
+        nth = np.arange(len(looks)) - np.repeat(heads, np.diff(np.append(heads, len(looks))))
+        for k in range(int(nth.max()) + 1):
+            self._believe(looks.take(nth == k))
+
+    def _keep_to_undo(self, rows: IntArray) -> None:
+        """Remember what is believed of these rows, unless that was remembered since the last fold."""
         if len(self._moved) < len(self._ledger):
             self._moved = np.append(self._moved, np.zeros(len(self._ledger) - len(self._moved), np.bool_))
         fresh = rows[~self._moved[rows]]
         if len(fresh):
             self._undo.append((fresh, self.beliefs.copy_of(fresh)))
             self._moved[fresh] = True
-        looks = self._looks(positions[self._canonical(positions)])
-        heads = np.flatnonzero(np.diff(looks.row, prepend=-1))
-        nth = np.arange(len(looks)) - np.repeat(heads, np.diff(np.append(heads, len(looks))))
-        for k in range(int(nth.max()) + 1):
-            self._believe(looks.take(nth == k))
 
     def _believe(self, looks: Looks) -> None:
         """Fold looks into the beliefs, but not those whose change was signalled: beliefs are about the others."""

@@ -42,6 +42,11 @@ class Newcomers:
         """Pages in line, those included whose turn has come."""
         return len(self._page) + len(self._since)
 
+    @property
+    def terms(self) -> tuple[float, float]:
+        """The share of the budget and the burst, in seconds, from the next ``begin`` on."""
+        return self._share, self._burst
+
     def change(self, share: float, burst: float) -> None:
         """Other terms, from the next ``begin`` on."""
         self._share, self._burst = share, burst

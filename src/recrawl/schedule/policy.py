@@ -75,6 +75,22 @@ class Policy(Protocol):
 
 
 @runtime_checkable
+class Replicable(Protocol):
+    """A policy that learns in steps over all it was told, and hands its answers to a process that must not wait.
+
+    Every policy pickles, so that it can be fitted in one process and asked in another.
+    """
+
+    def replica(self) -> Policy:
+        """A lighter twin that answers as this policy does now and takes O(1) a visit from then on.
+
+        It folds in what it is told in passing and leaves the steps over all visits to this one, so its answers are
+        provisional until the next replica replaces it. It shares memory with this policy: pickle it, then drop it.
+        """
+        ...
+
+
+@runtime_checkable
 class HearsSignals(Protocol):
     """A policy that also hears what others say of changes: sitemaps, feeds."""
 

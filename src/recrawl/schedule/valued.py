@@ -7,9 +7,10 @@ the budget, turns that into a due time.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection
-from dataclasses import replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
 
@@ -78,11 +79,7 @@ class Valued:
         self._longest = longest_interval
         self._host_limits = host_limits
         self._ledger = Ledger()
-
-        def start() -> tuple[Beliefs, Clocks]:
-            beliefs = GridBeliefs(prior, jump, expected) if belief == "grid" else GammaBeliefs(prior, expected)
-            return beliefs, Clocks(factors, longest_interval, clusters)
-
+        start = _Start(prior, expected, belief, jump, tuple(factors), longest_interval, clusters)
         self._learning = Learning(self._ledger, start)
         self._allocation: Allocation | None = None
         self._prices: PagePrices | None = None
@@ -205,6 +202,12 @@ class Valued:
         urgency[np.isnan(last)] = np.inf
         return np.maximum(urgency, 0.0)
 
+    def replica(self) -> Self:
+        """A twin without the log of looks, which learns in passing alone (``Replicable``). O(clusters · window)."""
+        twin = copy.copy(self)
+        vars(twin).update(_learning=self._learning.replica())
+        return twin
+
     # -- inside -------------------------------------------------------------------------------
 
     def _rows(self, page: IntArray, now: float) -> IntArray:
@@ -309,3 +312,21 @@ class Valued:
         powers = [power for power, share in zip(POWERS, basics_of(self._objective) or (1,), strict=False) if share]
         announced = self._objective.value(PointBelief(rate), stale / rate)
         return np.maximum(value * (quiet / rate) ** max(powers), announced)
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Makes the beliefs and clocks of no pages. A class and no closure, since policies are pickled."""
+
+    prior: PagePrior | None
+    expected: ExpectedRates | None
+    belief: Literal["grid", "gamma"]
+    jump: float | None
+    factors: tuple[Factor, ...]
+    window: float
+    clusters: Clusters
+
+    def __call__(self) -> tuple[Beliefs, Clocks]:
+        if self.belief == "grid":
+            return GridBeliefs(self.prior, self.jump, self.expected), Clocks(self.factors, self.window, self.clusters)
+        return GammaBeliefs(self.prior, self.expected), Clocks(self.factors, self.window, self.clusters)
