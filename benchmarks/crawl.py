@@ -28,6 +28,7 @@ from pathlib import Path
 import crawl_floor
 import crawl_ours
 import numpy as np
+from crawl_fits import measure_fits
 from crawl_ours import Job
 from crawl_web import Web, page_urls, small_document, web
 from figures import note, options_of
@@ -261,12 +262,16 @@ def measure_politeness(hosts: int, seconds: float, delay: float = 1.0) -> None:
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    kinds = ["all", "speed", "floor", "processes", "memory", "polite"]
+    kinds = ["all", "speed", "floor", "processes", "memory", "polite", "fits"]
     parser.add_argument("what", choices=kinds, nargs="?", default="all")
     parser.add_argument("--fetches", type=int, help="pages that each crawler fetches; 6,000, or 40,000 for memory")
     parser.add_argument("--hosts", type=int, default=1_000, help="for polite")
     parser.add_argument("--seconds", type=float, default=12.0, help="for processes and polite")
+    parser.add_argument("--pages", type=int, default=10_000, help="for fits")
     options = options_of(parser)
+    if options.what == "fits":
+        measure_fits(options.pages, options.seconds)
+        return
     with web() as place:
         if options.what in ("all", "speed"):
             measure_speed(place, options.fetches or 6_000)

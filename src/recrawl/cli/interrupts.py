@@ -14,7 +14,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def interruptible(stop: Callable[[], None]) -> Iterator[list[int]]:
-    """Within it, a first signal calls ``stop`` and a second one cancels the task; yields the signals received."""
+    """Within it, a first signal calls ``stop`` and a second one cancels the task; yields the signals received.
+
+    Before and after it, a signal ends the command at once (``recrawl.__main__``).
+    """
     loop, running = asyncio.get_running_loop(), asyncio.current_task()
     received: list[int] = []
 
@@ -26,10 +29,12 @@ def interruptible(stop: Callable[[], None]) -> Iterator[list[int]]:
         elif running is not None:
             running.cancel()
 
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
     for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal, number)
     try:
         yield received
     finally:
-        for number in _SIGNALS:
+        for number, handler in before.items():
             loop.remove_signal_handler(number)
+            signal.signal(number, handler)

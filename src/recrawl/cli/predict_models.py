@@ -85,6 +85,11 @@ def has_model(workspace: Path, name: str) -> bool:
     return bool(name) and (models_folder(workspace) / name / NOTE).is_file()
 
 
+def trained_at(workspace: Path, name: str) -> float:
+    """When the model of this name, which must exist, was last written; seconds since the epoch."""
+    return (models_folder(workspace) / name / NOTE).stat().st_mtime
+
+
 def load_model(workspace: Path, name: str, urls: Callable[[IntArray], Sequence[str]] | None = None) -> KeptModel:
     """The model of this name.
 

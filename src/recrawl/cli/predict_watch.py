@@ -38,6 +38,7 @@ class LiveModel:
         self._store = store
         self._scale = 1.0
         self._links = dict(links or {})
+        self._trained_at: float | None = None
 
     def __call__(self, page: IntArray) -> FloatArray:
         """Per second. Only ratios between pages count, so the level of a model may be that of the one before it."""
@@ -52,6 +53,17 @@ class LiveModel:
 
     def _of_links(self, kind: str, page: IntArray) -> GammaBelief:
         return self._links[kind](page)
+
+    def take_over_if_newer(self, place: Workspace) -> None:
+        """Use the model of the workspace if another was trained since this was last asked. For a fit process."""
+        from recrawl.cli.predict_models import has_model, load_model, trained_at
+
+        name = place.configuration.settings.predict.model
+        if not has_model(place.folder, name) or (found := trained_at(place.folder, name)) == self._trained_at:
+            return
+        if self._trained_at is not None:
+            self.take_over(load_model(place.folder, name))
+        self._trained_at = found
 
     def take_over(self, kept: KeptModel) -> None:
         """Use another model from now on, for changes at the level of the last: who asks may still compare the two.

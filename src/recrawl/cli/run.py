@@ -18,11 +18,17 @@ if TYPE_CHECKING:
 
     from recrawl.cli.predict_watch import LiveModel
     from recrawl.crawl.clock import RealClock
+    from recrawl.crawl.driver import Driver
     from recrawl.crawl.home_scope import HomeScope
     from recrawl.crawl.metrics import Metrics
     from recrawl.crawl.pulse import Pulse, PulseTaker
     from recrawl.crawl.target import Visited
     from recrawl.store.base import Store
+
+_FINISH_WITHIN = 4.0
+"""Seconds that requests under way have to end when a run does: whoever stops it waits no longer than five."""
+_FOREVER = 1e6
+"""Seconds: longer than anybody gets ready."""
 
 EXAMPLES = """
 recrawl run                                 until you stop it with Ctrl-C
@@ -76,22 +82,74 @@ def run(  # noqa: PLR0913 - one argument an option
 
 
 async def _run(place: Workspace, store: Store, for_: str | None, until: str | None, *, once: bool) -> int:
-    """Crawl until the term ends or somebody interrupts; the exit code."""
+    """Crawl until the term ends or somebody interrupts; the exit code.
+
+    Until there is a driver nothing is under way, so an interrupt or the end of the term drops what was begun.
+    """
     import asyncio
-    from contextlib import ExitStack
 
     from recrawl.cli.interrupts import interruptible
+    from recrawl.crawl.clock import RealClock
+    from recrawl.errors import ExitCode
+
+    clock = RealClock()
+    term = _term(clock.now(), for_, until)
+    drivers: list[Driver] = []
+    loop, running = asyncio.get_running_loop(), asyncio.current_task()
+
+    def stop() -> None:
+        if drivers:
+            drivers[0].stop()
+        elif running is not None:
+            running.cancel()
+
+    def expire() -> None:
+        if not drivers:
+            stop()
+
+    timer = loop.call_later(min(term.until - clock.now(), _FOREVER), expire)
+    with interruptible(stop) as interrupts:
+        try:
+            return await _crawl(place, store, clock, term, drivers, interrupts, once=once)
+        except asyncio.CancelledError:
+            if drivers:
+                raise
+            typer.echo("Stopped before the first visit.", err=True)
+            return ExitCode.INTERRUPTED if interrupts else ExitCode.OK
+        finally:
+            timer.cancel()
+
+
+async def _crawl(  # noqa: PLR0913, PLR0917 - what takes part
+    place: Workspace,
+    store: Store,
+    clock: RealClock,
+    term: Term,
+    drivers: list[Driver],
+    interrupts: list[int],
+    *,
+    once: bool,
+) -> int:
+    """Get ready, put the driver that is ready into ``drivers``, and let it run; the exit code."""
+    import asyncio
+    from contextlib import ExitStack
+    from dataclasses import replace
+    from functools import partial
+
     from recrawl.cli.predict_use import live_model
     from recrawl.cli.run_display import Tally, display, getting_ready, together
     from recrawl.cli.sources import check_methods
-    from recrawl.cli.wiring import LiveSettings, crawl_settings_of, host_limits_of, policy_of
-    from recrawl.crawl.clock import RealClock
+    from recrawl.cli.wiring import LiveSettings, WorkspaceFits, crawl_settings_of, host_limits_of, policy_of
+    from recrawl.crawl.background import in_thread
     from recrawl.crawl.live import live_crawl
     from recrawl.errors import ExitCode
+    from recrawl.schedule.warm_up import warm_up_schedule
 
     check_methods(store)
-    clock, said, live, worker = RealClock(), place.configuration.settings, LiveSettings(place), worker_name()
-    term, tally, model = _term(clock.now(), for_, until), Tally(), live_model(place, store)
+    said, live, worker = place.configuration.settings, LiveSettings(place), worker_name()
+    tally, model = Tally(), live_model(place, store)
+    settings = crawl_settings_of(said, part_of=place.folder.resolve().name)
+    settings = replace(settings, pace=replace(settings.pace, finish_within=_FINISH_WITHIN))
     takers: list[PulseTaker] = []
     with ExitStack() as serving:
         watched = _watched(place, model, serving)
@@ -103,6 +161,8 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
                 metrics.add(visited)
 
         ready = serving.enter_context(getting_ready())
+        scope = await _scope(store, place, clock.now())
+        await in_thread(partial(warm_up_schedule, policy_of(said.schedule)))
         async with live_crawl(
             worker,
             policy_of(
@@ -115,18 +175,21 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
             clock=clock,
             store=store,
             folder=place.folder,
-            scope=_scope(store, place, clock.now()),
-            settings=crawl_settings_of(said, part_of=place.folder.resolve().name),
+            scope=scope,
+            settings=settings,
             orders=live.orders,
+            fits=WorkspaceFits(place.folder, place.flags),
             on_visits=on_visits,
             watch=takers.append,
         ) as driver:
-            ready()
-            if metrics:
-                metrics.health.ready(lambda: driver.waits_for)
-            end = min(term.until, clock.now() + term.seconds)
+            drivers.append(driver)
             try:
-                with interruptible(driver.stop) as interrupts, display(tally, end, takers[0].take) as show:
+                await driver.get_ready(term.until, ready.tell)
+                ready.stop()
+                if metrics:
+                    metrics.health.ready(lambda: driver.waits_for)
+                end = min(term.until, clock.now() + term.seconds)
+                with display(tally, end, takers[0].take) as show:
                     await driver.run(end, together(show, watched), until_idle=once)
             except asyncio.CancelledError:
                 typer.echo("Stopped at once: what was under way is dropped and will be visited again.", err=True)
@@ -220,27 +283,36 @@ def _term(now: float, for_: str | None, until: str | None) -> Term:
     return term
 
 
-def _scope(store: Store, place: Workspace, now: float) -> HomeScope:
+async def _scope(store: Store, place: Workspace, now: float) -> HomeScope:
     """Around the pages that are to be visited, and the feeds that people named.
 
-    Sources with a method of their own stand alone: nothing is near them.
+    Sources with a method of their own stand alone: nothing is near them. O(pages), in steps between which an interrupt
+    is heard.
     """
+    import asyncio
+
     import numpy as np
 
     from recrawl.cli.sources import HOME
     from recrawl.crawl.home_scope import HomeScope
+    from recrawl.crawl.homes import page_chunks
     from recrawl.errors import InputError
     from recrawl.fetch.access_methods import FEED
     from recrawl.time import to_iso
     from recrawl.urls import address
 
-    pages = store.pages()
-    wanted, sources = pages.id[pages.importance > 0], store.sources()
+    sources, any_wanted = store.sources(), False
     feeds = np.array([page for page, source in sources.items() if source == (FEED, HOME)], np.int64)
-    if not len(wanted) and not len(feeds):
+    alone = np.setdiff1d(np.array(list(sources), np.int64), feeds)
+    scope = HomeScope(place.configuration.settings.crawl.scope_rules(), (), year=int(to_iso(now)[:4]))
+    for pages in page_chunks(store):
+        wanted = pages.id[pages.importance > 0]
+        any_wanted |= len(wanted) > 0
+        homes = np.setdiff1d(np.union1d(wanted, np.intersect1d(pages.id, feeds)), alone, assume_unique=True)
+        for url in store.urls(homes):
+            if (found := address(url)) is not None:
+                scope.widen(found)
+        await asyncio.sleep(0)
+    if not any_wanted and not len(feeds):
         raise InputError("There are no pages to visit.", f"Add some with: {command_in(place.folder, 'add', 'URL')}")
-    settings = place.configuration.settings.crawl
-    homes = np.setdiff1d(wanted, np.array(list(sources), np.int64), assume_unique=True)
-    known = (found for url in store.urls(np.append(homes, feeds)) if (found := address(url)) is not None)
-    year = int(to_iso(now)[:4])
-    return HomeScope(settings.scope_rules(), known, year=year)
+    return scope

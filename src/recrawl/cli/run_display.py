@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import typer
 
 from recrawl.cli.tables import shown_time
-from recrawl.cli.waiting import line
 from recrawl.crawl.pulse import Pulse
 from recrawl.crawl.target import Visited
 from recrawl.model import ANSWERED, Verdict
@@ -67,9 +66,28 @@ class Tally:
         return f"{words}\n{self.out_of_reach:,} at addresses of private networks; fetch.allow_networks allows them."
 
 
-def getting_ready() -> AbstractContextManager[Callable[[], None]]:
-    """Say that there is something to wait for: at the first start machine code is made, which takes seconds."""
-    return line("Getting ready (the first start takes longest)")
+@dataclass(frozen=True, slots=True)
+class GettingReady:
+    """A line that says what a start waits for."""
+
+    tell: Callable[[str], None]
+    """Say what is being done."""
+    stop: Callable[[], None]
+    """It is ready."""
+
+
+@contextmanager
+def getting_ready() -> Iterator[GettingReady]:
+    """Say that there is something to wait for: at the first start kernels are compiled, which takes seconds."""
+    from rich.console import Console
+    from rich.status import Status
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield GettingReady(lambda _doing: None, lambda: None)
+        return
+    with Status("Getting ready (the first start takes longest)", console=console) as shown:
+        yield GettingReady(lambda doing: shown.update(f"Getting ready: {doing}"), shown.stop)
 
 
 @contextmanager

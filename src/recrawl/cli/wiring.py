@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from recrawl.cli.settings import (
     ArchiveSettings,
@@ -15,25 +16,26 @@ from recrawl.cli.settings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from recrawl.cli.knowledge import Expected, LinkBeliefs
     from recrawl.cli.workspace import Workspace
     from recrawl.crawl.controls import Orders
+    from recrawl.crawl.fit_process import FitParts, FitRequest
     from recrawl.crawl.judging import JudgingRules
     from recrawl.crawl.live import CrawlSettings
     from recrawl.crawl.parse_pool import ParseLimits
     from recrawl.fetch.http import Limits
     from recrawl.formats.warc import WarcInfo
-    from recrawl.model import FloatArray, GammaBelief, IntArray
-    from recrawl.schedule.clocks import Clusters
-    from recrawl.schedule.new_links import LinkPrior
+    from recrawl.model import FloatArray, IntArray, Pages
     from recrawl.schedule.page_prices import HostLimits
     from recrawl.schedule.policy import Policy
     from recrawl.schedule.politeness import PolitenessRules
     from recrawl.schedule.turns import TurnRules
     from recrawl.store.base import Store
+
+T = TypeVar("T")
 
 
 def policy_of(
@@ -60,12 +62,12 @@ def policy_of(
     if name != "valued":
         return POLICIES[settings.policy]()
     aim = objective or settings.objective
-    clusters = by_host if urls is None else _by_directory(urls)
-    of_pages = None if expected is None else lambda pages: expected(pages.id)
+    clusters = by_host if urls is None else DirectoryClusters(urls)
+    of_pages = None if expected is None else ById(expected)
     wanted = {kind: of for kind, of in (links or {}).items() if settings.links in {"all", kind}}
     if aim == "links" and wanted:
         return NewLinks(
-            {kind: _by_id(of) for kind, of in wanted.items()},
+            {kind: ById(of) for kind, of in wanted.items()},
             clusters=clusters,
             shortest_interval=settings.min_interval,
             longest_interval=settings.max_interval,
@@ -82,32 +84,108 @@ def policy_of(
     )
 
 
-def _by_id(of: Callable[[IntArray], GammaBelief]) -> LinkPrior:
-    return lambda pages: of(pages.id)
+@dataclass(frozen=True, slots=True)
+class ById(Generic[T]):
+    """What is known of pages by their ids. A class and no closure, as those below: policies are pickled."""
+
+    of: Callable[[IntArray], T]
+
+    def __call__(self, pages: Pages) -> T:
+        """Of these pages."""
+        return self.of(pages.id)
 
 
-def host_limits_of(store: Store, rules_now: Callable[[], PolitenessRules]) -> HostLimits:
+@dataclass(frozen=True, slots=True)
+class StoredHostLimits:
     """Visits per second that politeness and the crawl-delay of each host allow, as they are at each fit."""
-    import numpy as np
 
-    def limits(host: IntArray) -> FloatArray:
-        rules = rules_now()
-        known = store.hosts()
+    store: Store
+    rules_now: Callable[[], PolitenessRules]
+
+    def __call__(self, host: IntArray) -> FloatArray:
+        """Of these hosts."""
+        import numpy as np
+
+        rules = self.rules_now()
+        known = self.store.hosts()
         delay = known.delay[np.searchsorted(known.id, host)]
         return 1.0 / np.maximum(np.clip(delay, rules.shortest, max(rules.crawl_delay_cap, rules.shortest)), _BRIEFEST)
 
-    return limits
+
+def host_limits_of(store: Store, rules_now: Callable[[], PolitenessRules]) -> HostLimits:
+    """What hosts take at most, by the rules as they are at each fit."""
+    return StoredHostLimits(store, rules_now)
 
 
 _BRIEFEST = 1e-3
 """Seconds: rests are never planned to be shorter."""
 
 
-def _by_directory(urls: Callable[[IntArray], Sequence[str]]) -> Clusters:
+@dataclass(frozen=True, slots=True)
+class DirectoryClusters:
     """Clusters of pages by the directories their URLs lie in."""
-    from recrawl.predict.clusters import UrlClusters
 
-    return lambda pages: UrlClusters().add(urls(pages.id))
+    urls: Callable[[IntArray], Sequence[str]]
+
+    def __call__(self, pages: Pages) -> IntArray:
+        """Of these pages, in the order of discovery."""
+        from recrawl.predict.clusters import UrlClusters
+
+        return UrlClusters().add(self.urls(pages.id))
+
+
+@dataclass(slots=True)
+class LatestRules:
+    """The pauses that a fit reckons with: those of the request for it."""
+
+    rules: PolitenessRules
+
+    def __call__(self) -> PolitenessRules:
+        """As they are now."""
+        return self.rules
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceFits:
+    """The recipe of a fit process for a workspace: what it works with is made anew there, by the same settings."""
+
+    folder: Path
+    flags: Mapping[str, object]
+
+    def __call__(self) -> AbstractContextManager[FitParts]:
+        """The parts, closed in the end."""
+        return self._parts()
+
+    @contextmanager
+    def _parts(self) -> Iterator[FitParts]:
+        from recrawl.cli.predict_use import live_model
+        from recrawl.cli.workspace import open_workspace
+        from recrawl.crawl.driver import LATE
+        from recrawl.crawl.fit_process import FitParts
+        from recrawl.schedule.agenda import Agenda
+        from recrawl.schedule.newcomers import Newcomers
+
+        place = open_workspace(self.folder, self.flags)
+        settings = place.configuration.settings
+        with place.open_store() as store:
+            model, rules = live_model(place, store), LatestRules(politeness_of(settings.politeness))
+            policy = policy_of(
+                settings.schedule,
+                store.urls,
+                StoredHostLimits(store, rules),
+                model,
+                None if model is None else model.links,
+            )
+            newcomers = Newcomers(settings.schedule.new_share, settings.schedule.burst)
+            crawl = crawl_settings_of(settings)
+            agenda = Agenda(policy, budget=crawl.budget, retry=crawl.retry, newcomers=newcomers)
+
+            def prepare(request: FitRequest) -> None:
+                rules.rules = request.politeness
+                if model is not None:
+                    model.take_over_if_newer(place)
+
+            yield FitParts(store, agenda, LATE, prepare)
 
 
 def politeness_of(settings: PolitenessSettings) -> PolitenessRules:

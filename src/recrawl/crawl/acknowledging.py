@@ -25,7 +25,7 @@ from recrawl.crawl.line import Line
 from recrawl.crawl.log import JsonLinesLog, Level
 from recrawl.crawl.recorder import Group, Recorder
 from recrawl.crawl.target import Visited
-from recrawl.model import ANSWERED, Outcome, Verdict
+from recrawl.model import ANSWERED, Outcome, Verdict, Visits
 from recrawl.schedule.politeness import Politeness
 
 LEASE_LOST = "visit kept with no word on change, its lease was lost"
@@ -96,6 +96,11 @@ class Acknowledging:
         if self._written is None or self._written.recorded:
             return self._waiting
         return [*self._written.group.batch, *self._waiting]
+
+    @property
+    def underway(self) -> Visits:
+        """Visits of the group that is written: the agenda was told of them, the store may not have them yet."""
+        return Visits.empty() if self._written is None else self._written.group.visits
 
     @property
     def due(self) -> float:

@@ -9,19 +9,24 @@ from __future__ import annotations
 import asyncio
 import math
 import traceback
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from recrawl.crawl.acknowledging import Acknowledging
 from recrawl.crawl.announcements import Announcements
+from recrawl.crawl.clock import RealClock
+from recrawl.crawl.fit_process import FitRecipe
 from recrawl.crawl.fitting import Fitting
 from recrawl.crawl.hands import Hands
 from recrawl.crawl.line import Line
 from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.loop_lag import LoopLag
+from recrawl.crawl.process_fitting import ProcessFitting
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.setback import Setback
 from recrawl.crawl.settling import Ended, Settling
@@ -31,12 +36,15 @@ from recrawl.crawl.target import Broken, Hindered, Result, Target, TurnedAway, V
 from recrawl.crawl.versions import settled
 from recrawl.crawl.visitor import Visitor
 from recrawl.errors import StoreError
+from recrawl.model import IntArray
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.frontier import Frontier
 from recrawl.schedule.politeness import Politeness
 from recrawl.store.base import Store
 from recrawl.time import DAY, HOUR, MINUTE, Clock
 
+FEW_PAGES, FEW_VISITS = 2_000, 50_000
+"""Up to so many a fit takes no longer than the event loop may stand still."""
 _AT_ONCE = 16
 """Requests begun before answers are taken in again. Hosts that are asked together answer together, and would be due
 together ever after, faster than we can ask them: so they come apart at the pace at which visits are made."""
@@ -44,7 +52,7 @@ together ever after, faster than we can ask them: so they come apart at the pace
 
 _STANDSTILL = 15 * MINUTE
 """Seconds without a turn of the event loop after which leases are no longer kept for it."""
-_LATE = 30 * MINUTE
+LATE = 30 * MINUTE
 """Seconds after which other workers may still record visits they made."""
 
 
@@ -70,6 +78,8 @@ class Pace:
     """Seconds that a visit waits for others to be acknowledged with, while requests are under way."""
     poll: float = 60.0
     """Seconds after which an idle worker asks for new pages; infinity if nobody else adds any."""
+    finish_within: float = math.inf
+    """Seconds for which requests are waited for when a run ends; what is not answered by then is visited again."""
 
 
 class Driver:
@@ -91,8 +101,13 @@ class Driver:
         tidy: Callable[[float], object] = lambda _now: None,
         on_visits: Callable[[Sequence[Visited]], None] = lambda _visited: None,
         aside: Executor | None = None,
+        fits: FitRecipe | None = None,
     ) -> None:
-        """``aside`` writes down visits while the crawl goes on; without it the crawl waits for that."""
+        """``aside`` writes down visits while the crawl goes on; without it the crawl waits for that.
+
+        With ``fits``, fits of more than a few pages are made by a process of their own; without, in the event loop,
+        which stands still meanwhile.
+        """
         self._clock = clock
         self._store = store
         self._agenda = agenda
@@ -109,7 +124,16 @@ class Driver:
         self._announcements = Announcements(store, recorder, log, (pace.sitemaps_every, pace.feeds_every))
         self._errands = self._announcements.errands
         self._line = Line(Frontier(politeness), self._hands, self._errands)
-        self._fitting = Fitting(store, agenda, recorder, log, late=_LATE)
+        self._fitting = Fitting(store, agenda, recorder, log, late=LATE)
+        self._fit_recipe = fits
+        self._fits: ProcessFitting | None = None
+        """Fits beside the crawl, once there are so many pages that these pay."""
+        self._taking_in: Iterator[int] = iter(())
+        """Steps in which pages are taken in that lie in the scope by now."""
+        self._taken_in = 0
+        self._finish_within = pace.finish_within
+        self.loop_lag = LoopLag(self._on_stall)
+        """How late our own event loop is."""
         self._acknowledging = Acknowledging(
             recorder,
             politeness=politeness,
@@ -136,8 +160,30 @@ class Driver:
         self._running: dict[asyncio.Task[Ended], Target] = {}
         self._turned_at = -math.inf
         """When the event loop last had its turn here, by the seconds that passed."""
-        self._stopping = False
+        self._stopping = self._is_ready = False
         self._asleep: Sleep[set[asyncio.Task[Ended | None]]] = Sleep()
+
+    async def get_ready(self, until: float = math.inf, tell: Callable[[str], None] = lambda _doing: None) -> None:
+        """Learn all that is recorded, so that ``run`` can begin at once; ``tell`` is told what it waits for.
+
+        It ends before if ``until`` comes or ``stop`` is called, and ``run`` then ends at once, too.
+
+        Raises:
+            StoreError: the store cannot be read, or no schedule can be made.
+        """
+        if isinstance(self._clock, RealClock):  # virtual time stands still while we work
+            self.loop_lag.start()
+        try:
+            self._hands.start_empty()
+            if self._fit_recipe is None or not self._is_large():
+                self._fitting.resume(self._clock.now())
+            else:
+                await self._get_first_fit(self._fit_recipe, until, tell)
+        except BaseException:
+            await self._end_fits()
+            raise
+        self._line.join(self._announcements.begin(self._clock.now()))
+        self._is_ready = True
 
     async def run(
         self, until: float, progress: Callable[[float], None] = lambda _now: None, *, until_idle: bool = False
@@ -156,10 +202,10 @@ class Driver:
                 made since is not acknowledged, and will be visited again.
         """
         forced = False
-        self._stopping = False
-        self._resume(self._clock.now())
-        self._steering.begin(self._clock.now())
         try:
+            if not self._is_ready:
+                await self.get_ready(until)
+            self._steering.begin(self._clock.now())
             while (now := self._clock.now()) < until and not self._stopping:
                 try:
                     if await self._turn(now, until, until_idle=until_idle):
@@ -168,9 +214,8 @@ class Driver:
                 except StoreError as fault:
                     await self._sleep((), min(self._setback.met(fault, now), until))
                 progress(self._clock.now())
-            if self._running:
-                await asyncio.wait(self._running)
-            self._settle(set(self._running))
+            await self._finish()
+            self._settle({task for task in self._running if task.done()})
             self._settling.ask_again()
             self._let_go(self._clock.now())
         except asyncio.CancelledError:
@@ -183,6 +228,9 @@ class Driver:
                 task.cancel()
             await asyncio.gather(*self._running, return_exceptions=True)
             self._running = {}
+            self._stopping = self._is_ready = False
+            await self._end_fits()
+            self._end_measuring()
             self._settling.give_up()
             self._acknowledging.give_up()
             with suppress(*((StoreError,) if forced else ())):
@@ -201,9 +249,9 @@ class Driver:
             self._tidy(now)
             self._tidy_at = now + MINUTE
         self._take(now)
-        overdue = self._fitting.is_overdue(now)
+        overdue = self._fit_aside(now) if self._fits else self._fitting.is_overdue(now)
         when = math.inf if overdue else self._set_out(now)
-        if overdue or (now >= self._agenda.fit_at and not self._is_busy()):
+        if overdue or (self._fits is None and now >= self._agenda.fit_at and not self._is_busy()):
             self._fit(now)
             return False
         if until_idle and self._is_idle(now):
@@ -239,7 +287,7 @@ class Driver:
 
     def _is_idle(self, now: float) -> bool:
         """Whether nothing is under way, and nothing is in hand or due in the store that may be visited now."""
-        if self._running or self._acknowledging:
+        if self._running or self._acknowledging or (self._fits is not None and self._fits.is_pending):
             return False
         if self._steering.is_held(now):
             return True
@@ -275,10 +323,17 @@ class Driver:
         )
         if self._may_lease():
             wake = min(wake, self._hands.lease_at)
-        if not self._is_busy():
+        if self._fits is not None:
+            wake = min(wake, self._fits.wake_at)
+        elif not self._is_busy():
             wake = min(wake, self._agenda.fit_at)
+        if self._take_in_some():
+            wake = -math.inf
         writing = self._acknowledging.writing
-        return await self._sleep([*self._running, writing] if writing else self._running, wake)
+        beside: list[asyncio.Task[Any]] = [writing] if writing else []
+        if self._fits is not None:
+            beside.append(self._fits.news)
+        return await self._sleep([*self._running, *beside] if beside else self._running, wake)
 
     def _is_busy(self) -> bool:
         """Whether requests are under way, or visits are written: pages may be due at once because of either."""
@@ -327,12 +382,6 @@ class Driver:
 
     # -- taking -------------------------------------------------------------------------------
 
-    def _resume(self, now: float) -> None:
-        """Learn all that is recorded, and send for what sites announce."""
-        self._hands.start_empty()
-        self._fitting.resume(now)
-        self._line.join(self._announcements.begin(now))
-
     def _take(self, now: float) -> None:
         """Keep the leases we have, and fill our hands with due pages."""
         if now >= self._hands.renew_at and (lost := self._line.renew(now, self._on_the_road())):
@@ -358,8 +407,100 @@ class Driver:
         self._acknowledging.record(now)
         self._line.empty()
 
+    # -- fitting ------------------------------------------------------------------------------
+
+    def _is_large(self) -> bool:
+        """Whether there is so much that a fit would hold the loop up."""
+        pages, visits = self._store.rough_size()
+        return pages > FEW_PAGES or visits > FEW_VISITS
+
+    def _start_fits(self, recipe: FitRecipe) -> ProcessFitting:
+        self._taking_in = self._recorder.take_in_steps()
+        self._fits = ProcessFitting(
+            recipe,
+            store=self._store,
+            agenda=self._agenda,
+            recorder=self._recorder,
+            politeness=self._politeness,
+            log=self._log,
+            underway=lambda: self._acknowledging.underway,
+            held=self._held,
+        )
+        return self._fits
+
+    async def _end_fits(self) -> None:
+        fits, self._fits = self._fits, None
+        self._taking_in = iter(())
+        if fits is not None:
+            await fits.close()
+
+    async def _get_first_fit(self, recipe: FitRecipe, until: float, tell: Callable[[str], None]) -> None:
+        """Wait for the fit process to learn all that is recorded; take in meanwhile what lies in the scope by now."""
+        fits = self._start_fits(recipe)
+        while not (fits.is_ready or self._stopping) and (now := self._clock.now()) < until:
+            try:
+                fits.turn(now)
+                more = self._take_in_some()
+                self._setback.over(now)
+            except StoreError as fault:
+                await self._sleep((), min(self._setback.met(fault, now), until))
+                self._taking_in = self._recorder.take_in_steps()
+                continue
+            tell(fits.doing)
+            news: list[asyncio.Task[Any]] = [fits.news]
+            await self._sleep(news, now if more else min(until, fits.wake_at))
+
+    def _take_in_some(self) -> bool:
+        """Take in some of the pages that lie in the scope by now; whether there may be more."""
+        taken = next(self._taking_in, None)
+        self._taken_in += taken or 0
+        if taken is None and self._taken_in:  # so many new pages need a schedule
+            self._taken_in = 0
+            self._agenda.fit_again()
+        return taken is not None
+
+    def _fit_aside(self, now: float) -> bool:
+        """Go on with fits beside the crawl; never is the crawl to wait for one."""
+        assert self._fits is not None  # noqa: S101 - its caller looked
+        self._fits.turn(now)
+        if self._fits.take_moved():  # what is in hand may be due at another time
+            self._taking_in = self._recorder.take_in_steps()
+            self._line.empty(begun=False)
+        return False
+
+    def _held(self) -> IntArray:
+        """Pages that we have leases on."""
+        return np.array([*self._hands.pages(), *self._on_the_road()], np.int64)
+
+    async def _finish(self) -> None:
+        """Let requests that run come to an end, but not for long: what is not answered by then is asked again."""
+        if self._running and math.isinf(self._finish_within):
+            await asyncio.wait(self._running)
+            return
+        end = self._clock.now() + self._finish_within
+        while self._running and self._clock.now() < end:
+            self._settle(await self._clock.wait(self._running, end))
+        if self._running:
+            details = {"requests": len(self._running), "seconds": self._finish_within}
+            self._log.event("fetch", "requests dropped at the end", level="warn", details=details)
+
+    def _end_measuring(self) -> None:
+        if self.loop_lag.is_on:
+            lag = self.loop_lag
+            self._log.event(
+                "schedule", "event loop", details={"longest_lag": round(lag.longest, 3), "stalls": lag.stalls}
+            )
+            lag.stop()
+
+    def _on_stall(self, seconds: float) -> None:
+        details = {"seconds": round(seconds, 3), "requests": len(self._running)}
+        self._log.event("schedule", "our own event loop was late", level="warn", details=details)
+
     def _fit(self, now: float) -> None:
         """Fit the policy. Pages in hand may be due at another time then; what was begun goes on."""
+        if self._fit_recipe is not None and self._is_large():  # there are more pages than there were
+            self._start_fits(self._fit_recipe)
+            return
         self._acknowledging.record(now)
         self._line.empty(begun=False)
         self._fitting.fit(now)
@@ -371,7 +512,7 @@ class Driver:
 
         A bug of ours becomes a failed visit, so that one poisonous page does not end the crawl.
         """
-        began = self._clock.now()
+        began, since = self._clock.now(), self.loop_lag.time()
         result: Result
         try:
             result = await self._visitor.go(target)
@@ -379,7 +520,7 @@ class Driver:
             result = Hindered(target, fault)
         except Exception as bug:  # noqa: BLE001 - one of the two places for it: the driver's loop
             result = Broken(target, began, f"{bug!r}", traceback.format_exc())
-        return Ended(result, self._clock.now())
+        return Ended(result, self._clock.now(), self.loop_lag.stalled(since))
 
     def _settle(self, done: Collection[asyncio.Task[Ended | None]]) -> None:
         """Take in finished requests, in the order in which they began; acknowledge visits if it is time."""

@@ -50,6 +50,10 @@ class Hands:
         """Pages in hand."""
         return len(self._targets)
 
+    def pages(self) -> list[int]:
+        """The pages in hand."""
+        return list(self._targets)
+
     @property
     def lease_at(self) -> float:
         """When it makes sense to ask for more, seconds since the epoch; infinity while the hands are full."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
@@ -14,12 +15,15 @@ import numpy as np
 from recrawl.crawl.access import Access
 from recrawl.crawl.archive import WarcArchive
 from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
+from recrawl.crawl.background import in_thread
 from recrawl.crawl.budget import SharedBudget
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.controls import Controls, Orders
 from recrawl.crawl.driver import Driver, Pace
+from recrawl.crawl.fit_process import FitRecipe
 from recrawl.crawl.garbage import long_running
 from recrawl.crawl.heritrix_log import HeritrixLog
+from recrawl.crawl.homes import page_chunks
 from recrawl.crawl.judging import Judging, JudgingRules, readers, warm_up
 from recrawl.crawl.lease_keeper import leases_kept
 from recrawl.crawl.log import JsonLinesLog, Level
@@ -178,6 +182,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     scope: Scope,
     settings: CrawlSettings,
     orders: Callable[[Mapping[str, str]], Orders] | None = None,
+    fits: FitRecipe | None = None,
     on_visits: Callable[[Sequence[Visited]], None] = lambda _visited: None,
     watch: Callable[[PulseTaker], None] = lambda _taker: None,
 ) -> AsyncIterator[Driver]:
@@ -186,6 +191,8 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     With ``orders``, which makes orders of limits by the keys of settings, it does what the controls in the store say,
     and shares the budget with other workers; ``watch`` is given whoever tells how it goes. Without, it keeps to its
     settings and to the budget on average.
+    With ``fits`` the policy is fitted by a process of its own, which makes its parts by that recipe, and what takes
+    long before the start leaves the event loop its turn: for real time. Without, all is done in the event loop.
     ``on_visits`` is told of visits once they are acknowledged. Everything is closed in the end, also after an error.
     What workers that died in this folder had leased is given back first.
     """
@@ -218,8 +225,12 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 at_hand.attempts.write(visited)
 
             judging = Judging(store, settings.judging, at_hand.events, at_hand.pool)
-            warm_up(settings.judging.standards)
+            if fits is None:
+                warm_up(settings.judging.standards)
+            else:
+                await in_thread(partial(warm_up, settings.judging.standards))
             steered = steering(at_hand.events, judging)
+            cap = await cap_of(store, settings.max_pages_per_host)
             files = FileFetcher(clock, settings.folders, settings.limits.body)
             access = Access(elsewhere={"file": files}, pool=at_hand.pool)
             driver = Driver(
@@ -229,15 +240,14 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 agenda=agenda,
                 politeness=politeness,
                 visitor=Visitor(at_hand.fetcher, at_hand.robots, clock, at_hand.doors, access, judging, at_hand.pool),
-                recorder=Recorder(
-                    worker, store, agenda, scope, at_hand.archive, judging, cap_of(store, settings.max_pages_per_host)
-                ),
+                recorder=Recorder(worker, store, agenda, scope, at_hand.archive, judging, cap),
                 pace=settings.pace,
                 log=at_hand.events,
                 steering=steered,
                 tidy=lambda now: give_back(store, folder, now, settings.politeness.shortest),
                 on_visits=acknowledged,
                 aside=aside,
+                fits=fits,
             )
             if steered is not None:
                 log, archive = at_hand.events, at_hand.archive
@@ -252,9 +262,11 @@ def _aside(settings: CrawlSettings) -> AbstractContextManager[Executor | None]:
     return ThreadPoolExecutor(1, "acknowledging") if settings.durable else nullcontext()
 
 
-def cap_of(store: Store, most: int) -> HostCap:
-    """How many more pages of each host are taken in. O(pages)."""
-    pages, hosts = store.pages(), store.hosts()
-    ids, counts = np.unique(pages.host[pages.importance > 0], return_counts=True)
-    names = [hosts.name[row] for row in np.searchsorted(hosts.id, ids).tolist()]
-    return HostCap(most, dict(zip(names, counts.tolist(), strict=True)))
+async def cap_of(store: Store, most: int) -> HostCap:
+    """How many more pages of each host are taken in. O(pages), in steps between which others have their turn."""
+    hosts = store.hosts()
+    counts = np.zeros(len(hosts.id), np.int64)
+    for pages in page_chunks(store):
+        np.add.at(counts, np.searchsorted(hosts.id, pages.host[pages.importance > 0]), 1)
+        await asyncio.sleep(0)
+    return HostCap(most, {hosts.name[row]: int(counts[row]) for row in np.flatnonzero(counts).tolist()})

@@ -16,7 +16,15 @@ import numpy as np
 
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.target import Result, RulesRead
-from recrawl.model.failures import NO_NAME_SERVER, NO_ROUTE
+from recrawl.model.failures import (
+    BROKEN_OFF,
+    EMPTY,
+    NO_CONNECTION,
+    NO_NAME_SERVER,
+    NO_ROUTE,
+    NO_TRUST,
+    TOO_SLOW,
+)
 from recrawl.schedule.retry import Backoff
 from recrawl.time import MINUTE
 
@@ -128,3 +136,19 @@ def is_silence(result: Result) -> bool | None:
         if not failure and not result.capture.status:
             return None
     return failure in {NO_NAME_SERVER, NO_ROUTE}
+
+
+def is_unanswered(result: Result) -> bool:
+    """Whether a request failed in a way that may be our own fault, if our event loop stood still meanwhile.
+
+    No name server, no connection in time, no answer in time, or a connection that was closed since we did not read.
+    """
+    if isinstance(result, RulesRead):
+        return result.rules.failure in _OUR_FAULT
+    capture = result.capture
+    return capture is not None and (capture.failure in _OUR_FAULT or capture.truncated in _CUT_SHORT)
+
+
+_OUR_FAULT = frozenset({NO_NAME_SERVER, NO_ROUTE, TOO_SLOW, BROKEN_OFF, EMPTY, NO_CONNECTION, NO_TRUST})
+_CUT_SHORT = frozenset({"time", "disconnect"})
+"""Why an answer may have ended before its time (conventions W8)."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -38,8 +38,6 @@ from recrawl.store.values import CaptureRecord, Claims, Leased, Lessons, LinksSe
 from recrawl.time import from_http_date
 from recrawl.urls import address, surt
 
-_CHUNK = 100_000
-"""Pages changed in one transaction, so that other workers get their turn."""
 _REMEMBERED = 1_000_000
 """URLs whose page id is kept in memory, about 200 MB; beyond that the store is asked again."""
 
@@ -194,19 +192,31 @@ class Recorder:
 
     def take_in(self) -> None:
         """Let pages count that were only remembered, as targets of links, and lie in the scope by now."""
+        for _ in self.take_in_steps():
+            pass
+
+    def take_in_steps(self) -> Iterator[int]:
+        """The same in steps of milliseconds, none if the scope is as it was; each gives how many pages it took in.
+
+        Where the scope grows meanwhile, all is gone through again the next time.
+        """
         if not self._homes.is_wider:
             return
-        pages, urls = self._homes.left_out()
-        inside = self._inside(urls)
-        chosen = pages[np.array([url in inside for url in urls], np.bool_)]
-        for start in range(0, len(chosen), _CHUNK):
-            some = chosen[start : start + _CHUNK]
-            self._store.set_importance(some, np.ones(len(some)))
-        for url in inside if self._cap is not None else ():
-            where = address(url)
-            if self._cap is not None and where is not None:
-                self._cap.took(where.host)
         self._homes.is_wider = False
+        try:
+            for pages, urls in self._homes.left_out():
+                inside = self._inside(urls)
+                chosen = pages[np.array([url in inside for url in urls], np.bool_)]
+                if len(chosen):
+                    self._store.set_importance(chosen, np.ones(len(chosen)))
+                for url in inside if self._cap is not None else ():
+                    where = address(url)
+                    if self._cap is not None and where is not None:
+                        self._cap.took(where.host)
+                yield len(chosen)
+        except BaseException:  # the store is away, or nobody goes on
+            self._homes.is_wider = True
+            raise
 
     def hear(self, entries: Sequence[Entry], source: str, now: float) -> None:
         """Take in what a sitemap says: pages, and dates of their changes.
@@ -221,17 +231,9 @@ class Recorder:
         heard, when = signals(before.plus(fresh))
         self._announce(heard[when == now], when[when == now], now)
 
-    def recall_signals(self, pages: IntArray, now: float) -> None:
-        """Tell the agenda what sites announced of these pages so far: state is a fold, so recovery is replay."""
-        self._announce(*signals(self._store.claims(pages)), now, due=False)
-
-    def _announce(self, page: IntArray, time: FloatArray, now: float, *, due: bool = True) -> None:
-        known = self._store.pages(np.unique(page))
-        wanted = known.take(known.importance > 0)
-        self._agenda.add(wanted)  # somebody else may have added them since we began
-        heard = np.isin(page, wanted.id)
-        page, time = page[heard], time[heard]
-        if self._agenda.hear(page, time) and due and len(page):
+    def _announce(self, page: IntArray, time: FloatArray, now: float) -> None:
+        page, hears = announce(self._store, self._agenda, page, time)
+        if hears and len(page):
             self._store.reschedule(page, self._agenda.due(page, now))
 
     def recall(self, leased: Leased, now: float) -> list[Known | None]:
@@ -346,6 +348,20 @@ class Recorder:
             if when is not None and not visited.sign.restless and self._judging.believes_dates(visited.target.host):
                 said.append((visited.visit.page, visited.visit.time, when))
         self._store.add_claims(last_modified_claims(said))
+
+
+def announce(store: Store, agenda: Agenda, page: IntArray, time: FloatArray) -> tuple[IntArray, bool]:
+    """Tell an agenda that sites said that pages changed; the pages that are to be visited, and whether it hears."""
+    known = store.pages(np.unique(page))
+    wanted = known.take(known.importance > 0)
+    agenda.add(wanted)  # somebody else may have added them since we began
+    heard = np.isin(page, wanted.id)
+    return page[heard], agenda.hear(page[heard], time[heard])
+
+
+def recall_signals(store: Store, agenda: Agenda, pages: IntArray) -> None:
+    """Tell an agenda what sites announced of these pages so far: state is a fold, so recovery is replay."""
+    announce(store, agenda, *signals(store.claims(pages)))
 
 
 def recall(store: Store, pages: IntArray, validators: Sequence[Validators]) -> list[Known | None]:

@@ -17,7 +17,7 @@ from recrawl.crawl.acknowledging import Acknowledging
 from recrawl.crawl.announcements import Announcements
 from recrawl.crawl.line import Line
 from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.outage import DOUBT, Doubts, Outage, is_silence
+from recrawl.crawl.outage import DOUBT, Doubts, Outage, is_silence, is_unanswered
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.steering import Steering
 from recrawl.crawl.target import (
@@ -52,6 +52,8 @@ class Ended(NamedTuple):
     result: Result
     time: float
     """When it ended, seconds since the epoch."""
+    stalled: float = 0.0
+    """Seconds of it in which our own event loop stood still."""
 
 
 class Settling:
@@ -107,6 +109,9 @@ class Settling:
         if isinstance(result, TurnedAway):
             self.turn_away(result, now)
             return
+        if ended.stalled and is_unanswered(result):
+            self._ask_again_after_stall(ended)
+            return
         self._release(ended, now)
         believed, unheard = self._doubts.weigh(result, now)
         self._ask_again(unheard)
@@ -152,7 +157,7 @@ class Settling:
             if is_silence(ended.result):  # nothing else of it is tried before it is clear who is silent, the host or we
                 self._politeness.block_until(target.host, now + DOUBT)
         # From its own end on: hosts whose pauses began together would be asked together ever after.
-        self._line.done(target, ended.time, capture.duration if capture else 0.0)
+        self._line.done(target, ended.time, max(capture.duration - ended.stalled, 0.0) if capture else 0.0)
         wait = asked_patience(capture) if capture else None
         if wait is not None:
             self._politeness.block_until(target.host, now + wait)
@@ -191,6 +196,18 @@ class Settling:
             self._line.put_back(target)
             if not target.is_errand and _cost_a_visit(result):
                 self._steering.spared(1)
+
+    def _ask_again_after_stall(self, ended: Ended) -> None:
+        """Put back what failed while our own event loop stood still: that says nothing of its host."""
+        result, target = ended.result, ended.result.target
+        self._line.done(target, ended.time, 0.0)
+        if isinstance(result, RulesRead):
+            self._visitor.forget_rules(target)
+        self._line.put_back(target)
+        if not target.is_errand and _cost_a_visit(result):
+            self._steering.spared(1)
+        details: dict[str, object] = {"url": target.url, "seconds": round(ended.stalled, 3)}
+        self._log.event("fetch", "asked again, since our own event loop was late", level="warn", details=details)
 
     # -- the target ---------------------------------------------------------------------------
 

@@ -55,6 +55,7 @@ class Agenda:
         """How often the policy was fitted."""
         self._journal: list[Callable[[], object]] | None = None
         """What was taken note of since a copy of this agenda began to be fitted elsewhere; ``None`` if none is."""
+        self._journal_pages: list[IntArray] = []
 
     def add(self, pages: Pages) -> None:
         """Take note of new pages; ids known already change nothing."""
@@ -70,6 +71,7 @@ class Agenda:
         """
         if self._journal is not None:
             self._journal.append(partial(self.tell, visits))
+            self._journal_pages.append(visits.page)
         self.policy.tell(visits)
         failed = visits.outcome > ANSWERED
         concerned = failed | np.isin(visits.page, np.unique(visits.page[failed]))
@@ -181,32 +183,40 @@ class Agenda:
 
         Memory: what is told until then.
         """
-        self._journal = [partial(self.tell, underway)] if len(underway) else []
+        self._journal, self._journal_pages = [partial(self.tell, underway)], [underway.page]
 
     def end_journal(self) -> None:
         """Forget the journal: what was to be taken over does not come."""
-        self._journal = None
+        self._journal, self._journal_pages = None, []
+
+    def journal_pages(self) -> IntArray:
+        """The pages that visits in the journal were to."""
+        return np.unique(np.concatenate([np.empty(0, np.int64), *self._journal_pages]))
 
     def replica(self) -> Agenda:
         """A twin that is to be pickled and taken over elsewhere. It shares memory with this one."""
         twin = copy.copy(self)
+        for name in _OWN:
+            del vars(twin)[name]
         twin.policy = self.policy.replica() if isinstance(self.policy, Replicable) else self.policy
         return twin
 
-    def take_over(self, fitted: Agenda) -> None:
+    def take_over(self, fitted: Agenda, concerned: Pages) -> None:
         """Replace what is known by what another agenda knows, which was fitted, and tell it what came meanwhile.
 
+        ``concerned`` are the pages that visits came of or will come of soon: the other one may not know all of them.
         O(what came meanwhile): what it knows already changes nothing.
         """
-        journal, self._journal = self._journal or [], None
-        own = vars(self)
-        own.update({name: value for name, value in vars(fitted).items() if name not in _OWN})
+        journal = self._journal or []
+        self.end_journal()
+        vars(self).update({name: value for name, value in vars(fitted).items() if name not in _OWN})
         self.fits += 1
+        self.add(concerned)
         for told in journal:
             told()
 
 
-_OWN = frozenset({"fits", "_journal", "_retry"})
+_OWN = frozenset({"fits", "_journal", "_journal_pages", "_retry"})
 """What an agenda does not take over from another."""
 
 

@@ -337,6 +337,10 @@ class Store(Archives, LookUps, Protocol):
         """The state kept under a name, ``None`` if there is none."""
         ...
 
+    def rough_size(self) -> tuple[int, int]:
+        """The largest page id, and about how many visits there are. Cheap, whatever the size."""
+        ...
+
     def counts(self, now: float) -> StoreCounts:
         """How much there is, and how many pages are due. Looks at every page once."""
         ...

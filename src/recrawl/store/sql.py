@@ -306,6 +306,10 @@ class SqlStore(SqlArchives, SqlLookUps):
         rows = self._database.read(lambda session: session.rows(session.statements.load_state, name))
         return bytes(rows[0][0]) if rows else None
 
+    def rough_size(self) -> tuple[int, int]:
+        """The largest page id, and about how many visits there are."""
+        return self._database.read(totals.rough_size)
+
     def counts(self, now: float) -> StoreCounts:
         """How much there is."""
         return self._database.read(lambda session: totals.counts(session, now))

@@ -11,6 +11,13 @@ from recrawl.store.segments import LOOK
 from recrawl.store.values import StoreCounts
 
 
+def rough_size(session: Session) -> tuple[int, int]:
+    """The largest page id and the visits of all segments. O(segments)."""
+    [(pages,)] = session.rows(session.statements.last_page)
+    [(_, visits)] = session.rows(session.statements.segments)
+    return int(pages), int(visits)
+
+
 def counts(session: Session, now: float) -> StoreCounts:
     """Totals; visits of full segments were counted when they were sealed, the others are counted here."""
     [(pages, hosts, links, captures, leased, due)] = session.rows(session.statements.count, now)

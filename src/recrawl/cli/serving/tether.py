@@ -28,7 +28,7 @@ def _watch() -> None:
 
 
 if __name__ == "__main__":
-    from recrawl.cli.main import main
+    from recrawl.__main__ import main
 
     end_with_parent()
     main()

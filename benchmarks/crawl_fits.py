@@ -1,0 +1,160 @@
+"""How a crawl of many pages gets ready, goes on beside fits of its policy, and stops: ``crawl.py fits --pages N``.
+
+``recrawl run`` itself, as a process, on a store of so many pages with eight visits each. What the server of the pages
+sees tells how long the crawl was silent; what ``recrawl.log`` says tells how late its event loop was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from crawl_web import page_urls, small_document, web
+
+from recrawl.model import Outcome, Verdict, Visits
+from recrawl.store import open_store
+from recrawl.time import DAY
+
+HOSTS = 500
+VISITS = 8
+_CHUNK = 20_000
+_MIB = 1 << 20
+_CORE = [sys.executable, "-m", "recrawl"]
+
+
+def populate(folder: Path, pages: int, port: int) -> None:
+    """A workspace with so many pages and their visits over the last two months."""
+    subprocess.run([*_CORE, "init", str(folder)], check=True, capture_output=True)
+    rng, now = np.random.default_rng(1), time.time()
+    urls = page_urls(HOSTS, -(-pages // HOSTS), port)[:pages]
+    with open_store(str(folder / "recrawl.db"), durable=False) as store:
+        ids = np.concatenate(
+            [store.discover(urls[k : k + _CHUNK], now - 70 * DAY) for k in range(0, pages, _CHUNK)], dtype=np.int64
+        )
+        rate = np.exp(rng.normal(np.log(1 / (10 * DAY)), 1.5, pages))
+        last = np.full(pages, now - 61 * DAY)
+        for number in range(VISITS):
+            time_of = last + rng.exponential(60 * DAY / VISITS, pages)
+            changed = rng.random(pages) < -np.expm1(-rate * (time_of - last))
+            verdict = np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED) if number else Verdict.UNKNOWN
+            last = np.minimum(time_of, now - 60.0)
+            for k in range(0, pages, _CHUNK):
+                some = slice(k, k + _CHUNK)
+                said = verdict[some] if number else Verdict.UNKNOWN
+                visits = Visits.of(ids[some], last[some], outcome=Outcome.FETCHED, verdict=said)
+                store.record(visits, due=last[some] + 20 * DAY * rng.random(len(visits)))
+
+
+class _Tree:
+    """Memory of a process and its children, sampled: the most there was of it."""
+
+    def __init__(self, pid: int) -> None:
+        self.most = self.own = 0.0
+        self._pid, self._over = pid, threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+
+    def _sample(self) -> None:
+        while not self._over.wait(0.5):
+            try:
+                children = Path(f"/proc/{self._pid}/task/{self._pid}/children").read_text().split()
+                each = [_pss(pid) for pid in (str(self._pid), *children)]
+            except OSError:
+                continue
+            self.own, self.most = max(self.own, each[0]), max(self.most, sum(each))
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def _pss(pid: str) -> float:
+    """Its share of memory, in MiB: what is mapped by several is divided among them."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def _events(folder: Path) -> list[dict[str, Any]]:
+    log = folder / "recrawl.log"
+    return [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
+
+
+def _fits(folder: Path) -> int:
+    log = folder / "recrawl.log"
+    return log.read_text("utf-8").count('"policy fitted"') if log.exists() else 0
+
+
+def measure_fits(pages: int, seconds: float) -> None:
+    """Start, crawl beside fits for so many seconds, stop; then stop another run while it gets ready."""
+    with tempfile.TemporaryDirectory() as place, web(200, small_document) as server:
+        folder = Path(place) / "workspace"
+        populate(folder, pages, server.port)
+        server.log()
+        command = [*_CORE, "run", "-w", str(folder), "--budget", "100000000/day"]
+        for setting in (
+            "politeness.min_delay=0s", "politeness.factor=0", "politeness.ip_delay=0s", "fetch.allow_networks=127.0.0.0/8",
+            "crawl.log_level=info", "fetch.contact=bench@example.org",
+        ):  # fmt: skip
+            command += ["--set", setting]
+        began, before = time.perf_counter(), os.times()
+        with (Path(place) / "said").open("wb") as said:
+            process = subprocess.Popen(command, stdout=said, stderr=said)
+        tree = _Tree(process.pid)
+        while _fits(folder) < 1 and process.poll() is None:
+            time.sleep(0.2)
+        first_fit = time.perf_counter() - began
+        time.sleep(seconds / 2)
+        asked = time.perf_counter()
+        subprocess.run(
+            [*_CORE, "limit", "-w", str(folder), "schedule.budget=50000000/day"], check=True, capture_output=True
+        )
+        while _fits(folder) < 2 and process.poll() is None:
+            time.sleep(0.2)
+        fitted = time.perf_counter()
+        time.sleep(seconds / 2)
+        stopped = time.perf_counter()
+        process.send_signal(signal.SIGTERM)
+        code = process.wait()
+        took = time.perf_counter() - stopped
+        tree.end()
+        _, arrived, _, _ = server.log()
+        arrived = np.sort(arrived)
+        usage = os.times()
+        silence = np.diff(arrived).max() if len(arrived) > 1 else np.nan
+        beside = ((arrived > asked) & (arrived < fitted)).sum() / (fitted - asked)
+        alone = ((arrived > fitted) & (arrived < stopped)).sum() / (stopped - fitted)
+        first = arrived[0] - began if len(arrived) else np.nan
+        events = _events(folder)
+        late = [event["details"]["seconds"] for event in events if event["message"] == "our own event loop was late"]
+        loop = [event["details"] for event in events if event["message"] == "event loop"]
+        wrong = sum(event["message"] == "no host can be reached" for event in events)
+        failed = sum(event["message"] == "visited" and event["logLevel"] == "warn" for event in events)
+        print(f"{pages:,} pages, {VISITS} visits each: first request after {first:.1f} s, first fit {first_fit:.1f} s")
+        print(f"  {beside:,.0f} visits/s beside a fit of {fitted - asked:.1f} s, {alone:,.0f}/s after it")
+        print(f"  longest silence {silence:.2f} s; loop {loop[-1] if loop else 'not measured'}; late by > 1 s: {late}")
+        print(f"  {failed} failed visits, {wrong} times 'no host can be reached'")
+        print(f"  memory {tree.most:,.0f} MiB at most, of which the crawler {tree.own:,.0f}")
+        print(
+            f"  CPU {usage.children_user + usage.children_system - before.children_user - before.children_system:.1f} s"
+        )
+        print(f"  SIGTERM to exit: {took:.2f} s, exit code {code}")
+        if not len(arrived):
+            print((Path(place) / "said").read_text())
+        for wait in (0.02, 0.1, 0.5, 2.0, 4.0):
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(wait)
+            stopped = time.perf_counter()
+            process.send_signal(signal.SIGTERM)
+            code = process.wait()
+            print(f"  SIGTERM {wait} s after the start: exit code {code} after {time.perf_counter() - stopped:.2f} s")
