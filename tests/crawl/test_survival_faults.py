@@ -33,7 +33,7 @@ from recrawl.crawl.scope import HostScope
 from recrawl.errors import DiskFullError, StoreAwayError, StoreError
 from recrawl.fetch.http import HttpFetcher
 from recrawl.living.web import LivingWeb
-from recrawl.model import Capture, Outcome
+from recrawl.model import Capture, Outcome, Visit, Visits
 from recrawl.model.failures import NO_NAME, NO_NAME_SERVER, NO_ROUTE
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.fixed_interval import FixedInterval
@@ -263,7 +263,8 @@ def test_visits_are_told_although_one_of_the_logs_finds_no_room(tmp_path):
 def test_a_fit_whose_due_times_could_not_be_written_is_made_again(tmp_path, monkeypatch):
     interval, tries = FixedInterval(0.5 * HOUR), []
     with open_store(tmp_path / "store.db", create=True, durable=False) as store:
-        store.discover(["http://a.example/"], START)
+        page = store.discover(["http://a.example/"], START)
+        store.record(Visits.from_rows([Visit(int(page[0]), START, Outcome.FETCHED)]), due=np.array([START + DAY]))
         agenda = Agenda(interval, budget=1.0)
         recorder = Recorder("one", store, agenda, HostScope(frozenset()), NoArchive())
         fitting = Fitting(store, agenda, recorder, JsonLinesLog(io.StringIO(), VirtualClock(START)), late=HOUR)

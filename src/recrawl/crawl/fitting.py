@@ -105,10 +105,10 @@ class Move(NamedTuple):
 
 def _differs(before: FloatArray, after: FloatArray, now: float, tolerance: float) -> BoolArray:
     """Which due times are worth writing; with a tolerance of 0, all that are not the same."""
-    finite = np.isfinite(before) & np.isfinite(after)
-    apart = np.abs(np.where(finite, after - before, 0.0))
-    small = np.where(finite, tolerance * np.abs(after - now), 0.0)
-    return np.where(finite, apart > small, before != after)
+    differs: BoolArray = before != after
+    rows = np.flatnonzero(differs & np.isfinite(before) & np.isfinite(after))
+    differs[rows] = np.abs(after[rows] - before[rows]) > tolerance * np.abs(after[rows] - now)
+    return differs
 
 
 class Fitting:

@@ -1,0 +1,302 @@
+"""Fits beside the crawl: visits go on during a fit, a fit process may die, and its result is that of the event loop."""
+
+import asyncio
+import importlib
+import io
+import json
+import os
+import shutil
+import signal
+import time
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recrawl.crawl import driver as driver_module
+from recrawl.crawl import process_fitting
+from recrawl.crawl.archive import NoArchive
+from recrawl.crawl.clock import RealClock
+from recrawl.crawl.driver import Driver, Pace
+from recrawl.crawl.fit_process import FitDone, FitProcess, FitRequest, FittedState, read_state
+from recrawl.crawl.fitting import Due, ScheduleFit
+from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.recorder import Recorder
+from recrawl.crawl.scope import HostScope
+from recrawl.crawl.visitor import Visitor
+from recrawl.detect import decoded
+from recrawl.fetch.http import HttpFetcher, Limits
+from recrawl.fetch.robots import RobotsCache
+from recrawl.living.web import LivingWeb
+from recrawl.model import ANSWERED, Outcome, Verdict, Visits
+from recrawl.schedule.agenda import Agenda
+from recrawl.schedule.fixed_interval import FixedInterval
+from recrawl.schedule.politeness import Politeness, PolitenessRules
+from recrawl.schedule.retry import Backoff
+from recrawl.schedule.valued import Valued
+from recrawl.simulate.sites import tree_site
+from recrawl.simulate.web import join
+from recrawl.store.open import open_store
+from recrawl.time import DAY, HOUR
+
+AGENT = "fits/1.0 (+https://example.org/)"
+PATIENCE = 200.0
+INTERVAL = 0.1
+
+
+@pytest.fixture
+def recipes(monkeypatch):
+    """The module with recipes, which fit processes find, too."""
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    return importlib.import_module("fit_recipes")
+
+
+class Crawl:
+    """A crawl on a real server, and what it logs."""
+
+    def __init__(self, clock, driver, agenda, store, log):
+        self.clock, self.driver, self.agenda, self.store, self._log = clock, driver, agenda, store, log
+
+    async def run(self, seconds=2 * PATIENCE):
+        await self.driver.run(self.clock.now() + seconds)
+
+    def events(self, message):
+        return [event for event in map(json.loads, self._log.getvalue().splitlines()) if event["message"] == message]
+
+    async def until(self, condition, task):
+        """Wait until something is so; the run must not end before."""
+        end = self.clock.now() + PATIENCE
+        while not condition():
+            if task.done():
+                task.result()
+            assert not task.done()
+            assert self.clock.now() < end
+            await asyncio.sleep(0.02)
+
+    async def visits_go_on(self, task):
+        before = len(self.events("visited"))
+        await self.until(lambda: len(self.events("visited")) > before + 20, task)
+
+
+@asynccontextmanager
+async def crawl(folder, *, fits=None, visitor=Visitor, limits=None, urls=None):
+    clock, log = RealClock(), io.StringIO()
+    rng = np.random.default_rng(0)
+    begin = clock.now()
+    web = join([tree_site(f"h{n}", np.full(6, 1e-6), start=begin, end=begin + 5 * DAY, rng=rng) for n in range(4)])
+    with LivingWeb(web, clock) as living, open_store(folder / "store.db", create=True, durable=False) as store:
+        pins = dict.fromkeys(living.hosts(), living.ip)
+        store.discover(urls or living.urls(), begin)
+        async with HttpFetcher(clock, AGENT, resolve=pins, limits=limits or Limits()) as fetcher:
+            agenda = Agenda(FixedInterval(INTERVAL), budget=1.0)
+            driver = Driver(
+                "one",
+                clock=clock,
+                store=store,
+                agenda=agenda,
+                politeness=Politeness(PolitenessRules(0.0, 0.004, 0.004, 0.004)),
+                visitor=visitor(fetcher, RobotsCache(fetcher, clock, AGENT, body_of=decoded), clock),
+                recorder=Recorder("one", store, agenda, HostScope(frozenset(pins)), NoArchive()),
+                pace=Pace(poll=0.05),
+                log=JsonLinesLog(log, clock),
+                fits=fits,
+            )
+            yield Crawl(clock, driver, agenda, store, log)
+
+
+@pytest.fixture
+def held(tmp_path, recipes, monkeypatch):
+    """A recipe for fits that can be held up; every store is a large one."""
+    monkeypatch.setattr(driver_module, "FEW_PAGES", 0)
+    monkeypatch.setattr(process_fitting, "_RETRY", Backoff(first=0.05, factor=1.0, longest=0.05))
+    return recipes.HeldFits(tmp_path, INTERVAL)
+
+
+def test_visits_are_acknowledged_while_a_fit_is_made(tmp_path, held):
+    async def run():
+        async with crawl(tmp_path, fits=held) as here:
+            task = asyncio.create_task(here.run())
+            await here.until(lambda: here.events("policy fitted"), task)
+            (tmp_path / "hold").touch()
+            (tmp_path / "fitting").unlink()
+            here.agenda.fit_again()
+            await here.until((tmp_path / "fitting").exists, task)
+            fits = len(here.events("policy fitted"))
+            await here.visits_go_on(task)
+            assert len(here.events("policy fitted")) == fits
+            (tmp_path / "hold").unlink()
+            await here.until(lambda: len(here.events("policy fitted")) > fits, task)
+            await here.visits_go_on(task)
+            here.driver.stop()
+            await task
+            assert here.store.counts(here.clock.now()).leased == 0
+            assert here.agenda.fits >= 2
+
+    asyncio.run(run())
+
+
+def test_a_fit_process_that_is_killed_is_started_again_and_the_crawl_goes_on(tmp_path, held):
+    async def run():
+        async with crawl(tmp_path, fits=held) as here:
+            task = asyncio.create_task(here.run())
+            await here.until(lambda: here.events("policy fitted"), task)
+            (tmp_path / "hold").touch()
+            (tmp_path / "fitting").unlink()
+            here.agenda.fit_again()
+            await here.until((tmp_path / "fitting").exists, task)
+            killed = here.driver._fits.pid
+            os.kill(killed, signal.SIGKILL)
+            await here.until(lambda: here.events("fit failed"), task)
+            assert "-9" in here.events("fit failed")[0]["details"]["reason"]
+            await here.visits_go_on(task)
+            fits = len(here.events("policy fitted"))
+            (tmp_path / "hold").unlink()
+            await here.until(lambda: len(here.events("policy fitted")) > fits, task)
+            assert here.driver._fits.pid not in (killed, None)
+            here.driver.stop()
+            await task
+
+    asyncio.run(run())
+
+
+def test_a_crawl_that_waits_for_its_first_fit_stops_when_it_is_asked_to(tmp_path, held):
+    async def run():
+        async with crawl(tmp_path, fits=held) as here:
+            (tmp_path / "hold").touch()
+            task = asyncio.create_task(here.run())
+            await here.until((tmp_path / "fitting").exists, task)
+            process = here.driver._fits.pid
+            here.driver.stop()
+            await task
+            assert not here.events("visited")
+            with pytest.raises(ProcessLookupError):
+                os.kill(process, 0)
+            await here.run(0.5)  # nor does it wait longer than it was to run
+            assert not here.events("policy fitted")
+
+    asyncio.run(run())
+
+
+def test_a_fit_process_exits_with_its_parent_and_leaves_nothing_behind(tmp_path, held, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    open_store(tmp_path / "store.db", create=True).close()
+
+    async def run():
+        process = FitProcess(held)
+        process.request(
+            FitRequest(0.0, {"budget": 1.0, "new_share": 0.0, "burst": 0.0}, PolitenessRules(), frozenset())
+        )
+        message = None
+        while not isinstance(message, FitDone):
+            message = await asyncio.wait_for(process.message(), PATIENCE)
+        [folder] = tmp_path.glob("recrawl-fit-*")
+        process._process.stdin.close()  # as the system does when the crawler is killed
+        await asyncio.wait_for(process.message(), PATIENCE)
+        assert not folder.exists()
+        await process.close()
+
+    asyncio.run(run())
+
+
+def test_a_process_and_the_event_loop_find_the_same_due_times(tmp_path, recipes):
+    rng, now, pages = np.random.default_rng(7), 1.79e9, 600
+    with open_store(tmp_path / "one.db", create=True, durable=False) as store:
+        page = store.discover([f"http://h{n % 7}.example/{n % 40}/{n}" for n in range(pages)], now - 60 * DAY)
+        time_of = np.sort(now - 50 * DAY * rng.random((pages, 8)), axis=1)
+        verdict = np.where(rng.random((pages, 8)) < 0.4, Verdict.CHANGED, Verdict.UNCHANGED)
+        verdict[:, 0] = Verdict.UNKNOWN
+        visits = Visits.of(
+            np.repeat(page, 8)[: 8 * pages - 800],
+            time_of.ravel()[: 8 * pages - 800],
+            outcome=Outcome.FETCHED,
+            verdict=verdict.ravel()[: 8 * pages - 800],
+        )
+        store.record(visits)
+    shutil.copy(tmp_path / "one.db", tmp_path / "two.db")
+    budget = pages / (3 * DAY)
+    with open_store(tmp_path / "one.db", durable=False) as store:
+        agenda = Agenda(Valued(), budget=budget)
+        fit = ScheduleFit(store, agenda, HOUR)
+        due = fit.fit(fit.catch_up(now), now)
+        for move in fit.moved(due, now, [int(page[3])], 0.0):
+            store.reschedule(move.page, move.due, before=move.before)
+        expected, later = store.due(page), agenda.due(page, now + 1.0)
+
+    async def run(store):
+        process = FitProcess(recipes.ExactFits(tmp_path / "two.db", budget))
+        terms = {"budget": budget, "new_share": 0.0, "burst": 0.0}
+        process.request(FitRequest(now, terms, PolitenessRules(), frozenset({int(page[3])})))
+        state = done = None
+        while done is None:
+            message = await asyncio.wait_for(process.message(), PATIENCE)
+            state = read_state(message, store) if isinstance(message, FittedState) else state
+            done = message if isinstance(message, FitDone) else None
+        await process.close()
+        return state, done
+
+    with open_store(tmp_path / "two.db", durable=False) as store:
+        state, done = asyncio.run(run(store))
+        np.testing.assert_array_equal(store.due(page), expected)
+        np.testing.assert_array_equal(state.due(page, now + 1.0), later)
+        assert done.pages == pages
+        assert store.due(page)[3] == now
+
+
+def test_due_times_that_hardly_move_are_not_written():
+    page = np.arange(1, 5)
+    before = np.array([1e6, 1e6, np.inf, 2e6])
+
+    class Asked:
+        def due(self, page, now):
+            return np.array([1e6 + 10.0, 1e6 + 1e5, np.inf, np.inf])[page - 1]
+
+    fit = ScheduleFit(None, Asked(), HOUR)
+    [move] = fit.moved(Due(page, page, before), 0.0, (), tolerance=0.005)
+    assert move.page.tolist() == [2, 4]
+    [move] = fit.moved(Due(page, page, before), 0.0, (), tolerance=0.0)
+    assert move.page.tolist() == [1, 2, 4]
+
+
+# -- a loop that is late ------------------------------------------------------------------------
+
+
+class Blocking(Visitor):
+    """Once, with a request under way, the whole event loop stands still for longer than that may take."""
+
+    visits = 0
+
+    async def go(self, target):
+        task = asyncio.ensure_future(super().go(target))
+        self.visits += 1
+        if self.visits == 12:
+            await asyncio.sleep(0.2)
+            time.sleep(6.5)  # noqa: ASYNC251 - that is the point
+        return await task
+
+
+@pytest.mark.slow
+def test_a_host_is_not_blamed_for_what_happens_while_our_own_loop_stands_still(tmp_path, site):
+    def answered_late(_times):
+        time.sleep(0.4)
+        return 200, {}, "<p>Here I am."
+
+    site.answers |= {f"/{number}": answered_late for number in range(8)}
+    urls = [f"{site.home}{number}" for number in range(8)]
+
+    async def run():
+        limits = Limits(connect=5.0, total=5.0, idle=5.0)
+        async with crawl(tmp_path, visitor=Blocking, limits=limits, urls=urls) as here:
+            task = asyncio.create_task(here.run())
+            await here.until(lambda: len(here.events("visited")) >= 20, task)
+            here.driver.stop()
+            await task
+            assert here.driver.loop_lag.stalls >= 1
+            assert here.driver.loop_lag.longest > 6.0
+            assert max(event["details"]["seconds"] for event in here.events("our own event loop was late")) > 6.0
+            assert here.events("asked again, since our own event loop was late")
+            assert not here.events("no host can be reached")
+            assert (here.store.visits().outcome <= ANSWERED).all()
+
+    asyncio.run(run())
