@@ -100,18 +100,20 @@ def test_the_pace_is_that_of_the_last_minute():
 def test_on_a_terminal_a_person_sees_what_is_waited_for(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # to rich that is a terminal
     with getting_ready() as ready:
-        ready()
+        ready.tell("reading visits")
+        ready.stop()
     with bar("nights", 2) as advance:
         advance()
     with line("Estimating rates"):
         pass
     told = capsys.readouterr()
-    assert all(words in told.err for words in ("Getting ready", "nights", "1/2", "Estimating rates"))
+    assert all(words in told.err for words in ("Getting ready", "reading visits", "nights", "1/2", "Estimating rates"))
     assert not told.out
 
 
 def test_where_there_is_no_terminal_the_wait_is_silent(capsys):
     with getting_ready() as ready, bar("nights", 2) as advance:
-        ready()
+        ready.tell("reading visits")
+        ready.stop()
         advance()
     assert capsys.readouterr() == ("", "")
