@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from crawl_web import page_urls, small_document, web
+from crawl_web import Web, page_urls, small_document, web
 
+from recrawl.crawl.clock import RealClock
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.store import open_store
 from recrawl.time import DAY
@@ -27,14 +28,15 @@ from recrawl.time import DAY
 HOSTS = 500
 VISITS = 8
 _CHUNK = 20_000
-_MIB = 1 << 20
+_FEW = 10
+"""Requests with which nothing can be said."""
 _CORE = [sys.executable, "-m", "recrawl"]
 
 
 def populate(folder: Path, pages: int, port: int) -> None:
     """A workspace with so many pages and their visits over the last two months."""
     subprocess.run([*_CORE, "init", str(folder)], check=True, capture_output=True)
-    rng, now = np.random.default_rng(1), time.time()
+    rng, now = np.random.default_rng(1), RealClock().now()
     urls = page_urls(HOSTS, -(-pages // HOSTS), port)[:pages]
     with open_store(str(folder / "recrawl.db"), durable=False) as store:
         ids = np.concatenate(
@@ -95,66 +97,78 @@ def _fits(folder: Path) -> int:
     return log.read_text("utf-8").count('"policy fitted"') if log.exists() else 0
 
 
+_SETTINGS = (
+    "politeness.min_delay=0s",
+    "politeness.factor=0",
+    "politeness.ip_delay=0s",
+    "fetch.allow_networks=127.0.0.0/8",
+    "fetch.contact=benchmark@example.org",
+    "crawl.log_level=info",
+)
+
+
 def measure_fits(pages: int, seconds: float) -> None:
-    """Start, crawl beside fits for so many seconds, stop; then stop another run while it gets ready."""
+    """Start, crawl beside fits for so many seconds, stop; then stop other runs while they get ready."""
     with tempfile.TemporaryDirectory() as place, web(200, small_document) as server:
         folder = Path(place) / "workspace"
         populate(folder, pages, server.port)
         server.log()
         command = [*_CORE, "run", "-w", str(folder), "--budget", "100000000/day"]
-        for setting in (
-            "politeness.min_delay=0s", "politeness.factor=0", "politeness.ip_delay=0s", "fetch.allow_networks=127.0.0.0/8",
-            "crawl.log_level=info", "fetch.contact=bench@example.org",
-        ):  # fmt: skip
-            command += ["--set", setting]
-        began, before = time.perf_counter(), os.times()
-        with (Path(place) / "said").open("wb") as said:
-            process = subprocess.Popen(command, stdout=said, stderr=said)
-        tree = _Tree(process.pid)
-        while _fits(folder) < 1 and process.poll() is None:
-            time.sleep(0.2)
-        first_fit = time.perf_counter() - began
-        time.sleep(seconds / 2)
-        asked = time.perf_counter()
-        subprocess.run(
-            [*_CORE, "limit", "-w", str(folder), "schedule.budget=50000000/day"], check=True, capture_output=True
-        )
-        while _fits(folder) < 2 and process.poll() is None:
-            time.sleep(0.2)
-        fitted = time.perf_counter()
-        time.sleep(seconds / 2)
-        stopped = time.perf_counter()
-        process.send_signal(signal.SIGTERM)
-        code = process.wait()
-        took = time.perf_counter() - stopped
-        tree.end()
-        _, arrived, _, _ = server.log()
-        arrived = np.sort(arrived)
-        usage = os.times()
-        silence = np.diff(arrived).max() if len(arrived) > 1 else np.nan
-        beside = ((arrived > asked) & (arrived < fitted)).sum() / (fitted - asked)
-        alone = ((arrived > fitted) & (arrived < stopped)).sum() / (stopped - fitted)
-        first = arrived[0] - began if len(arrived) else np.nan
-        events = _events(folder)
-        late = [event["details"]["seconds"] for event in events if event["message"] == "our own event loop was late"]
-        loop = [event["details"] for event in events if event["message"] == "event loop"]
-        wrong = sum(event["message"] == "no host can be reached" for event in events)
-        failed = sum(event["message"] == "visited" and event["logLevel"] == "warn" for event in events)
-        print(f"{pages:,} pages, {VISITS} visits each: first request after {first:.1f} s, first fit {first_fit:.1f} s")
-        print(f"  {beside:,.0f} visits/s beside a fit of {fitted - asked:.1f} s, {alone:,.0f}/s after it")
-        print(f"  longest silence {silence:.2f} s; loop {loop[-1] if loop else 'not measured'}; late by > 1 s: {late}")
-        print(f"  {failed} failed visits, {wrong} times 'no host can be reached'")
-        print(f"  memory {tree.most:,.0f} MiB at most, of which the crawler {tree.own:,.0f}")
-        print(
-            f"  CPU {usage.children_user + usage.children_system - before.children_user - before.children_system:.1f} s"
-        )
-        print(f"  SIGTERM to exit: {took:.2f} s, exit code {code}")
-        if not len(arrived):
-            print((Path(place) / "said").read_text())
-        for wait in (0.02, 0.1, 0.5, 2.0, 4.0):
+        command += [word for setting in _SETTINGS for word in ("--set", setting)]
+        print(f"{pages:,} pages, {VISITS} visits each")
+        _measure_run(command, folder, server, seconds)
+        for wait in (0.1, 0.5, 2.0, 4.0, 8.0):
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(wait)
-            stopped = time.perf_counter()
-            process.send_signal(signal.SIGTERM)
-            code = process.wait()
-            print(f"  SIGTERM {wait} s after the start: exit code {code} after {time.perf_counter() - stopped:.2f} s")
+            code, took = _stopped(process)
+            print(f"  SIGTERM {wait} s after the start: exit code {code} after {took:.2f} s")
+
+
+def _measure_run(command: list[str], folder: Path, server: Web, seconds: float) -> None:
+    began, before = time.perf_counter(), os.times()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    tree = _Tree(process.pid)
+    _wait_for_fits(folder, 1, process)
+    first_fit = time.perf_counter() - began
+    time.sleep(seconds / 2)
+    asked = time.perf_counter()
+    limit = [*_CORE, "limit", "-w", str(folder), "schedule.budget=50000000/day"]  # which makes another fit necessary
+    subprocess.run(limit, check=True, capture_output=True)
+    _wait_for_fits(folder, 2, process)
+    fitted = time.perf_counter()
+    time.sleep(seconds / 2)
+    stopped = time.perf_counter()
+    code, took = _stopped(process)
+    tree.end()
+    arrived = np.sort(server.log()[1])
+    if len(arrived) < _FEW and process.stderr is not None:
+        print(process.stderr.read().decode())
+        return
+    cpu = sum(np.array(os.times()[2:4]) - before[2:4])
+    beside = ((arrived > asked) & (arrived < fitted)).sum() / (fitted - asked)
+    alone = ((arrived > fitted) & (arrived < stopped)).sum() / (stopped - fitted)
+    told = _events(folder)
+    late = [event["details"]["seconds"] for event in told if event["message"] == "our own event loop was late"]
+    loop = [event["details"] for event in told if event["message"] == "event loop"]
+    wrong = sum(event["message"] == "no host can be reached" for event in told)
+    failed = sum(event["message"] == "visited" and event["logLevel"] == "warn" for event in told)
+    written = [event["details"].get("moved") for event in told if event["message"] == "policy fitted"]
+    print(f"  first request after {arrived[0] - began:.1f} s, first fit complete after {first_fit:.1f} s")
+    print(f"  {beside:,.0f} visits/s beside a fit of {fitted - asked:.1f} s, {alone:,.0f}/s after it")
+    print(f"  due times written by fits: {written}")
+    print(f"  longest silence {np.diff(arrived).max():.2f} s; event loop {loop}; late by more than 1 s: {late}")
+    print(f"  {failed} failed visits, {wrong} times 'no host can be reached'")
+    print(f"  memory {tree.most:,.0f} MiB at most, the crawler alone {tree.own:,.0f}; CPU {cpu:.1f} s")
+    print(f"  SIGTERM to exit: {took:.2f} s, exit code {code}")
+
+
+def _stopped(process: subprocess.Popen[bytes]) -> tuple[int, float]:
+    """Stop a run; its exit code, and the seconds it took."""
+    began = time.perf_counter()
+    process.send_signal(signal.SIGTERM)
+    return process.wait(), time.perf_counter() - began
+
+
+def _wait_for_fits(folder: Path, count: int, process: subprocess.Popen[bytes]) -> None:
+    while _fits(folder) < count and process.poll() is None:
+        time.sleep(0.2)
