@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from recrawl.crawl.target import BROKEN
 from recrawl.crawl.visitor import NO_ROBOTS, REFUSED_BY_ROBOTS
 from recrawl.model import failures
 
@@ -14,13 +13,13 @@ _WORDS = {
     failures.NO_CONNECTION: "connection refused",
     failures.BROKEN_OFF: "broken off, or not HTTP",
     failures.TOO_SLOW: "no answer in time",
+    failures.OUR_FAULT: "a bug of recrawl",
     failures.NO_NAME_SERVER: "no word from DNS",
     failures.NO_URL: "not a URL to be fetched",
     failures.NO_TRUST: "TLS failed",
     failures.NO_ROUTE: "no way to the address",
     failures.EMPTY: "closed without a byte",
     failures.NOT_ALLOWED: "address not allowed",
-    BROKEN: "a bug of recrawl",
     NO_ROBOTS: "robots.txt cannot be had",
     REFUSED_BY_ROBOTS: "robots.txt forbids it",
 }

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from recrawl.crawl.announcements import Announcements
+from recrawl.crawl.faults import Faults, waits_for
 from recrawl.crawl.hands import Hands
 from recrawl.crawl.line import Line
 from recrawl.crawl.log import JsonLinesLog, Level
@@ -57,6 +58,7 @@ class Acknowledging:
         line: Line,
         announcements: Announcements,
         log: JsonLinesLog,
+        faults: Faults,
         on_visits: Callable[[Sequence[Visited]], None],
         most: int,
         linger: float,
@@ -72,6 +74,7 @@ class Acknowledging:
         self._line = line
         self._announcements = announcements
         self._log = log
+        self._faults = faults
         self._on_visits = on_visits
         self._most = most
         self._linger = linger
@@ -140,8 +143,14 @@ class Acknowledging:
             self._end(now)
             return
         group = self._recorder.prepare(self._waiting, now, np.array(self._host_ready))
-        self._wait_aside(group, partial(self._recorder.settle, group), recorded=False)
-        self._begin_anew()
+        if group.batch:
+            self._wait_aside(group, partial(self._recorder.settle, group), recorded=False)
+        self._take_out(group, now)
+
+    def _take_out(self, group: Group, now: float) -> None:
+        """Those of a group wait no more; if others are left, they have waited long enough."""
+        del self._waiting[: group.covers], self._host_ready[: group.covers]
+        self._due = now if self._waiting else math.inf
 
     def _wait_aside(self, group: Group, wait: Callable[[], object], *, recorded: bool) -> None:
         assert self._aside is not None  # noqa: S101 - nothing is begun without it
@@ -154,59 +163,91 @@ class Acknowledging:
         Raises:
             StoreError: it could not be written, and waits again, before all others.
         """
-        if self._written is None or not self._written.waiting.done():
-            return
-        written = self._written
-        with self._again_if_it_fails(now):
+        if self._written is not None and self._written.waiting.done():
+            self._go_on(self._written, now, aside=True)
+
+    def _go_on(self, written: _Wait, now: float, *, aside: bool) -> None:
+        """What a group waits for is over: it is acknowledged now, or ``aside``, or has failed and waits again."""
+        group, self._written = written.group, None
+        try:
             written.waiting.result()
             if not written.recorded:
-                self._wait_aside(written.group, self._recorder.acknowledge(written.group), recorded=True)
-                return
-        self._acknowledged(written.group, now)
+                commit = self._recorder.acknowledge(group)
+                if aside:
+                    self._wait_aside(group, commit, recorded=True)
+                    return
+                commit()
+        except BaseException as error:  # noqa: BLE001 - what is no fault is raised again
+            self._put_back(group, error, now)
+            return
+        self._acknowledged(group, now)
+
+    def _put_back(self, group: Group, error: BaseException, now: float) -> None:
+        """Let visits wait again that could not be recorded, before all others; those that broke our code as failed.
+
+        Raises:
+            StoreError: the disk is full, or the store away.
+        """
+        batch, ready = list(group.batch), group.host_ready.tolist()
+        trouble = waits_for(error)
+        if isinstance(error, Exception) and trouble is None:
+            batch = self._recorder.not_recorded(group, error, now)
+        self._waiting[:0], self._host_ready[:0] = batch, ready[: len(batch)]
+        self._due = now if self._waiting else math.inf
+        if trouble is not None:
+            raise trouble from (None if trouble is error else error)
+        if not isinstance(error, Exception):
+            raise error
 
     def record(self, now: float) -> None:
         """Acknowledge all visits, and return when that is done."""
         self._end(now)
-        if self._waiting:
+        while self._waiting:
             group = self._recorder.prepare(self._waiting, now, np.array(self._host_ready))
-            self._recorder.settle(group)
-            self._recorder.acknowledge(group)()
-            self._begin_anew()
-            self._acknowledged(group, now)
+            self._take_out(group, now)
+            if not group.batch:
+                continue
+            try:
+                self._recorder.settle(group)
+                self._recorder.acknowledge(group)()
+            except BaseException as error:  # noqa: BLE001 - as above
+                self._put_back(group, error, now)
+            else:
+                self._acknowledged(group, now)
         self._hands.look_again()
 
     def _end(self, now: float) -> None:
         """Wait for what is written."""
-        if self._written is None:
-            return
-        written = self._written
-        with self._again_if_it_fails(now):
-            written.waiting.result()
-            if not written.recorded:
-                self._recorder.acknowledge(written.group)()
-        self._acknowledged(written.group, now)
-
-    @contextmanager
-    def _again_if_it_fails(self, now: float) -> Iterator[None]:
-        """Nothing is written any more, unless that is begun within it; what fails within it waits before all others."""
-        assert self._written is not None  # noqa: S101 - its callers looked
-        group, self._written = self._written.group, None
-        try:
-            yield
-        except BaseException:
-            self._waiting[:0], self._host_ready[:0], self._due = group.batch, group.host_ready.tolist(), now
-            raise
+        if self._written is not None:
+            self._go_on(self._written, now, aside=False)
 
     def _acknowledged(self, group: Group, now: float) -> None:
-        """Tell everybody, also if somebody has no room to note it; the leases ended, so there may be pages for us."""
-        lost = self._recorder.finish(group)
+        """Tell everybody, also if somebody has no room to note it; the leases ended, so there may be pages for us.
+
+        Who fails to take note harms nobody else, and one visit that cannot be told of no other.
+        """
         self._hands.look_again()
         with ExitStack() as told:
-            if lost:
-                told.callback(self._log.events, "fetch", LEASE_LOST, [("warn", {"url": url}) for url in lost])
-            told.callback(lambda: self._line.join(self._announcements.visited(group.batch, now)))
-            told.callback(self._log.events, "fetch", "visited", [_told(one) for one in group.batch])
-            told.callback(self._on_visits, group.batch)
+            told.callback(self._each, lambda some: self._line.join(self._announcements.visited(some, now)), group)
+            told.callback(self._each, self._note, group)
+            told.callback(self._tell, group)
+            told.callback(self._finish, group)
+
+    def _finish(self, group: Group) -> None:
+        lost = self._recorder.finish(group)
+        if lost:
+            with self._faults.contained():
+                self._log.events("fetch", LEASE_LOST, [("warn", {"url": url}) for url in lost])
+
+    def _note(self, batch: Sequence[Visited]) -> None:
+        self._log.events("fetch", "visited", [_told(one) for one in batch])
+
+    def _tell(self, group: Group) -> None:
+        with self._faults.contained():
+            self._on_visits(group.batch)
+
+    def _each(self, work: Callable[[Sequence[Visited]], object], group: Group) -> None:
+        self._faults.each(work, group.batch, lambda visited: visited.target.url)
 
     def give_up(self) -> None:
         """Forget those that are not acknowledged: they will be made again."""

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from recrawl.crawl.target import Visited
+from recrawl.detect import media_type
 from recrawl.formats.warc import WarcPlace, WarcWriter
 from recrawl.formats.warc_records import (
     NOT_MODIFIED,
@@ -139,6 +140,8 @@ class WarcArchive:
         self._aside: OrderedDict[str, CaptureRef] = OrderedDict()
         self._outstanding = 0
         """Captures that the store does not know of yet."""
+        self._aside_of: set[tuple[int, float]] = set()
+        """Visits that are not acknowledged and whose answers aside are written, by page and time."""
         self._one_writes = Lock()
 
     @property
@@ -153,10 +156,16 @@ class WarcArchive:
         was made of are there anyway.
         """
         for visited in visits:
-            for aside in visited.aside:
-                self.keep_aside(aside)
+            key = visited.visit.page, visited.visit.time
+            if visited.aside and key not in self._aside_of:  # the same visits may be tried again
+                for aside in visited.aside:
+                    self.keep_aside(aside)
+                self._aside_of.add(key)
         answers = [_answer(visited) for visited in visits]
-        digests = [b"" if answer is None else payload_sha1(answer) for answer in answers]
+        digests = [
+            b"" if answer is None else payload_digest(visited, answer)
+            for visited, answer in zip(visits, answers, strict=True)
+        ]
         texts = iter(written([digest for digest in digests if digest]))
         entries: list[_Entry | None] = []
         done = 0
@@ -187,7 +196,8 @@ class WarcArchive:
             return _Entry(page, answer, REVISIT, _bytes_of(ref.payload_digest), records)
         if answer.status in _FULL and not answer.made:
             self._remember(page, ref)
-        return _Entry(page, answer, visited.judgement.mime, digest, records)
+        mime = _stated_type(answer) if visited.is_our_fault else visited.judgement.mime
+        return _Entry(page, answer, mime, digest, records)
 
     def _write(self, entries: Sequence[_Entry | None]) -> Iterator[list[CaptureRecord]]:
         """Append what there is to be written; of each what was, as soon as it is."""
@@ -219,11 +229,13 @@ class WarcArchive:
     def acknowledged(self, captures: Sequence[CaptureRecord]) -> None:
         """Let full files have their final names once nothing is outstanding."""
         self._outstanding -= len(captures)
+        self._aside_of.clear()
         if not self._outstanding:
             self._writer.release()
 
     def give_up(self) -> None:
         """Leave a file with answers that do not count to the next start, which cuts them off; begin another."""
+        self._aside_of.clear()
         if self._outstanding:
             self._writer.abandon()
             self._outstanding = 0
@@ -291,6 +303,19 @@ def _answer(visited: Visited) -> Capture | None:
     if capture is None or not capture.raw_head or (capture.made and not _is_news(visited)):
         return None
     return capture
+
+
+def payload_digest(visited: Visited, answer: Capture) -> bytes:
+    """The SHA-1 of an answer's payload; of its bytes as they came if our own code failed on them."""
+    return answer.body_digest() if visited.is_our_fault else payload_sha1(answer)
+
+
+def _stated_type(answer: Capture) -> str:
+    """The media type that a head states, if it can be read."""
+    try:
+        return media_type(answer)
+    except Exception:  # noqa: BLE001 - our own code failed on this answer before
+        return ""
 
 
 def _is_news(visited: Visited) -> bool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import math
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -27,6 +26,7 @@ from recrawl.crawl.capture_order import CaptureOrder
 from recrawl.crawl.capture_quality import CaptureReport, capture_urn, report_json, report_of
 from recrawl.crawl.capture_recording import Rates, Stage, StepRecorder
 from recrawl.crawl.capture_slots import Slots
+from recrawl.crawl.faults import Fault, Faults, waits_for
 from recrawl.crawl.judging import Judging, JudgingRules
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.parse_pool import ParsePool
@@ -37,7 +37,7 @@ from recrawl.crawl.visitor import Visitor
 from recrawl.fetch.doors import Doors
 from recrawl.fetch.request import Fetcher
 from recrawl.fetch.robots import RobotsCache
-from recrawl.model import ANSWERED, Capture, Outcome
+from recrawl.model import ANSWERED, Capture
 from recrawl.schedule.politeness import Politeness
 from recrawl.store.base import Store
 from recrawl.store.site_values import SiteCapture
@@ -93,6 +93,7 @@ class SiteDriver:
         self._judging = Judging(store, judging, log, pool)
         self._recorder = StepRecorder(store, archive, rates, self._judging)
         self._log = log
+        self._faults = Faults(log)
         self._on_visit = on_visit
         self._visitor = Visitor(fetcher, robots, clock, doors, judging=self._judging, pool=pool)
         self._slots = Slots(clock, politeness, store, doors)
@@ -199,13 +200,14 @@ class SiteDriver:
         began = self._clock.now()
         try:
             return await self._visitor.go(target)
-        except Exception as bug:  # noqa: BLE001 - as in the driver's loop
-            return Broken(target, began, f"{bug!r}", traceback.format_exc())
+        except Exception as error:
+            if waits_for(error) is not None:
+                raise
+            return Broken(target, began, Fault.of(error))
 
     def _broken(self, broken: Broken) -> Visited:
-        details = {"url": broken.target.url, "error": broken.error, "traceback": broken.trace}
-        self._log.event("fetch", "visit broken", level="error", details=details)
-        visited = broken.as_visit(Outcome.UNREACHABLE)
+        self._faults.broke_visit(broken.target.url, broken.fault)
+        visited = broken.as_visit()
         return replace(visited, first=settled(broken.target)) if broken.target.seen else visited
 
     def _told(self, visited: Visited) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -20,6 +19,7 @@ import numpy as np
 from recrawl.crawl.acknowledging import Acknowledging
 from recrawl.crawl.announcements import Announcements
 from recrawl.crawl.clock import RealClock
+from recrawl.crawl.faults import Fault, Faults, waits_for
 from recrawl.crawl.fit_process import FitRecipe
 from recrawl.crawl.fitting import Fitting
 from recrawl.crawl.hands import Hands
@@ -35,12 +35,14 @@ from recrawl.crawl.steering import Load, Steering, Unsteered
 from recrawl.crawl.target import Broken, Hindered, Result, Target, TurnedAway, Visited
 from recrawl.crawl.versions import settled
 from recrawl.crawl.visitor import Visitor
+from recrawl.detect import Known
 from recrawl.errors import StoreError
 from recrawl.model import IntArray
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.frontier import Frontier
 from recrawl.schedule.politeness import Politeness
 from recrawl.store.base import Store
+from recrawl.store.values import Leased
 from recrawl.time import DAY, HOUR, MINUTE, Clock
 
 FEW_PAGES, FEW_VISITS = 2_000, 50_000
@@ -48,6 +50,9 @@ FEW_PAGES, FEW_VISITS = 2_000, 50_000
 _AT_ONCE = 16
 """Requests begun before answers are taken in again. Hosts that are asked together answer together, and would be due
 together ever after, faster than we can ask them: so they come apart at the pace at which visits are made."""
+_LOOKS = 8
+"""In the longest time that a visit may take."""
+_CANCELLED = Fault("visit", "it did not end in time, or was cancelled", "")
 
 
 _STANDSTILL = 15 * MINUTE
@@ -76,6 +81,8 @@ class Pace:
     """Visits acknowledged in one transaction at most."""
     linger: float = 0.25
     """Seconds that a visit waits for others to be acknowledged with, while requests are under way."""
+    longest_visit: float = 30 * MINUTE
+    """Seconds after which a visit that does not end is given up: robots.txt with all its redirects takes less."""
     poll: float = 60.0
     """Seconds after which an idle worker asks for new pages; infinity if nobody else adds any."""
     finish_within: float = math.inf
@@ -119,7 +126,8 @@ class Driver:
         self._tidy = tidy
         """Called every minute or so: looks after what others left behind."""
         self._tidy_at = -math.inf
-        self._setback = Setback(log)
+        self._faults = recorder.faults = Faults(log)
+        self._setback = Setback(log, self._faults)
         self._hands = Hands(worker, store, pace.lease_size, pace.per_host, pace.lease_time, pace.poll)
         self._announcements = Announcements(store, recorder, log, (pace.sitemaps_every, pace.feeds_every))
         self._errands = self._announcements.errands
@@ -141,6 +149,7 @@ class Driver:
             line=self._line,
             announcements=self._announcements,
             log=log,
+            faults=self._faults,
             on_visits=on_visits,
             most=pace.batch,
             linger=pace.linger,
@@ -156,10 +165,17 @@ class Driver:
             announcements=self._announcements,
             steering=self._steering,
             log=log,
+            faults=self._faults,
         )
         self._running: dict[asyncio.Task[Ended], Target] = {}
         self._turned_at = -math.inf
         """When the event loop last had its turn here, by the seconds that passed."""
+        self._not_heeded_before = self._no_fit_before = -math.inf
+        self._longest_visit = pace.longest_visit
+        self._stuck_at = -math.inf
+        """When to look for visits that do not end."""
+        self._looks: dict[asyncio.Task[Ended], int] = {}
+        """At how many looks each visit was under way."""
         self._stopping = self._is_ready = False
         self._asleep: Sleep[set[asyncio.Task[Ended | None]]] = Sleep()
 
@@ -211,13 +227,11 @@ class Driver:
                     if await self._turn(now, until, until_idle=until_idle):
                         break
                     self._setback.over(now)
-                except StoreError as fault:
-                    await self._sleep((), min(self._setback.met(fault, now), until))
-                progress(self._clock.now())
-            await self._finish()
-            self._settle({task for task in self._running if task.done()})
-            self._settling.ask_again()
-            self._let_go(self._clock.now())
+                except Exception as error:  # noqa: BLE001 - only a store that is damaged ends the run
+                    await self._sleep((), min(self._setback.met(error, now), until))
+                with suppress(StoreError), self._faults.contained():  # the next turn meets it, too
+                    progress(self._clock.now())
+            await self._wind_up()
         except asyncio.CancelledError:
             forced = True
             with suppress(StoreError):
@@ -231,11 +245,20 @@ class Driver:
             self._stopping = self._is_ready = False
             await self._end_fits()
             self._end_measuring()
-            self._settling.give_up()
-            self._acknowledging.give_up()
-            with suppress(*((StoreError,) if forced else ())):
+            with self._faults.contained():
+                self._settling.give_up()
+                self._acknowledging.give_up()
+            with suppress(*((StoreError,) if forced else ())), self._faults.contained():
                 self._line.empty()
                 self._steering.end(self._clock.now())
+
+    async def _wind_up(self) -> None:
+        """Finish what runs, record it, and give the rest back."""
+        await self._finish()
+        self._settle(())
+        self._settling.ask_again()
+        with self._faults.contained():
+            self._let_go(self._clock.now())
 
     async def _turn(self, now: float, until: float, *, until_idle: bool) -> bool:
         """Start what there is to start, and take in what is done first; whether there is nothing left to do."""
@@ -244,10 +267,12 @@ class Driver:
         if self._setback.is_on:
             self._recover(now)
         self._acknowledging.end(now)
+        self._end_stuck(now)
         self._heed(now)
         if now >= self._tidy_at:
-            self._tidy(now)
             self._tidy_at = now + MINUTE
+            with self._faults.contained():
+                self._tidy(now)
         self._take(now)
         overdue = self._fit_aside(now) if self._fits else self._fitting.is_overdue(now)
         when = math.inf if overdue else self._set_out(now)
@@ -275,8 +300,23 @@ class Driver:
     def _recover(self, now: float) -> None:
         """Try again what failed, before anything new starts; leases we may have taken without knowing go back."""
         self._settle({task for task in self._running if task.done()})
+        if self._setback.is_our_fault:
+            self._let_go(now)  # what is in hand and what is on offer may not agree any more
         self._acknowledging.record(now)
         self._hands.drop_strays(self._on_the_road())
+
+    def _end_stuck(self, now: float) -> None:
+        """Cancel visits that were under way at several looks in a row: no clock says how long, since clocks are set.
+
+        O(requests under way), a few times in half an hour.
+        """
+        if now < self._stuck_at:
+            return
+        self._stuck_at = now + self._longest_visit / _LOOKS
+        self._looks = {task: self._looks.get(task, 0) + 1 for task in self._running}
+        for task, looks in self._looks.items():
+            if looks > _LOOKS:
+                task.cancel()
 
     def stop(self) -> None:
         """Start nothing more; ``run`` returns once what is running is settled. To be called in the event loop."""
@@ -318,13 +358,13 @@ class Driver:
 
     async def _wait(self, when: float) -> set[asyncio.Task[Ended | None]]:
         """Sleep until there is something to do: a request is done, a page due, a fit or a lease wanted."""
-        wake = min(
-            when, self._hands.renew_at, self._acknowledging.due, self._settling.doubts_end, self._steering.look_at
-        )
+        wake = min(when, self._hands.renew_at, self._acknowledging.due, self._settling.doubts_end, self._heed_at)
+        if self._running:
+            wake = min(wake, self._stuck_at)
         if self._may_lease():
             wake = min(wake, self._hands.lease_at)
         if self._fits is not None:
-            wake = min(wake, self._fits.wake_at)
+            wake = min(wake, max(self._fits.wake_at, self._no_fit_before))
         elif not self._is_busy():
             wake = min(wake, self._agenda.fit_at)
         if self._take_in_some():
@@ -352,13 +392,20 @@ class Driver:
 
     def _heed(self, now: float) -> None:
         """Take over what we are told; pages in hand may have to be given back for it."""
-        if now < self._steering.look_at:
+        if now < self._heed_at:
             return
-        if self._steering.heed(now, self.load()):
-            self._let_go(now)
-        self._visitor.share(self._steering.share[1])
-        if self._steering.was_silent:
-            self._hands.check_soon()
+        self._not_heeded_before = now + MINUTE  # if it fails
+        with self._faults.contained():
+            if self._steering.heed(now, self.load()):
+                self._let_go(now)
+            self._visitor.share(self._steering.share[1])
+            if self._steering.was_silent:
+                self._hands.check_soon()
+            self._not_heeded_before = -math.inf
+
+    @property
+    def _heed_at(self) -> float:
+        return max(self._steering.look_at, self._not_heeded_before)
 
     @property
     def waits_for(self) -> str:
@@ -389,10 +436,34 @@ class Driver:
         leased = self._hands.lease(now, self._steering.share) if self._may_lease() else None
         if leased is None:
             return
+        try:
+            self._hold(leased, now)
+        except Exception as error:
+            if waits_for(error) is not None:
+                raise
+            self._hold_one_by_one(leased, now)
+
+    def _hold(self, leased: Leased, now: float) -> None:
+        """Take pages in hand that were leased, with what is known of them."""
         self._agenda.add(self._store.pages(np.unique(leased.page)))
         sources = self._store.sources(leased.page)
         self._recorder.move_in(leased, sources)
         self._line.hold(leased, self._recorder.recall(leased, now), sources)
+
+    def _hold_one_by_one(self, leased: Leased, now: float) -> None:
+        """The same where our own code fails on one of the pages: that one fails, and harms no other."""
+        for row in range(len(leased)):
+            one = leased.take(slice(row, row + 1))
+            try:
+                self._hold(one, now)
+            except Exception as error:
+                if waits_for(error) is not None:
+                    raise
+                [last] = one.validators
+                known = Known(last, last.gone, last.mime)
+                target = Target(int(one.page[0]), int(one.host[0]), one.url[0], float(one.due[0]), known)
+                self._line.leave_out(target)
+                self._settling.broken(target, error, now)
 
     def _on_the_road(self) -> list[int]:
         """Pages that are leased and not in hand: being asked for, or waiting to be recorded."""
@@ -462,10 +533,15 @@ class Driver:
     def _fit_aside(self, now: float) -> bool:
         """Go on with fits beside the crawl; never is the crawl to wait for one."""
         assert self._fits is not None  # noqa: S101 - its caller looked
-        self._fits.turn(now)
-        if self._fits.take_moved():  # what is in hand may be due at another time
-            self._taking_in = self._recorder.take_in_steps()
-            self._line.empty(begun=False)
+        if now < self._no_fit_before:
+            return False
+        self._no_fit_before = now + MINUTE  # if it fails
+        with self._faults.contained():
+            self._fits.turn(now)
+            if self._fits.take_moved():  # what is in hand may be due at another time
+                self._taking_in = self._recorder.take_in_steps()
+                self._line.empty(begun=False)
+            self._no_fit_before = -math.inf
         return False
 
     def _held(self) -> IntArray:
@@ -474,12 +550,11 @@ class Driver:
 
     async def _finish(self) -> None:
         """Let requests that run come to an end, but not for long: what is not answered by then is asked again."""
-        if self._running and math.isinf(self._finish_within):
-            await asyncio.wait(self._running)
-            return
         end = self._clock.now() + self._finish_within
         while self._running and self._clock.now() < end:
-            self._settle(await self._clock.wait(self._running, end))
+            done = await self._clock.wait(self._running, min(end, self._stuck_at))
+            self._end_stuck(self._clock.now())
+            self._settle(done)
         if self._running:
             details = {"requests": len(self._running), "seconds": self._finish_within}
             self._log.event("fetch", "requests dropped at the end", level="warn", details=details)
@@ -503,7 +578,13 @@ class Driver:
             return
         self._acknowledging.record(now)
         self._line.empty(begun=False)
-        self._fitting.fit(now)
+        try:
+            self._fitting.fit(now)
+        except Exception as error:
+            if waits_for(error) is not None:
+                raise
+            self._faults.beside_pages(error)
+            self._agenda.put_off_fit(now + HOUR)
 
     # -- going --------------------------------------------------------------------------------
 
@@ -516,10 +597,9 @@ class Driver:
         result: Result
         try:
             result = await self._visitor.go(target)
-        except StoreError as fault:
-            result = Hindered(target, fault)
-        except Exception as bug:  # noqa: BLE001 - one of the two places for it: the driver's loop
-            result = Broken(target, began, f"{bug!r}", traceback.format_exc())
+        except Exception as error:  # noqa: BLE001 - whatever our own code raises
+            trouble = waits_for(error)
+            result = Hindered(target, trouble) if trouble else Broken(target, began, Fault.of(error))
         return Ended(result, self._clock.now(), self.loop_lag.stalled(since))
 
     def _settle(self, done: Collection[asyncio.Task[Ended | None]]) -> None:
@@ -527,8 +607,11 @@ class Driver:
         now = self._clock.now()
         finished = [task for task in self._running if task in done] if done else []
         for task in finished:
-            del self._running[task]
-            self._settling.take(task.result(), now)
+            target = self._running.pop(task)
+            if task.cancelled():  # because it was stuck, or by itself
+                self._settling.take(Ended(Broken(target, now, _CANCELLED), now), now)
+            else:
+                self._settling.take(task.result(), now)
         if now >= self._settling.doubts_end or not (self._running or self._hands):
             self._settling.end_doubts(now)
         self._settling.take_in(now)

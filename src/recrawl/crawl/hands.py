@@ -109,6 +109,10 @@ class Hands:
         """It was not visited yet."""
         self._targets[target.page] = target
 
+    def forget(self, page: int) -> None:
+        """A page is not in hand any more, as if it had been taken; its lease stays."""
+        self._targets.pop(page, None)
+
     def take_seen(self) -> list[Target]:
         """Take every page that waits for its second look."""
         seen = [target for target in self._targets.values() if target.seen is not None]

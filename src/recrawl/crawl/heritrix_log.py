@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from http import HTTPStatus
 
+from recrawl.crawl.archive import payload_digest
 from recrawl.crawl.log import Stream
 from recrawl.crawl.target import Visited
 from recrawl.detect import media_type
@@ -44,7 +45,7 @@ class HeritrixLog:
 
 def log_lines(visited: Sequence[Visited]) -> list[str]:
     """The lines of these attempts, each with its end."""
-    digests = iter(written([payload_sha1(one.capture) for one in visited if one.capture is not None]))
+    digests = iter(written([payload_digest(one, one.capture) for one in visited if one.capture is not None]))
     return [_line(one, _NOTHING_CAME if one.capture is None else next(digests)) for one in visited]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -45,6 +46,16 @@ class Line:
     def done(self, target: Target, ended: float, duration: float) -> None:
         """The request for it ended after so many seconds; the pause of its host begins."""
         self._frontier.done(target.page, target.host, ended, duration)
+
+    def let_go(self, target: Target, ended: float) -> None:
+        """Free the host of a target if that was not done yet: our own code failed on the way to it."""
+        with suppress(ValueError):  # it was done
+            self._frontier.done(target.page, target.host, ended, 0.0)
+
+    def leave_out(self, target: Target) -> None:
+        """Take a page out of the line, as if it were being visited."""
+        self._hands.forget(target.page)
+        self._withdraw(np.array([target.page], np.int64))
 
     def spared(self, target: Target) -> None:
         """Nothing had to be asked to be done with it; its host is as free as before."""

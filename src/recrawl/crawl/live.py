@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from recrawl.crawl.budget import SharedBudget
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.controls import Controls, Orders
 from recrawl.crawl.driver import Driver, Pace
+from recrawl.crawl.faults import Faults
 from recrawl.crawl.fit_process import FitRecipe
 from recrawl.crawl.garbage import long_running
 from recrawl.crawl.heritrix_log import HeritrixLog
@@ -219,10 +220,12 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     give_back(store, folder, clock.now(), settings.politeness.shortest)
     with present(folder, worker), _aside(settings) as aside:
         async with tools(clock, store, folder, settings, worker) as at_hand:
+            faults = Faults(at_hand.events)
 
             def acknowledged(visited: Sequence[Visited]) -> None:
-                on_visits(visited)
-                at_hand.attempts.write(visited)
+                with faults.contained():
+                    on_visits(visited)
+                faults.each(at_hand.attempts.write, visited, lambda one: one.target.url)
 
             judging = Judging(store, settings.judging, at_hand.events, at_hand.pool)
             if fits is None:
@@ -241,7 +244,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 politeness=politeness,
                 visitor=Visitor(at_hand.fetcher, at_hand.robots, clock, at_hand.doors, access, judging, at_hand.pool),
                 recorder=Recorder(worker, store, agenda, scope, at_hand.archive, judging, cap),
-                pace=settings.pace,
+                pace=replace(settings.pace, longest_visit=max(settings.pace.longest_visit, 8 * settings.limits.total)),
                 log=at_hand.events,
                 steering=steered,
                 tidy=lambda now: give_back(store, folder, now, settings.politeness.shortest),

@@ -7,6 +7,10 @@ is acknowledged.
 
 If the store or the disk fails on the way, the same batch can be recorded again: each step says what should be so, and
 bytes that were kept are not written twice.
+
+If our own code fails on the way, one visit of the batch is to blame, and must harm no other. Ever smaller groups are
+tried, until one works or it is the blamed visit alone. That one is recorded as failed, with its bytes as they came; if
+that fails, too, without them; if even that does, it is given back and tried again a day later.
 """
 
 from __future__ import annotations
@@ -15,18 +19,19 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 
 from recrawl.crawl.archive import Archive
+from recrawl.crawl.faults import Fault, Faults, waits_for
 from recrawl.crawl.homes import Homes
 from recrawl.crawl.judging import Judging
 from recrawl.crawl.memory import KnownMemory
 from recrawl.crawl.scope import Scope
 from recrawl.crawl.site_claims import LAST_MODIFIED, news, signals, sitemap_claims
-from recrawl.crawl.target import Visited
+from recrawl.crawl.target import Visited, failed_visit
 from recrawl.crawl.traps import MOST_HOPS, HostCap
 from recrawl.crawl.versions import known_after, last_version, links_stand
 from recrawl.detect import Known
@@ -35,11 +40,13 @@ from recrawl.model import Capture, FloatArray, IntArray, Validators, Visits
 from recrawl.schedule.agenda import Agenda
 from recrawl.store.base import Store
 from recrawl.store.values import CaptureRecord, Claims, Leased, Lessons, LinksSeen
-from recrawl.time import from_http_date
+from recrawl.time import DAY, HOUR, from_http_date
 from recrawl.urls import address, surt
 
 _REMEMBERED = 1_000_000
 """URLs whose page id is kept in memory, about 200 MB; beyond that the store is asked again."""
+_ANY_NUMBER = 1 << 30
+"""Visits that are recorded together if nothing fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,9 @@ class Group:
     """Visits that are about to be acknowledged, and what is written with them."""
 
     batch: Sequence[Visited]
+    """As they are recorded: those that our own code failed on as failed visits."""
+    covers: int
+    """How many of the visits that were to be prepared are dealt with: the rest is left for another group."""
     visits: Visits
     due: FloatArray
     validators: Sequence[Validators]
@@ -90,31 +100,94 @@ class Recorder:
         """Pages of the group that is recorded whose leases were somebody else's by then."""
         self._kept: dict[tuple[int, float], list[CaptureRecord]] = {}
         """What was archived of visits that are not acknowledged yet, by page and time."""
+        self._together = _ANY_NUMBER
+        """Visits that are prepared together: fewer while one of them breaks our code, then more again."""
+        self.faults = Faults()
+        """Who is told of faults of our own code."""
 
     def record(self, batch: Sequence[Visited], now: float, host_ready: FloatArray) -> None:
         """Acknowledge a batch of visits; ``host_ready`` says, per visit, when its host may be asked again."""
-        group = self.prepare(batch, now, host_ready)
-        self.settle(group)
-        self.acknowledge(group)()
-        self.finish(group)
+        while len(batch):
+            group = self.prepare(batch, now, host_ready)
+            self.settle(group)
+            self.acknowledge(group)()
+            self.finish(group)
+            batch, host_ready = batch[group.covers :], host_ready[group.covers :]
 
     def prepare(self, batch: Sequence[Visited], now: float, host_ready: FloatArray) -> Group:
-        """Write down which pages were found, archive what came, and decide when they are due."""
+        """Write down which pages were found, archive what came, and decide when they are due.
+
+        The group holds all visits of the batch, or the first of them if our own code fails on one.
+
+        Raises:
+            StoreError: the disk is full, or the store away. Nothing is lost, and the same can be called again.
+        """
+        batch, given_back = list(batch), 0
+        while True:
+            some = batch[: self._together]
+            ready = host_ready[given_back : given_back + len(some)]
+            try:
+                group = self._prepare(some, now, ready, given_back + len(some))
+            except Exception as error:
+                if (trouble := waits_for(error)) is not None:
+                    raise trouble from error
+                instead = self._instead(some, error, now)
+                batch[: len(some)] = instead
+                given_back += len(some) - len(instead)
+            else:
+                return group
+
+    def not_recorded(self, group: Group, error: Exception, now: float) -> list[Visited]:
+        """Our own code failed on a group that was prepared: what to prepare instead."""
+        return self._instead(group.batch, error, now)
+
+    def _instead(self, batch: Sequence[Visited], error: Exception, now: float) -> list[Visited]:
+        """What to prepare after our own code failed on these visits: fewer of them, or one in a plainer form."""
+        self._together = max(len(batch) // 2, 1)
+        if len(batch) != 1:
+            return list(batch)
+        [visited] = batch
+        fault, target = Fault.of(error), visited.target
+        self.faults.broke_visit(target.url, fault)
+        if not visited.is_our_fault:
+            return [failed_visit(target, visited.visit.time, fault.words, visited.capture)]
+        if visited.capture is not None:
+            self.give_up()  # what was archived of it does not count
+            return [replace(visited, capture=None)]
+        self.give_back(target.page, now)
+        return []
+
+    def give_back(self, page: int, now: float) -> None:
+        """Let a page go whose visit cannot be recorded in any form; it is tried again a day later."""
+        with self.faults.contained():
+            self._store.reschedule(np.array([page]), np.array([now + DAY]))
+            self._store.acknowledge(self._worker, np.array([page]))
+
+    def _prepare(self, batch: Sequence[Visited], now: float, host_ready: FloatArray, covers: int) -> Group:
+        if all(visited.is_our_fault for visited in batch):
+            return self._prepare_failed(batch, now, host_ready, covers)
         links = self._links(batch, now)
         self._take_embeds(batch, now)
         self._dates(batch)
-        for visited in batch:
-            to = visited.judgement.redirect_to
-            if to and len(visited.hops) < MOST_HOPS:
-                self.discover([to], now)
+        self._redirects(batch, now)
         captures = self._keep(batch)
         visits = Visits.from_rows(visited.visit for visited in batch)
-        self._agenda.tell(visits)
-        due = self._agenda.due(visits.page, now)
         again = visits.page[self._respelled(batch)]
-        due[np.isin(visits.page, again)] = now
         validators = [last_version(visited) for visited in batch]
-        return Group(batch, visits, due, validators, host_ready, self._judging.lessons(batch), again, captures, links)
+        lessons = self._judging.lessons(batch)
+        # Last, since the policy cannot be untold of a visit.
+        due = self._due(batch, visits, now)
+        due[np.isin(visits.page, again)] = now
+        return Group(batch, covers, visits, due, validators, host_ready, lessons, again, captures, links)
+
+    def _prepare_failed(self, batch: Sequence[Visited], now: float, host_ready: FloatArray, covers: int) -> Group:
+        """The same for visits that failed because our own code did: no more is done than has to be."""
+        captures = self._keep([visited for visited in batch if visited.capture is not None])
+        visits = Visits.from_rows(visited.visit for visited in batch)
+        validators = [visited.judgement.validators for visited in batch]
+        lessons = Lessons([b""] * len(batch))
+        due, none = self._due(batch, visits, now), visits.page[:0]
+        return Group(batch, covers, visits, due, validators, host_ready, lessons, none, captures, None)
 
     def settle(self, group: Group) -> None:
         """Wait until the disk has what was archived. A thread may do it, a group at a time."""
@@ -139,16 +212,23 @@ class Recorder:
         )
 
     def finish(self, group: Group) -> list[str]:
-        """Learn from visits that are acknowledged; the URLs of pages among them whose leases were lost before that."""
-        self._judging.learn(group.lessons)
-        self._remember(group.batch, group.validators)
+        """Learn from visits that are acknowledged; the URLs of pages among them whose leases were lost before that.
+
+        A fault in one part keeps no other from being done.
+        """
+        self._together = min(2 * self._together, _ANY_NUMBER)
+        with self.faults.contained():
+            self._judging.learn(group.lessons)
+        self._remember_or_forget(group)
         lost = {page for pages in self._lost for page in pages.tolist()}
         self._lost.clear()
         for page in lost:
             self._memory.forget(page)
         self.at_once = self.at_once.difference(group.visits.page.tolist()).union(group.again.tolist())
-        captures, self._kept = self._captures(), {}
-        self._archive.acknowledged(captures)
+        with self.faults.contained():
+            self._archive.acknowledged(group.captures)
+        for visited in group.batch:
+            self._kept.pop((visited.visit.page, visited.visit.time), None)
         return [one.target.url for one in group.batch if one.visit.page in lost] if lost else []
 
     def give_up(self) -> None:
@@ -282,11 +362,33 @@ class Recorder:
         new = {key: visited for key, visited in zip(keys, batch, strict=True) if key not in self._kept}
         for key, kept in zip(new, self._archive.keep(list(new.values())), strict=True):
             self._kept[key] = kept
-        return self._captures()
+        return [record for key in dict.fromkeys(keys) for record in self._kept[key]]
 
-    def _captures(self) -> list[CaptureRecord]:
-        """What was archived and is not acknowledged."""
-        return [record for kept in self._kept.values() for record in kept]
+    def _due(self, batch: Sequence[Visited], visits: Visits, now: float) -> FloatArray:
+        """Tell the policy of visits; when their pages are due. Failed visits are recorded although the policy fails."""
+        try:
+            self._agenda.tell(visits)
+            return self._agenda.due(visits.page, now)
+        except Exception as error:
+            if waits_for(error) is not None or not all(visited.is_our_fault for visited in batch):
+                raise
+            return np.full(len(batch), now + HOUR)
+
+    def _redirects(self, batch: Sequence[Visited], now: float) -> None:
+        """Let what pages redirect to become pages, unless too many led there."""
+        for visited in batch:
+            to = visited.judgement.redirect_to
+            if to and len(visited.hops) < MOST_HOPS:
+                self.discover([to], now)
+
+    def _remember_or_forget(self, group: Group) -> None:
+        """Keep what is known after these visits; where that fails the store knows."""
+        try:
+            self._remember(group.batch, group.validators)
+        except Exception as error:  # noqa: BLE001 - nothing is lost
+            self.faults.beside_pages(error)
+            for page in group.visits.page.tolist():
+                self._memory.forget(page)
 
     def _remember(self, batch: Sequence[Visited], last: Sequence[Validators]) -> None:
         """Keep what is known after these visits. Of a page with several the store knows better: each brought links."""

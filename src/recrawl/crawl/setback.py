@@ -1,7 +1,8 @@
 """A setback of our own: the disk is full, or the store is out of reach. The crawl waits and tries again.
 
 What waits meanwhile is not lost: visits that were made stay in hand until they are acknowledged, and no new request
-starts. A setback that cannot pass by itself, such as a damaged store, ends the run.
+starts. A setback that cannot pass by itself, such as a damaged store, ends the run. A fault of our own code that is
+not that of one page is waited for in the same way: to go on at once could fail a thousand times a second.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from contextlib import suppress
 
 import numpy as np
 
+from recrawl.crawl.faults import Faults, waits_for
 from recrawl.crawl.log import JsonLinesLog
-from recrawl.errors import DiskFullError, StoreError
+from recrawl.errors import DiskFullError
 from recrawl.schedule.retry import Backoff
 
 PATIENCE = Backoff(first=1.0, factor=2.0, longest=60.0)
@@ -21,8 +23,11 @@ PATIENCE = Backoff(first=1.0, factor=2.0, longest=60.0)
 class Setback:
     """Counts the tries that failed, and says when to try again."""
 
-    def __init__(self, log: JsonLinesLog) -> None:
+    def __init__(self, log: JsonLinesLog, faults: Faults) -> None:
         self._log = log
+        self._faults = faults
+        self.is_our_fault = False
+        """Whether our own code failed, not the disk or the store."""
         self._tries = 0
         self._since = 0.0
         self.reason = ""
@@ -33,18 +38,23 @@ class Setback:
         """Whether the last try failed."""
         return self._tries > 0
 
-    def met(self, fault: StoreError, now: float) -> float:
+    def met(self, error: Exception, now: float) -> float:
         """Take note of a try that failed; when to try again, seconds since the epoch.
 
         Raises:
             StoreError: waiting does not help.
         """
-        if not fault.passing:
+        fault = waits_for(error)
+        if fault is not None and not fault.passing:
             raise fault
+        self.is_our_fault = fault is None
         self._since = now if self._tries == 0 else self._since
         self._tries += 1
-        self.reason = str(fault)
+        self.reason = str(fault or repr(error))
         wait = float(PATIENCE.wait(np.array([self._tries]))[0])
+        if fault is None:
+            self._faults.beside_pages(error)
+            return now + wait
         details = {"reason": str(fault), "tries": self._tries, "wait": wait}
         with suppress(DiskFullError):  # the log keeps the line until there is room
             if isinstance(fault, DiskFullError):

@@ -15,6 +15,7 @@ import numpy as np
 
 from recrawl.crawl.acknowledging import Acknowledging
 from recrawl.crawl.announcements import Announcements
+from recrawl.crawl.faults import Fault, Faults, waits_for
 from recrawl.crawl.line import Line
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.outage import DOUBT, Doubts, Outage, is_silence, is_unanswered
@@ -36,7 +37,6 @@ from recrawl.crawl.trouble import is_well
 from recrawl.crawl.versions import settled
 from recrawl.crawl.visitor import Visitor
 from recrawl.fetch.patience import asked_patience
-from recrawl.model import Outcome
 from recrawl.model.failures import NOT_ALLOWED
 from recrawl.schedule.politeness import Politeness
 from recrawl.store.base import Store
@@ -71,6 +71,7 @@ class Settling:
         announcements: Announcements,
         steering: Steering,
         log: JsonLinesLog,
+        faults: Faults,
     ) -> None:
         self._store = store
         self._politeness = politeness
@@ -81,6 +82,7 @@ class Settling:
         self._announcements = announcements
         self._steering = steering
         self._log = log
+        self._faults = faults
         self._doubts = Doubts(log)
         self._believed: deque[Result] = deque()
         """What is not taken in yet."""
@@ -102,7 +104,18 @@ class Settling:
         return (result.target for result in (*self._doubts.held, *self._believed))
 
     def take(self, ended: Ended, now: float) -> None:
-        """A request is over: free its host, and weigh what came of it."""
+        """A request is over: free its host, weigh what came of it. If our own code fails at that, so did the visit."""
+        try:
+            self._take(ended, now)
+        except Exception as error:  # noqa: BLE001 - what is no fault is raised again
+            result, trouble = ended.result, waits_for(error)
+            self._line.let_go(result.target, ended.time)
+            if not any(result is one for one in (*self._believed, *self._doubts.held)):
+                self._believed.append(result if trouble else _broken(result, error, ended.time))
+            if trouble is not None:
+                raise trouble from (None if trouble is error else error)
+
+    def _take(self, ended: Ended, now: float) -> None:
         result = ended.result
         if not result.target.is_errand and not _cost_a_visit(result):
             self._steering.spared(1)
@@ -129,8 +142,22 @@ class Settling:
     def take_in(self, now: float) -> None:
         """Do what follows from all that is believed."""
         while self._believed:
-            self._follow(self._believed[0], now)
-            self._believed.popleft()
+            result = self._believed[0]
+            try:
+                if isinstance(result, Broken):
+                    self._broken(result, now)
+                else:
+                    self._follow(result, now)
+            except Exception as error:  # noqa: BLE001 - what is no fault is raised again
+                if (trouble := waits_for(error)) is not None:
+                    raise trouble from (None if trouble is error else error)
+                self._believed.popleft()
+                if isinstance(result, Broken):
+                    self._forget(result, error, now)
+                else:
+                    self._believed.appendleft(_broken(result, error, now))
+            else:
+                self._believed.popleft()
         if self._delays:  # of all hosts at once: each transaction waits for the disk, and a crawl begins with many
             self._store.set_host(np.array(list(self._delays)), delay=np.array(list(self._delays.values())))
             self._delays.clear()
@@ -185,17 +212,23 @@ class Settling:
         """Take results for what they are; those of hosts that could not be reached may have been in doubt."""
         self._believed.extend(results)
         for result in results:
-            self._mind(result, now)
+            with self._faults.contained():
+                self._mind(result, now)
 
     def _ask_again(self, results: Sequence[Result]) -> None:
         """Put back what we could not reach: its hosts have their turn after others."""
         for result in results:
             target = result.target
-            self._politeness.block_until(target.host, self.outage.try_at + 1.0)
-            self._visitor.forget_rules(target)
-            self._line.put_back(target)
-            if not target.is_errand and _cost_a_visit(result):
-                self._steering.spared(1)
+            try:
+                self._politeness.block_until(target.host, self.outage.try_at + 1.0)
+                self._visitor.forget_rules(target)
+                self._line.put_back(target)
+                if not target.is_errand and _cost_a_visit(result):
+                    self._steering.spared(1)
+            except Exception as error:
+                if waits_for(error) is not None:
+                    raise
+                self._believed.append(_broken(result, error, result.capture.time if result.capture else target.due))
 
     def _ask_again_after_stall(self, ended: Ended) -> None:
         """Put back what failed while our own event loop stood still: that says nothing of its host."""
@@ -225,8 +258,6 @@ class Settling:
                 self._apply(result, now)
             case ErrandDone():
                 self._line.join(self._announcements.done(result, now))
-            case Broken():
-                self._broken(result, now)
             case Hindered(target, fault):
                 self._line.put_back(target)
                 self._believed.popleft()
@@ -250,17 +281,45 @@ class Settling:
         else:
             self._follow(over, now)
 
+    def broken(self, target: Target, error: Exception, now: float) -> None:
+        """Our own code failed on a page before it was asked for."""
+        self._believed.append(Broken(target, now, Fault.of(error)))
+
     def _broken(self, broken: Broken, now: float) -> None:
         """Keep what our own code could not handle in the log, as a failed visit, and try again later."""
         target = broken.target
-        details = {"url": target.url, "error": broken.error, "traceback": broken.trace}
-        self._log.event("fetch", "visit broken", level="error", details=details)
-        if target.seen is not None:
-            self._acknowledging.add(settled(target), now)
         if target.is_errand:
+            if broken.capture is not None:
+                with self._faults.contained():
+                    self._recorder.keep_aside(broken.capture, "M")
             self._line.join([self._announcements.errands.again(target, now)])
         else:
-            self._acknowledging.add(broken.as_visit(Outcome.UNREACHABLE), now)
+            for visited in _visits_of(broken, self._faults):
+                self._acknowledging.add(visited, now)
+        self._faults.broke_visit(target.url, broken.fault)
+
+    def _forget(self, broken: Broken, error: Exception, now: float) -> None:
+        """Not even a failed visit can be made of it: report it, and let the page be tried again later."""
+        self._faults.beside_pages(error, broken.target.url)
+        self._faults.broke_visit(broken.target.url, broken.fault)
+        if not broken.target.is_errand:
+            self._recorder.give_back(broken.target.page, now)
+
+
+def _broken(result: Result, error: Exception, now: float) -> Broken:
+    """A result that our own code failed on, with the bytes that came."""
+    return Broken(result.target, now, Fault.of(error), result.capture)
+
+
+def _visits_of(broken: Broken, faults: Faults) -> Iterator[Visited]:
+    """The failed visit, and before it the first look, if it waited for its second."""
+    seen = broken.target.seen
+    if seen is not None:
+        with faults.contained():
+            yield settled(broken.target)
+            if broken.capture is seen.capture:
+                return
+    yield broken.as_visit()
 
 
 def _sent_nothing(result: Result) -> bool:

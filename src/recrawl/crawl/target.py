@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from recrawl.crawl.faults import Fault
 from recrawl.detect import Judgement, Known
 from recrawl.detect.conduct import NO_SIGN, Sign
 from recrawl.detect.digest import digest
@@ -13,10 +14,8 @@ from recrawl.fetch.access import Talk
 from recrawl.fetch.robots import Rules
 from recrawl.formats.sitemap import Sitemap
 from recrawl.model import Capture, Outcome, Validators, Visit
+from recrawl.model.failures import OUR_FAULT
 from recrawl.model.values import plain_value
-
-BROKEN = -5
-"""Heritrix's status for an unexpected exception (conventions L3)."""
 
 
 @plain_value
@@ -86,7 +85,12 @@ class Visited:
     hops: str = ""
     """How many redirects led here, one from the other: a letter for each (conventions L2)."""
     reason: str = ""
-    """Why it was refused, in words."""
+    """Why it was refused, or what our own code failed at, in words."""
+
+    @property
+    def is_our_fault(self) -> bool:
+        """Whether it failed because our own code did: the bytes, if there are any, are kept as they came."""
+        return self.visit.status == OUR_FAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +143,16 @@ class TurnedAway:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Our own code failed on what came back: a bug, kept as a failed visit."""
+    """Our own code failed on what came back: a bug, kept as a failed visit with the bytes that came."""
 
     target: Target
     time: float
-    error: str
-    trace: str
-    capture: None = None
+    fault: Fault
+    capture: Capture | None = None
 
-    def as_visit(self, outcome: Outcome) -> Visited:
+    def as_visit(self) -> Visited:
         """A visit that says nothing about the page; what was known of it stays."""
-        validators = self.target.known.validators if self.target.known else Validators()
-        visit = Visit(self.target.page, self.time, outcome, status=BROKEN)
-        return Visited(self.target, visit, Judgement(outcome, validators=validators))
+        return failed_visit(self.target, self.time, self.fault.words, self.capture)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +166,27 @@ class Hindered:
 
 Result: TypeAlias = Visited | Underway | SeenOnce | RulesRead | ErrandDone | TurnedAway | Broken | Hindered
 """What comes of going to a target."""
+
+
+def failed_visit(target: Target, time: float, reason: str, capture: Capture | None) -> Visited:
+    """The visit of a page that our own code failed on; ``capture`` is kept as it came.
+
+    It says nothing about the page, and what was known of the page stays.
+    """
+    known = target.known
+    judgement = Judgement(
+        Outcome.UNREACHABLE,
+        validators=known.validators if known else Validators(),
+        mime=known.mime if known else "",
+        size=len(capture.raw_body) if capture else 0,
+    )
+    visit = Visit(
+        target.page,
+        capture.time if capture else time,
+        Outcome.UNREACHABLE,
+        status=OUR_FAULT,
+        size=judgement.size,
+        cost=capture.duration if capture else 0.0,
+    )
+    before = replace(target, seen=None) if target.seen else target
+    return Visited(before, visit, judgement, capture, reason=reason)

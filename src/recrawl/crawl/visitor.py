@@ -6,10 +6,11 @@ import asyncio
 from dataclasses import replace
 
 from recrawl.crawl.access import Access
+from recrawl.crawl.faults import Fault, waits_for
 from recrawl.crawl.judging import Judging
 from recrawl.crawl.parse_pool import ParsePool
 from recrawl.crawl.site_files import read_announced
-from recrawl.crawl.target import ErrandDone, Result, RulesRead, Sight, Target, TurnedAway, Underway, Visited
+from recrawl.crawl.target import Broken, ErrandDone, Result, RulesRead, Sight, Target, TurnedAway, Underway, Visited
 from recrawl.crawl.traps import RedirectChains
 from recrawl.crawl.versions import NEVER_SEEN, seen_once, settled
 from recrawl.detect import Judgement, judge
@@ -131,7 +132,15 @@ class Visitor:
         return settled(target) if refused or late else None
 
     async def _heard(self, target: Target, answer: Capture, *, conditional: bool = True) -> Result:
-        """What an answer makes of the visit: the end of it, or a part."""
+        """What an answer makes of the visit: the end of it, or a part. Bytes that break our own code are kept."""
+        try:
+            return await self._understood(target, answer, conditional=conditional)
+        except Exception as error:
+            if waits_for(error) is not None:
+                raise
+            return Broken(target, answer.time, Fault.of(error), answer)
+
+    async def _understood(self, target: Target, answer: Capture, *, conditional: bool) -> Result:
         if target.is_errand:
             return ErrandDone(target, answer, announced=await read_announced(answer, self._pool))
         if target.talk is None:

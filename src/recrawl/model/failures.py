@@ -13,6 +13,8 @@ BROKEN_OFF = -3
 """The connection ended in the middle of the head, or what came is not HTTP."""
 TOO_SLOW = -4
 """There was a connection, but no head of an answer in time."""
+OUR_FAULT = -5
+"""Our own code failed on the page (Heritrix: an unexpected exception). Twice in a row, and the page is quarantined."""
 NO_NAME_SERVER = -6
 """DNS does not answer, or not now."""
 NO_URL = -7

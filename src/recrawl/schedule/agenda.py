@@ -157,6 +157,10 @@ class Agenda:
         """The last fit holds no more, or what follows from it could not be kept: another one is due at once."""
         self._fit_when_pages = 0.0
 
+    def put_off_fit(self, until: float) -> None:
+        """A fit failed: go by the one before until then, seconds since the epoch."""
+        self._fit_at, self._fit_when_pages = until, math.inf
+
     def change_budget(self, budget: float, *, new_share: float, burst: float) -> None:
         """Another budget (visits per second), and other terms for newcomers; a fit is due at once."""
         if self._journal is not None:

@@ -194,6 +194,10 @@ class Leased:
     def __len__(self) -> int:
         return len(self.page)
 
+    def take(self, some: slice) -> Leased:
+        """Some of them."""
+        return Leased(self.page[some], self.host[some], self.due[some], self.url[some], self.validators[some])
+
 
 @dataclass(frozen=True, slots=True)
 class Links:

@@ -1,0 +1,382 @@
+"""One page can only harm itself: faults are injected into every step of a visit, and the crawl goes on each time.
+
+The table of steps is ``recrawl.crawl.faults.STEPS``; each of its functions is wrapped here by name. Everything is real
+but the hours and the faults: a server, HTTP, a store, archive files, both logs. A step is poisoned for several pages at
+once, each with another kind of fault, and all other pages must be as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import inspect
+import json
+import math
+from collections import Counter
+from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import dataclass, field, is_dataclass
+from functools import wraps
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType
+
+import numpy as np
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+
+from recrawl.crawl.driver import Driver, Pace
+from recrawl.crawl.faults import STEPS
+from recrawl.crawl.health import Health
+from recrawl.crawl.live import CrawlSettings, live_crawl, tools
+from recrawl.crawl.metrics import Metrics
+from recrawl.crawl.scope import HostScope
+from recrawl.errors import StoreAwayError
+from recrawl.formats.warc_reader import read_capture
+from recrawl.model import Outcome
+from recrawl.model.failures import OUR_FAULT
+from recrawl.schedule.fixed_interval import FixedInterval
+from recrawl.schedule.politeness import PolitenessRules
+from recrawl.store.base import Store
+from recrawl.store.open import open_store
+from recrawl.time import DAY, HOUR, VirtualClock
+
+START = 1.79e9
+HOSTS = [f"127.0.0.{number}" for number in range(1, 9)]
+FAULTS = [lambda: ValueError("poison"), lambda: KeyError("poison"), MemoryError, lambda: RecursionError("too deep")]
+"""Of our own code: the page fails."""
+TROUBLE = [lambda: OSError(errno.ENOSPC, "no space left"), lambda: StoreAwayError("The store is away.")]
+"""They pass, and the page is visited as if nothing had been."""
+KINDS = [*FAULTS, *TROUBLE]
+POISONED = [f"/p{number}" for number in range(len(KINDS))]
+"""Pages of the second host, one for each kind."""
+HEALTHY = ["/", "/one", "/two", "/moved", "/there"]
+
+
+class Injection:
+    """Raises faults at a step: for a page with each kind, or where no page is named at some calls in a row."""
+
+    def __init__(self, kinds, *, twice=2):
+        self.kinds = kinds
+        self.hits = Counter()
+        """How often each kind was raised."""
+        self._twice = twice
+        self.pages: dict[int, int] = {}
+        """Page ids of poisoned pages, and their kinds."""
+        self.urls: dict[str, int] = {}
+        self.calls = 0
+
+    def raise_for(self, arguments):
+        self.calls += 1
+        kind = self._named(arguments)
+        if kind is None:
+            return
+        self.hits[kind] += 1
+        error = self.kinds[kind]()
+        raise error
+
+    def _named(self, arguments):
+        """The kind of a poisoned page that the arguments are about, the first that is still to be raised."""
+        found = sorted({kind for argument in arguments for kind in self._kinds_in(argument, 3)})
+        return next((kind for kind in found if self.kinds[kind] not in TROUBLE or self.hits[kind] < self._twice), None)
+
+    def _kinds_in(self, value, depth):
+        if isinstance(value, str):
+            return {self.urls[value]} if value in self.urls else set()
+        if isinstance(value, np.ndarray):
+            return {self.pages[page] for page in value.tolist() if page in self.pages}
+        inside = []
+        if isinstance(value, list | tuple) and depth:
+            inside = value
+        elif isinstance(value, dict) and depth:
+            inside = value.values()
+        elif is_dataclass(value) and depth:
+            names = ("page", "url", "target", "result", "batch", "visits")
+            inside = [getattr(value, name) for name in names if hasattr(value, name)]
+        return set().union(*(self._kinds_in(one, depth - 1) for one in inside))
+
+
+class ByCount(Injection):
+    """Raises each kind at a call of its own, whatever the call is about."""
+
+    def __init__(self, kinds, first=2, every=3):
+        super().__init__(kinds)
+        self._first, self._every = first, every
+
+    def raise_for(self, arguments):
+        kind, rest = divmod(self.calls - self._first, self._every)
+        self.calls += 1
+        if rest == 0 and 0 <= kind < len(self.kinds):
+            self.hits[kind] += 1
+            error = self.kinds[kind]()
+            raise error
+
+
+def inject(monkeypatch, step, injection):
+    """Wrap the function of a step, so that it raises before it does anything."""
+    module, _, name = STEPS[step].partition(":")
+    owner, _, attribute = name.rpartition(".")
+    found = getattr(import_module(module), owner)
+    function = inspect.getattr_static(found, attribute)
+    monkeypatch.setattr(found, attribute, faulty(function, injection))
+
+
+def faulty(function, injection):
+    raise_for = injection.raise_for
+    if inspect.iscoroutinefunction(function):
+
+        async def wrapper(*arguments, **named):
+            raise_for([*arguments[1:], *named.values()])
+            return await function(*arguments, **named)
+
+    else:
+
+        def wrapper(*arguments, **named):
+            raise_for([*arguments[1:], *named.values()])
+            return function(*arguments, **named)
+
+    # A traceback is to tell the name of the function, as if it had raised by itself.
+    code = wrapper.__code__.replace(co_qualname=function.__qualname__)
+    made = FunctionType(code, function.__globals__, function.__name__, closure=wrapper.__closure__)
+    return wraps(function)(made)
+
+
+@dataclass
+class Scene:
+    driver: Driver
+    store: Store
+    clock: VirtualClock
+    folder: Path
+    urls: list[str]
+    poisoned: list[str]
+    asked: Counter = field(default_factory=Counter)
+
+    def events(self, *messages):
+        lines = map(json.loads, (self.folder / "recrawl.log").read_text(encoding="utf-8").splitlines())
+        return [event for event in lines if event["message"] in messages]
+
+    def page(self, url):
+        return self.store.find(url).id
+
+    def visits(self, url):
+        return self.store.visits(pages=np.array([self.page(url)]))
+
+    def poison(self, injection):
+        injection.urls = {url: kind for kind, url in enumerate(self.poisoned)}
+        injection.pages = {self.page(url): kind for url, kind in injection.urls.items()}
+
+
+def page(path):
+    """Everything that the steps look for: links, something embedded, a feed, a redirect, a date."""
+    links = "".join(f"<a href={other}>x</a>" for other in HEALTHY)
+    feed = "<link rel=alternate type=application/rss+xml href=/feed>"
+    return f"<html><head>{feed}</head><body>{path}<img src=/i.png>{links}"
+
+
+@asynccontextmanager
+async def scene(folder, *, hosts=2, durable=True, pace=None, on_visits=lambda _visited: None):
+    asked = Counter()
+
+    def answer_to(path, host):
+        if path == "/robots.txt":
+            return 200, "", f"User-agent: *\nSitemap: http://{host}/sitemap.xml\n"
+        if path == "/sitemap.xml":
+            return 200, "", f"<urlset><url><loc>http://{host}/one</loc></url></urlset>"
+        if path == "/feed":
+            return 200, "", "<rss version='2.0'><channel><title>f</title></channel></rss>"
+        if path == "/moved":
+            return 301, "Location: /there\r\n", ""
+        return 200, "Last-Modified: Sun, 06 Nov 2022 08:49:37 GMT\r\nContent-Type: text/html\r\n", page(path)
+
+    async def serve(reader, writer):
+        with closing(writer), suppress(asyncio.IncompleteReadError, ConnectionError):
+            while head := (await reader.readuntil(b"\r\n\r\n")).decode():
+                path, host = head.split(" ", 2)[1], head.partition("Host: ")[2].partition("\r\n")[0]
+                asked[f"http://{host}{path}"] += 1
+                status, more, body = answer_to(path, host)
+                writer.write(
+                    f"HTTP/1.1 {status} X\r\nServer: x\r\n{more}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+                )
+
+    server = await asyncio.start_server(serve, HOSTS[:hosts], 0)
+    places = sorted("{}:{}".format(*listening.getsockname()[:2]) for listening in server.sockets)
+    healthy = [f"http://{place}{path}" for place in places for path in HEALTHY]
+    poisoned = [f"http://{places[1]}{path}" for path in POISONED]
+    clock = VirtualClock(START)
+    settings = CrawlSettings(
+        budget=1.0,
+        user_agent="faults/1.0 (+https://example.org/)",
+        politeness=PolitenessRules(factor=0.0, shortest=1.0, longest=1.0),
+        pace=pace or Pace(poll=math.inf),
+        durable=durable,
+    )
+    with open_store(folder / "store.db", create=True, durable=False) as store:
+        store.discover([*healthy, *poisoned], START)
+        async with live_crawl(
+            "one",
+            FixedInterval(0.5 * HOUR),
+            clock=clock,
+            store=store,
+            folder=folder,
+            scope=HostScope(frozenset(place for place in places)),
+            settings=settings,
+            on_visits=on_visits,
+        ) as driver:
+            yield Scene(driver, store, clock, folder, healthy, poisoned, asked)
+    server.close()
+    with suppress(TimeoutError):
+        await asyncio.wait_for(server.wait_closed(), 0.05)
+
+
+def check_archive(folder):
+    """Store and archive agree: every capture can be read where the store says, and no other is there."""
+    clock = VirtualClock(START + 10 * DAY)
+    settings = CrawlSettings(budget=1.0, user_agent="faults/1.0 (+https://example.org/)")
+    with open_store(folder / "store.db") as store:
+
+        async def start_again():
+            async with tools(clock, store, folder, settings):
+                pass
+
+        asyncio.run(start_again())  # cuts off what was never acknowledged
+        known = store.captures(store.pages().id)
+        visits = store.visits()
+        times = set(zip(visits.page.tolist(), visits.time.tolist(), strict=True))
+        for row in known:
+            assert (row.page, row.time) in times
+            capture = read_capture(folder / "warc" / row.warc_file, row.warc_offset)
+            [url] = store.urls(np.array([row.page]))
+            assert capture.url == url
+        places = {(row.warc_file, row.warc_offset) for row in known}
+        asides = ("robots.txt", "sitemap.xml", "/feed")
+        for path in (folder / "warc").glob("*.warc.gz"):
+            with path.open("rb") as stream:
+                records = ArchiveIterator(stream)
+                for record in records:
+                    if record.rec_type in {"response", "revisit"}:
+                        place = path.name, records.get_record_offset()
+                        url = record.rec_headers["WARC-Target-URI"]
+                        assert place in places or url.endswith(asides), f"{url} is in the archive, and nobody knows"
+        assert store.counts(clock.now()).leased == 0
+        return known
+
+
+def check_others(here, least=3):
+    """All healthy pages were visited again and again, and every visit is recorded once."""
+    visits = here.store.visits()
+    for url in here.urls:
+        mine = here.visits(url)
+        assert len(mine) >= least, url
+        assert not (mine.status == OUR_FAULT).any(), url
+    keys = list(zip(visits.page.tolist(), visits.time.tolist(), strict=True))
+    assert len(set(keys)) == len(keys)
+
+
+AFTER_THE_COMMIT = {
+    "remember the page",
+    "find feeds",
+    "write recrawl.log",
+    "write crawl.log",
+    "count visits",
+}
+"""The visit is recorded, whatever fails then."""
+BEFORE_THE_ANSWER = {"recall the page", "queue the page", "visit", "choose validators", "fetch"}
+"""No bytes came."""
+NOTHING_TO_RECORD = {"wait for the group", "commit"}
+"""Not even a failed visit can be recorded: the page is given back, and tried again a day later."""
+HARMLESS = {"rate the host"}
+"""The visit is as good as without it."""
+BESIDE_PAGES = {
+    "discover pages",
+    "learn from the visit",
+    "read robots.txt",
+    "apply robots.txt",
+    "read a sitemap or feed",
+    "archive beside pages",
+    "lease pages",
+    "renew leases",
+    "choose the next pages",
+    "fit the policy",
+    "sync the WARC file",
+    "release the WARC file",
+    "write to the WARC file",
+}
+"""What they are given names no page, or not one of the poisoned: they fail at some calls, one after the other."""
+
+
+@pytest.mark.parametrize("step", sorted(set(STEPS) - BESIDE_PAGES))
+def test_a_page_that_breaks_a_step_harms_no_other(tmp_path, monkeypatch, step):
+    injection = Injection(KINDS)
+    metrics = Metrics(Health("one", tmp_path, lambda: None, lambda: START))
+
+    def tell(visited):
+        metrics.add(visited)  # as it is by then
+
+    async def crawl():
+        async with scene(tmp_path, on_visits=tell) as here:
+            here.poison(injection)
+            inject(monkeypatch, step, injection)
+            await here.driver.run(START + 3 * HOUR)
+            monkeypatch.undo()
+            check_others(here)
+            said = here.events("visit broken", "step failed")
+            for kind, url in enumerate(here.poisoned):
+                assert injection.hits[kind], f"{step} is not on the way"
+                mine = here.visits(url)
+                if kind >= len(FAULTS) or step in AFTER_THE_COMMIT | HARMLESS:  # it passed
+                    assert len(mine) >= 3
+                    assert (mine.status == 200).all()
+                elif step in NOTHING_TO_RECORD:
+                    assert not len(mine)
+                    assert here.store.due(np.array([here.page(url)]))[0] > START + HOUR
+                else:
+                    assert set(mine.outcome.tolist()) == {Outcome.UNREACHABLE}
+                    assert set(mine.status.tolist()) == {OUR_FAULT}
+                    told = [event for event in said if event["details"].get("url") == url]
+                    assert {event["details"]["step"] for event in told} == {step}
+                    assert type(KINDS[kind]()).__name__ in told[0]["details"]["traceback"]
+            if step != "write recrawl.log":
+                assert {event["details"]["step"] for event in said} == {step}
+            return {here.page(url): url for url in here.poisoned[: len(FAULTS)]}
+
+    broken = asyncio.run(crawl())
+    known = check_archive(tmp_path)
+    kept = {row.page for row in known} & set(broken)
+    if step in BEFORE_THE_ANSWER | NOTHING_TO_RECORD | {"archive the answer", "make a WARC record"}:
+        assert not kept
+    else:
+        assert kept == set(broken), "the bytes are kept"
+
+
+@pytest.mark.parametrize("step", sorted(BESIDE_PAGES))
+def test_a_step_that_fails_now_and_then_does_not_end_the_run(tmp_path, monkeypatch, step):
+    injection = ByCount(KINDS, first=0 if step in SELDOM else 2, every=1 if step in SELDOM else 3)
+
+    async def crawl():
+        async with scene(tmp_path, hosts=8, pace=Pace(poll=math.inf, sitemaps_every=600.0, lease_time=10.0)) as here:
+            inject(monkeypatch, step, injection)
+            await here.driver.run(START + (6 if step == "fit the policy" else 3) * HOUR)
+            monkeypatch.undo()
+            for url in here.urls:
+                assert (here.visits(url).status > 0).sum() >= 2, url
+
+    asyncio.run(crawl())
+    check_archive(tmp_path)
+    assert len(injection.hits) == len(KINDS), f"{step} was called {injection.calls} times"
+
+
+SELDOM = {"read robots.txt", "apply robots.txt", "fit the policy", "read a sitemap or feed", "renew leases"}
+"""Called too seldom to be let pass in between."""
+
+
+def test_a_progress_that_cannot_be_told_does_not_end_the_run(tmp_path):
+    """As by a display, by metrics or by whoever looks after a model."""
+    injection = ByCount(KINDS, first=2)
+
+    async def crawl():
+        async with scene(tmp_path) as here:
+            await here.driver.run(START + HOUR, lambda _now: injection.raise_for(()))
+            check_others(here, least=2)
+            assert len(here.events("step failed")) == len(FAULTS)
+
+    asyncio.run(crawl())
+    assert len(injection.hits) == len(KINDS)
