@@ -20,7 +20,7 @@ from recrawl.fetch.doors import Doors
 from recrawl.fetch.http import HttpFetcher, Limits
 from recrawl.fetch.names import Names
 from recrawl.fetch.reach import Reach
-from recrawl.fetch.robots import RobotsCache
+from recrawl.fetch.robots import RobotsCache, Rules
 from recrawl.model import Capture, Outcome
 from recrawl.model.failures import NO_CONNECTION, NO_NAME, NOT_ALLOWED
 from recrawl.schedule.agenda import Agenda
@@ -123,7 +123,7 @@ def test_why_a_page_could_not_be_visited_is_kept(tmp_path, host, outcome, status
         """Somebody else told the rules, or they are from yesterday."""
 
         def known(self, _url):
-            return self._free("rules of yesterday")
+            return Rules("rules of yesterday", expires=math.inf)
 
     async def run():
         clock = VirtualClock(START)
@@ -219,7 +219,7 @@ def test_a_connection_that_is_refused_is_kept_as_such(tmp_path):
         clock = VirtualClock(START)
         async with HttpFetcher(clock, AGENT) as fetcher:
             robots = RobotsCache(fetcher, clock, AGENT, body_of=decoded)
-            robots.known = lambda _url: robots._free("rules of yesterday")
+            robots.known = lambda _url: Rules("rules of yesterday", expires=math.inf)
             return await Visitor(fetcher, robots, clock).go(_target("http://127.0.0.1:1/"))
 
     assert asyncio.run(run()).visit.status == NO_CONNECTION

@@ -8,9 +8,10 @@ import gzip
 import pytest
 
 from recrawl.detect import decoded
-from recrawl.errors import ConfigError
+from recrawl.errors import ConfigError, StoreError
 from recrawl.fetch import HttpFetcher, Limits, Request, RobotsCache
-from recrawl.time import DAY, HOUR, VirtualClock
+from recrawl.store.open import open_store
+from recrawl.time import DAY, HOUR, MINUTE, VirtualClock
 
 AGENT = "RecrawlTest/1.0 (+https://example.org/bot)"
 
@@ -249,6 +250,137 @@ def test_a_host_that_is_being_asked_is_not_forgotten(serving):
         return len(server.requests)
 
     assert with_cache(serving, {}, ask, most=1) == 2
+
+
+# -- shared through the store ------------------------------------------------------------------------
+
+
+def with_two(serving, tmp_path, ask, text="User-agent: *\nDisallow: /a"):
+    """Run ``ask(first, second, server, clock, store)`` with two workers' caches over one store."""
+
+    async def run():
+        clock = VirtualClock(1_700_000_000.0)
+        with open_store(tmp_path / "store.db", create=True) as store:
+            answers = {"/robots.txt": answer(text)}
+            async with serving(answers) as server, HttpFetcher(clock, AGENT, limits=Limits(total=60.0)) as fetcher:
+                first, second = (RobotsCache(fetcher, clock, AGENT, body_of=decoded, copies=store) for _ in range(2))
+                return await ask(first, second, server, clock, store)
+
+    return asyncio.run(run())
+
+
+def test_what_one_worker_read_others_and_the_next_run_know(serving, tmp_path):
+    async def ask(first, second, server, clock, store):
+        rules = await first.rules(server.url())
+        first.keep_copies()
+        assert second.known(server.url()) is None
+        assert second.recalled(server.url("/x")) == rules == second.known(server.url())
+        clock.advance_to(rules.expires)
+        assert second.known(server.url()) is second.recalled(server.url()) is None
+        await second.rules(server.url())
+        second.keep_copies()
+        assert await first.rules(server.url()) == second.known(server.url())
+        return len(server.requests)
+
+    assert with_two(serving, tmp_path, ask) == 2
+
+
+def test_a_change_reaches_who_knew_the_rules_before(serving, tmp_path):
+    async def ask(first, second, server, clock, store):
+        for cache in (first, second):
+            await cache.rules(server.url())
+            cache.keep_copies()
+        assert second.known(server.url("/b")).allowed(server.url("/b"))
+        clock.advance_to(clock.now() + HOUR)
+        server.answers["/robots.txt"] = answer("User-agent: *\nDisallow: /")
+        store.expire_robots_copies([server.url().rstrip("/")], clock.now())
+        assert first.known(server.url()) is first.recalled(server.url()) is None
+        assert not (await first.rules(server.url())).allowed(server.url("/b"))
+        first.keep_copies()
+        clock.advance_to(clock.now() + 2)
+        assert second.known(server.url()) is None
+        assert not second.recalled(server.url()).allowed(server.url("/b"))
+        assert first.known(server.url()) is not None
+        return len(server.requests)
+
+    assert with_two(serving, tmp_path, ask) == 2
+
+
+def test_a_refused_page_makes_the_rules_doubtful_but_not_at_once_again(serving, tmp_path):
+    async def ask(first, second, server, clock, store):
+        await first.rules(server.url())
+        first.keep_copies()
+        assert not first.doubt(server.url("/page"))
+        clock.advance_to(clock.now() + 15 * MINUTE)
+        assert first.doubt(server.url("/page"))
+        assert not first.doubt(server.url("/page"))
+        assert second.recalled(server.url()) is None
+        await second.rules(server.url())
+        second.keep_copies()
+        assert first.recalled(server.url()) is not None
+        assert not first.doubt(server.url())
+        return len(server.requests)
+
+    assert with_two(serving, tmp_path, ask) == 2
+
+
+def test_a_copy_from_the_future_does_not_count(serving, tmp_path):
+    """The clock was three days ahead when it was read."""
+
+    async def ask(first, second, server, clock, store):
+        clock.advance_to(clock.now() + 3 * DAY)
+        await first.rules(server.url())
+        first.keep_copies()
+        early = VirtualClock(clock.now() - 3 * DAY)
+        cache = RobotsCache(first._fetcher, early, AGENT, body_of=decoded, copies=store)
+        return cache.recalled(server.url())
+
+    assert with_two(serving, tmp_path, ask) is None
+
+
+def test_silence_is_not_shared(serving, tmp_path):
+    async def ask(first, second, server, clock, store):
+        rules = await first.rules("http://127.0.0.1:1/")
+        first.keep_copies()
+        return rules.available, store.robots_copy("http://127.0.0.1:1")
+
+    assert with_two(serving, tmp_path, ask) == (False, None)
+
+
+def test_a_store_that_is_away_keeps_nobody_from_the_rules(serving, tmp_path):
+    class Away:
+        def __getattr__(self, name):
+            raise StoreError("It is away.", "Bring it back.")
+
+    async def ask(first, second, server, clock, store):
+        rules = await first.rules(server.url())
+        clock.advance_to(clock.now() + 16 * MINUTE)
+        first._copies = Away()
+        with pytest.raises(StoreError):
+            first.keep_copies()
+        first._look_at = clock.now() + 1
+        assert first.known(server.url()) is rules
+        assert first.doubt(server.url())
+        first._copies = store
+        first.keep_copies()
+        return store.robots_copy(server.url().rstrip("/")).fetched_at == rules.fetched_at
+
+    assert with_two(serving, tmp_path, ask)
+
+
+def test_memory_holds_so_many_rules_at_most(serving, tmp_path):
+    async def ask(first, second, server, clock, store):
+        first._most_rules = 1_500
+        hosts = [f"http://{name}.localhost:{server.port}/" for name in "abc"]
+        for host in hosts:
+            await first.rules(host)
+            first.keep_copies()
+        known = [first.known(host) is not None for host in hosts]
+        assert first.recalled(hosts[0]) is not None
+        return known, first._rules_in_memory, len(server.requests)
+
+    text = "User-agent: *\n" + "".join(f"Disallow: /{n}\n" for n in range(1_000))
+    assert with_two(serving, tmp_path, ask, text) == ([False, False, True], 1_000, 3)
 
 
 def test_an_agent_without_contact_is_refused(serving):

@@ -180,6 +180,7 @@ class SiteDriver:
             match result:
                 case RulesRead(rules=read):
                     rule_reads += 1
+                    self._visitor.keep_rules()
                     self._slots.obey(host, read)
                     self._log.event("fetch", "robots.txt read", details={"url": url, "reason": read.reason})
                     if not read.available and rule_reads == _MOST_RULE_READS:

@@ -104,6 +104,7 @@ class Opener:
         async with self._slots.door(url, host):
             rules = await self._robots.rules(url)
         self._slots.end(host, None)
+        self._robots.keep_copies()
         self._log.event("fetch", "robots.txt read", details={"url": url, "reason": rules.reason})
         if not rules.available:
             ours = "If it is yours, allow its network with fetch.allow_networks."

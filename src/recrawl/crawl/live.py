@@ -154,6 +154,7 @@ async def tools(
                 settings.user_agent,
                 body_of=decoded,
                 on_capture=partial(archive.keep_aside, hops="P"),
+                copies=store,
                 max_delay=settings.politeness.crawl_delay_cap,
                 pause=settings.politeness.shortest,
             )

@@ -128,6 +128,8 @@ class Doubts:
 def is_silence(result: Result) -> bool | None:
     """Whether nothing at all came back from outside; ``None`` if nothing was asked."""
     if isinstance(result, RulesRead):
+        if not result.asked:
+            return None
         failure = result.rules.failure
     elif result.capture is None:
         return None

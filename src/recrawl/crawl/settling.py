@@ -161,6 +161,7 @@ class Settling:
         if self._delays:  # of all hosts at once: each transaction waits for the disk, and a crawl begins with many
             self._store.set_host(np.array(list(self._delays)), delay=np.array(list(self._delays.values())))
             self._delays.clear()
+        self._visitor.keep_rules()
 
     def ask_again(self) -> None:
         """Put back what is in doubt, as if it had not been asked for."""
@@ -176,13 +177,14 @@ class Settling:
     def _release(self, ended: Ended, now: float) -> None:
         """The pause of the host begins, a longer one if it asks for that."""
         target, capture = ended.result.target, ended.result.capture
+        if isinstance(ended.result, RulesRead):  # the pause that they ask for begins with them
+            self._politeness.set_crawl_delay(target.host, ended.result.rules.crawl_delay)
         if _sent_nothing(ended.result):
             self._line.spared(target)
             return
-        if isinstance(ended.result, RulesRead):  # the pause that they ask for begins with them
-            self._politeness.set_crawl_delay(target.host, ended.result.rules.crawl_delay)
-            if is_silence(ended.result):  # nothing else of it is tried before it is clear who is silent, the host or we
-                self._politeness.block_until(target.host, now + DOUBT)
+        if isinstance(ended.result, RulesRead) and is_silence(ended.result):
+            # Nothing else of it is tried before it is clear who is silent, the host or we.
+            self._politeness.block_until(target.host, now + DOUBT)
         # From its own end on: hosts whose pauses began together would be asked together ever after.
         self._line.done(target, ended.time, max(capture.duration - ended.stalled, 0.0) if capture else 0.0)
         wait = asked_patience(capture) if capture else None
@@ -274,7 +276,8 @@ class Settling:
         details: dict[str, object] = {"url": target.url, "reason": rules.reason}
         if rules.asked_delay != rules.crawl_delay:
             details |= {"crawl_delay": rules.crawl_delay, "asked_for": rules.asked_delay}
-        self._log.event("fetch", "robots.txt read", details=details)
+        if read.asked:
+            self._log.event("fetch", "robots.txt read", details=details)
         over = self._visitor.without_asking(target, rules)
         if over is None:
             self._line.put_back(target)
@@ -323,9 +326,9 @@ def _visits_of(broken: Broken, faults: Faults) -> Iterator[Visited]:
 
 
 def _sent_nothing(result: Result) -> bool:
-    """Whether the rules of the host, which were known, forbade to ask."""
+    """Whether the rules of the host, which were known, forbade to ask, or had to be looked up in the store."""
     return (isinstance(result, Visited) and result.capture is None) or (
-        isinstance(result, ErrandDone) and not result.asked
+        isinstance(result, ErrandDone | RulesRead) and not result.asked
     )
 
 

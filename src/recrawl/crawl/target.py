@@ -117,6 +117,8 @@ class RulesRead:
     rules: Rules
     capture: Capture | None = None
     """The last answer on the way to them."""
+    asked: bool = True
+    """Whether there was a request; else another worker, or an earlier run, left them in the store."""
 
 
 @dataclass(frozen=True, slots=True)

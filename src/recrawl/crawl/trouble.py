@@ -13,7 +13,7 @@ def is_well(result: Result) -> bool | None:
     A 500 is an answer: it speaks of one page.
     """
     if isinstance(result, RulesRead):
-        return result.rules.available
+        return result.rules.available if result.asked else None
     asked_nothing = isinstance(result, TurnedAway) or (isinstance(result, ErrandDone) and not result.asked)
     if asked_nothing or result.capture is None:
         return None

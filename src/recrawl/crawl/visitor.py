@@ -25,6 +25,8 @@ from recrawl.time import Clock
 REFUSED_BY_ROBOTS, NO_ROBOTS = -9998, -61
 """Heritrix's statuses: the rules forbid it; the rules cannot be had (conventions L3)."""
 
+_REFUSALS = (401, 403)
+"""Answers after which the rules of a host are read again soon: it may not want us any more."""
 _NOWHERE = Door("", 0, float("-inf"))
 
 
@@ -70,7 +72,7 @@ class Visitor:
             if found is not None:
                 return await self._heard(target, found)
         rules = self._robots.known(target.asks)
-        over = self.without_asking(target, rules) if rules is not None else None
+        over = self._without_request(target, rules)
         if over is not None:
             return over
         if self._doors is None:
@@ -89,6 +91,10 @@ class Visitor:
         """So many workers visit the same hosts, this one included."""
         if self._doors is not None:
             self._doors.share(workers)
+
+    def keep_rules(self) -> None:
+        """Share the rules that were read with other workers and the next run."""
+        self._robots.keep_copies()
 
     def forget_rules(self, target: Target) -> None:
         """Ask for the rules of the target's host again if it could not tell them."""
@@ -121,7 +127,16 @@ class Visitor:
             return await self._heard(target, await self._fetcher.fetch(target.talk.request))
         sent = self._judging.sends(target) if self._judging else _validators(target)
         answer = await self._fetcher.fetch(Request(target.url, sent.etag, sent.last_modified))
+        if answer.status in _REFUSALS:
+            self._robots.doubt(target.url)
         return await self._heard(target, answer, conditional=bool(sent.etag or sent.last_modified))
+
+    def _without_request(self, target: Target, rules: Rules | None) -> Visited | ErrandDone | RulesRead | None:
+        """What to make of a target by what is known, or kept in the store, of the rules; ``None`` if it takes more."""
+        if rules is not None:
+            return self.without_asking(target, rules)
+        copied = self._robots.recalled(target.asks)
+        return None if copied is None else RulesRead(target, copied, asked=False)
 
     def without_asking(self, target: Target, rules: Rules) -> Visited | ErrandDone | None:
         """What to make of a target that may not be asked for, or whose second look would come too late to tell."""

@@ -7,28 +7,42 @@
     5xx, 429, no or cut answer everything is disallowed, and asked again later
     304                        likewise: nobody asked whether it was modified
 
-A copy serves for at most a day. Crawl-delay is honoured up to a cap.
+A copy serves for at most a day. It is kept in the store, so that all workers share it and a restart finds it. It is
+read again before its time if somebody asks for that (``recrawl robots --refresh``), or if a page that it allows answers
+401 or 403: the host may have changed its mind. Crawl-delay is honoured up to a cap.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
-from recrawl.errors import InputError
+from recrawl.errors import InputError, StoreError
 from recrawl.fetch.patience import asked_patience
 from recrawl.fetch.request import Fetcher, Request, checked_user_agent
-from recrawl.fetch.robots_txt import parse_robots_txt, product_token
+from recrawl.fetch.robots_txt import MAX_BYTES, AgentRules, parse_robots_txt, product_token
 from recrawl.model import Capture
-from recrawl.time import DAY, HOUR, Clock
+from recrawl.model.robots import RobotsCopies, RobotsCopy
+from recrawl.time import DAY, HOUR, MINUTE, Clock
 from recrawl.urls import address
 
 MAX_REDIRECTS = 5
+DOUBT_AFTER = 15 * MINUTE
+"""Seconds that a copy must be old to be read again because of a 401 or 403."""
+LOOK_EVERY = 2.0
+"""Seconds between two looks at what other workers, or people, did to copies."""
+_OVERLAP = 10 * MINUTE
+"""Seconds by which the clocks of two machines may differ."""
+_AHEAD = MINUTE
+"""Seconds by which a copy may lie in the future; one that lies further ahead was read by a clock that was wrong."""
+_NO_RULES = AgentRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +56,24 @@ class Rules:
     asked_delay: float | None = None
     """The same before the cap."""
     sitemaps: tuple[str, ...] = ()
+    fetched_at: float = 0.0
+    """When they were read, seconds since the epoch."""
     expires: float = 0.0
     """When to ask again, seconds since the epoch."""
     available: bool = True
     """False if the host could not tell its rules, so that nothing is allowed for a while."""
     failure: int = 0
     """Why there was no answer (``model/failures.py``), 0 if there was one."""
-    _decide: Callable[[str], bool] = field(default=lambda _url: True, repr=False, compare=False)
+    said: AgentRules = field(default=_NO_RULES, repr=False)
+    """What the file says to us."""
 
     def allowed(self, url: str) -> bool:
         """Whether we may fetch this URL of the host. ``/robots.txt`` itself always."""
-        return self._decide(url) or urlsplit(url).path == "/robots.txt"
+        return (self.available and self.said.allowed(url)) or urlsplit(url).path == "/robots.txt"
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether they still hold, as far as time goes."""
+        return self.fetched_at - _AHEAD <= now < self.expires
 
 
 @dataclass(slots=True)
@@ -66,7 +87,8 @@ class RobotsCache:
 
     ``body_of`` gives the decoded body of a capture (``recrawl.detect.decoded``). ``on_capture`` is handed
     every answer on the way, so that robots.txt is archived like any page. Tasks that ask for the same
-    host at once share one request. Beyond ``most`` hosts the longest unused is forgotten: it is asked again.
+    host at once share one request. Beyond ``most`` hosts, or ``most_rules`` rules, the longest unused is forgotten: it
+    is looked for in ``copies`` again, which all workers share, or asked again.
     """
 
     def __init__(  # noqa: PLR0913 - what it needs of others, then its settings
@@ -77,11 +99,13 @@ class RobotsCache:
         *,
         body_of: Callable[[Capture], bytes],
         on_capture: Callable[[Capture], None] = lambda _capture: None,
+        copies: RobotsCopies | None = None,
         max_age: float = DAY,
         retry: float = HOUR,
         max_delay: float = 300.0,
         pause: float = 0.0,
         most: int = 100_000,
+        most_rules: int = 500_000,
     ) -> None:
         """Seconds: rules serve for ``max_age``, those that cannot be had are asked for again after ``retry``.
 
@@ -92,16 +116,26 @@ class RobotsCache:
         self._product = product_token(checked_user_agent(user_agent))
         self._body_of = body_of
         self._on_capture = on_capture
+        self._copies = copies
         self._max_age = min(max_age, DAY)
         self._retry = min(retry, self._max_age)
         self._max_delay = max_delay
         self._pause = pause
-        self._most = most
+        self._most, self._most_rules = most, most_rules
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         """The longest unused first."""
+        self._rules_in_memory = 0
+        self._unkept: list[RobotsCopy] = []
+        """Copies that the store does not have yet."""
+        self._look_at = -math.inf
 
     def known(self, host_url: str) -> Rules | None:
-        """The rules for ``scheme://host:port`` (or any URL there) if no request is needed to tell them."""
+        """The rules for ``scheme://host:port`` (or any URL there) if nothing needs to be read to tell them.
+
+        Raises:
+            StoreError: it was time to look for changes, and the store is away.
+        """
+        self._look()
         origin = _origin(host_url)
         entry = self._entries.get(origin)
         if entry is None:
@@ -109,11 +143,37 @@ class RobotsCache:
         self._entries.move_to_end(origin)
         return self._fresh(entry)
 
+    def recalled(self, host_url: str) -> Rules | None:
+        """The rules by the copy that another worker, or an earlier run, left in the store; they are known then.
+
+        Raises:
+            StoreError: the store is away.
+        """
+        origin = _origin(host_url)
+        copy = self._copies.robots_copy(origin) if self._copies is not None else None
+        rules = self._rules_of(copy) if copy is not None else None
+        if rules is None or not rules.is_fresh(self._clock.now()):
+            return None
+        self._remember(self._entry(origin), rules)
+        return rules
+
     def forget(self, host_url: str) -> None:
         """Ask a host again that could not tell its rules, without waiting until that is due."""
         entry = self._entries.get(_origin(host_url))
         if entry is not None and entry.rules is not None and not entry.rules.available:
-            entry.rules = None
+            self._remember(entry, None)
+
+    def doubt(self, host_url: str) -> bool:
+        """A page that the rules allow was refused: read them again soon, unless that was just done; whether it will."""
+        origin, now = _origin(host_url), self._clock.now()
+        entry = self._entries.get(origin)
+        if entry is None or entry.rules is None or now < entry.rules.fetched_at + DOUBT_AFTER:
+            return False
+        self._remember(entry, None)
+        if self._copies is not None:
+            with suppress(StoreError):  # then only this worker reads them again
+                self._copies.expire_robots_copies([origin], now)
+        return True
 
     async def rules(self, host_url: str, redirected: Callable[[str], Awaitable[None]] | None = None) -> Rules:
         """The rules for ``scheme://host:port`` (or any URL there), asked for if they are not known.
@@ -121,28 +181,75 @@ class RobotsCache:
         ``redirected`` is told each further URL before it is asked for, and may take its time.
         """
         origin = _origin(host_url)
-        entry = self._entries.get(origin)
-        if entry is None:
-            self._make_room()
-            entry = self._entries[origin] = _Entry()
-        self._entries.move_to_end(origin)
+        entry = self._entry(origin)
         async with entry.lock:
-            known = self._fresh(entry)
+            known = self._fresh(entry) or self.recalled(host_url)
             if known is None:
-                known = entry.rules = await self._ask(f"{origin}/robots.txt", redirected)
+                known, copy = await self._ask(origin, redirected)
+                self._remember(entry, known)
+                if copy is not None and self._copies is not None:
+                    self._unkept.append(copy)
             return known
 
+    def keep_copies(self) -> None:
+        """Put what was read since the last time into the store, for other workers and the next run.
+
+        To be called when the store may be written to: a crawl begins with many hosts.
+
+        Raises:
+            StoreError: the store is away. It can be done again.
+        """
+        if self._unkept and self._copies is not None:
+            self._copies.keep_robots_copies(self._unkept)
+            self._unkept = []
+
     def _fresh(self, entry: _Entry) -> Rules | None:
-        return entry.rules if entry.rules is not None and self._clock.now() < entry.rules.expires else None
+        return entry.rules if entry.rules is not None and entry.rules.is_fresh(self._clock.now()) else None
+
+    def _look(self) -> None:
+        """Forget rules that another worker read later, or that somebody wants to be read again."""
+        now = self._clock.now()
+        if self._copies is None or now < self._look_at:
+            return
+        self._look_at = now + LOOK_EVERY
+        for copy in self._copies.changed_robots_copies(now - _OVERLAP):
+            entry = self._entries.get(copy.origin)
+            if entry is None or entry.rules is None:
+                continue
+            fetched_at = entry.rules.fetched_at
+            if fetched_at < copy.fetched_at or (copy.expires <= copy.changed and fetched_at < copy.changed):
+                self._remember(entry, None)
+
+    def _entry(self, origin: str) -> _Entry:
+        entry = self._entries.get(origin)
+        if entry is None:
+            entry = self._entries[origin] = _Entry()
+            self._make_room()
+        self._entries.move_to_end(origin)
+        return entry
+
+    def _remember(self, entry: _Entry, rules: Rules | None) -> None:
+        for which, sign in ((entry.rules, -1), (rules, 1)):
+            self._rules_in_memory += sign * len(which.said.rules) if which is not None else 0
+        entry.rules = rules
+        self._make_room()
 
     def _make_room(self) -> None:
-        if len(self._entries) < self._most:
-            return
-        unused = (origin for origin, entry in self._entries.items() if not entry.lock.locked())
-        if (longest := next(unused, None)) is not None:  # a host that is being asked stays, or it were asked twice
-            del self._entries[longest]
+        """Forget the longest unused; but a host that is being asked stays, or it were asked twice."""
+        while len(self._entries) > self._most or self._rules_in_memory > self._most_rules:
+            newest = next(reversed(self._entries))
+            unused = (one for one, entry in self._entries.items() if not entry.lock.locked() and one != newest)
+            longest = next(unused, None)
+            if longest is None:
+                return
+            gone = self._entries.pop(longest).rules
+            self._rules_in_memory -= len(gone.said.rules) if gone is not None else 0
 
-    async def _ask(self, url: str, redirected: Callable[[str], Awaitable[None]] | None) -> Rules:
+    async def _ask(
+        self, origin: str, redirected: Callable[[str], Awaitable[None]] | None
+    ) -> tuple[Rules, RobotsCopy | None]:
+        """The rules, and the copy to keep if the host answered."""
+        url = f"{origin}/robots.txt"
         for hops in range(MAX_REDIRECTS + 1):
             if hops and self._pause > 0:
                 await self._clock.sleep_until(self._clock.now() + self._pause)
@@ -151,52 +258,74 @@ class RobotsCache:
             capture = await self._fetcher.fetch(Request(url))
             self._on_capture(capture)
             if not 300 <= capture.status < 400 or capture.status == HTTPStatus.NOT_MODIFIED:  # noqa: PLR2004 - no redirect
-                return self._judge(capture)
+                return self._judge(origin, capture)
             location = capture.header("location")
             target = address(location, base=url) if location else None
             if target is None:
-                return self._free(f"{url} redirects to nowhere ({capture.status})")
+                return self._free(origin, capture, f"{url} redirects to nowhere ({capture.status})")
             url = target.url
-        return self._free(f"robots.txt redirects more than {MAX_REDIRECTS} times")
+        return self._free(origin, capture, f"robots.txt redirects more than {MAX_REDIRECTS} times")
 
-    def _judge(self, capture: Capture) -> Rules:
+    def _judge(self, origin: str, capture: Capture) -> tuple[Rules, RobotsCopy | None]:
         said = f"{capture.url} answered {capture.status}"
         if 400 <= capture.status < 500 and capture.status != 429:  # noqa: PLR2004 - 4xx but "too many requests"
-            return self._free(said)
+            return self._free(origin, capture, said)
         if not 200 <= capture.status < 300:  # noqa: PLR2004 - 5xx, 429, nothing
             wait = asked_patience(capture) or 0.0
             said = said if capture.status else f"{capture.url}: {capture.error}"
-            return replace(self._closed(said, wait), failure=capture.failure)
+            return self._closed(origin, capture, said, wait)
         if capture.truncated not in ("", "length"):
-            return self._closed(f"{capture.url} was cut short ({capture.truncated})")
+            return self._closed(origin, capture, f"{capture.url} was cut short ({capture.truncated})")
         try:
             body = self._body_of(capture)
         except InputError as broken:
-            return self._closed(f"{capture.url}: {broken}")
-        return self._read(said, capture.url, body)
+            return self._closed(origin, capture, f"{capture.url}: {broken}")
+        return self._read(self._copy(origin, capture, said, self._max_age, body=body[: MAX_BYTES + 1]))
 
-    def _read(self, said: str, url: str, body: bytes) -> Rules:
-        parsed = parse_robots_txt(body, self._product)
-        asked = parsed.crawl_delay
-        return Rules(
-            reason=said,
-            crawl_delay=None if asked is None else min(asked, self._max_delay),
-            asked_delay=asked,
-            sitemaps=tuple(found.url for place in parsed.sitemaps if (found := address(place, base=url))),
-            expires=self._clock.now() + self._max_age,
-            _decide=parsed.allowed,
-        )
+    def _free(self, origin: str, capture: Capture, reason: str) -> tuple[Rules, RobotsCopy | None]:
+        return self._read(self._copy(origin, capture, f"{reason}: no rules", self._max_age))
 
-    def _free(self, reason: str) -> Rules:
-        return Rules(reason=f"{reason}: no rules", expires=self._clock.now() + self._max_age)
+    def _closed(self, origin: str, capture: Capture, reason: str, wait: float = 0.0) -> tuple[Rules, RobotsCopy | None]:
+        why = f"{reason.rstrip('.')}: nothing is allowed until it is there"
+        copy = self._copy(origin, capture, why, max(self._retry, wait), available=False)
+        rules, _ = self._read(copy)
+        # What kept us from the host may be ours: others find out for themselves.
+        return replace(rules, failure=capture.failure), copy if capture.status else None
 
-    def _closed(self, reason: str, wait: float = 0.0) -> Rules:
-        return Rules(
-            reason=f"{reason.rstrip('.')}: nothing is allowed until it is there",
-            expires=self._clock.now() + max(self._retry, wait),
-            available=False,
-            _decide=lambda _url: False,
-        )
+    def _copy(  # noqa: PLR0913 - what there is to say of it
+        self,
+        origin: str,
+        capture: Capture,
+        reason: str,
+        serves: float,
+        *,
+        available: bool = True,
+        body: bytes = b"",
+    ) -> RobotsCopy:
+        now = self._clock.now()
+        return RobotsCopy(origin, now, now + serves, capture.status, reason, available, capture.url, body)
+
+    def _read(self, copy: RobotsCopy) -> tuple[Rules, RobotsCopy]:
+        return self._rules_of(copy), copy
+
+    def _rules_of(self, copy: RobotsCopy) -> Rules:
+        return rules_of(copy, self._product, self._max_delay)
+
+
+def rules_of(copy: RobotsCopy, product: str, max_delay: float) -> Rules:
+    """What a copy allows the crawler with this product token; a Crawl-delay counts up to ``max_delay`` seconds."""
+    said = parse_robots_txt(copy.body, product) if copy.body else _NO_RULES
+    delay = said.crawl_delay
+    return Rules(
+        reason=copy.reason,
+        crawl_delay=None if delay is None else min(delay, max_delay),
+        asked_delay=delay,
+        sitemaps=tuple(found.url for place in said.sitemaps if (found := address(place, base=copy.url))),
+        fetched_at=copy.fetched_at,
+        expires=copy.expires,
+        available=copy.available,
+        said=said,
+    )
 
 
 def _origin(url: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, Self, TypedDict, Unpack
 
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, NoiseCounts, Page, Pages, Validators, Visits
+from recrawl.model.robots import RobotsCopies
 from recrawl.store.base_archives import Archives
 from recrawl.store.base_look_ups import LookUps
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
@@ -50,7 +51,7 @@ class Recorded(TypedDict, total=False):
     """What else they taught: what pages look like now, and counts about noise and about hosts that are added."""
 
 
-class Store(Archives, LookUps, Protocol):
+class Store(Archives, LookUps, RobotsCopies, Protocol):
     """Hosts, pages, visits, links, captures, schedule and policy state.
 
     Every call is one transaction: when it returns, its effect is there for every other process and survives the

@@ -221,6 +221,28 @@ control = sa.Table(
     sa.Column("changed", sa.Double, nullable=False),
 )
 
+robots = sa.Table(
+    "robots",
+    metadata,
+    sa.Column("origin", sa.Text, primary_key=True),
+    sa.Column("fetched_at", sa.Double, nullable=False),
+    sa.Column("expires", sa.Double, nullable=False),
+    sa.Column("status", sa.SmallInteger, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("available", sa.SmallInteger, nullable=False),
+    sa.Column("url", sa.Text, nullable=False),
+    # Compressed, at most 500 KiB before that.
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("changed", sa.Double, nullable=False),
+    sa.Index("robots_by_expires", "expires"),
+    sa.Index(
+        "robots_by_changed",
+        "changed",
+        sqlite_where=sa.text("changed > 0"),
+        postgresql_where=sa.text("changed > 0"),
+    ),
+)
+
 policy_state = sa.Table(
     "policy_state",
     metadata,

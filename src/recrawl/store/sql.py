@@ -24,6 +24,7 @@ from recrawl.store import (
 from recrawl.store.base import Recorded
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
 from recrawl.store.database import Database, Session
+from recrawl.store.robots import SqlRobots
 from recrawl.store.site_values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteStep
 from recrawl.store.sql_archives import SqlArchives
 from recrawl.store.sql_look_ups import SqlLookUps
@@ -38,7 +39,7 @@ from recrawl.store.values import (
 )
 
 
-class SqlStore(SqlArchives, SqlLookUps):
+class SqlStore(SqlArchives, SqlLookUps, SqlRobots):
     """A store in a database. See :class:`recrawl.store.base.Store` for what each call promises."""
 
     def __init__(self, database: Database) -> None:

@@ -12,6 +12,7 @@ from recrawl.store.browse_statements import BrowseStatements
 from recrawl.store.dialect import Dialect
 from recrawl.store.live_statements import LiveStatements
 from recrawl.store.look_up_statements import LookUpStatements
+from recrawl.store.robots import RobotsStatements
 from recrawl.store.site_statements import SiteStatements
 from recrawl.store.values import REVISIT
 
@@ -312,6 +313,7 @@ class Statements:
 
         self.sites = SiteStatements(dialect)
         self.live = LiveStatements(dialect)
+        self.robots = RobotsStatements(dialect)
         self.look_ups = LookUpStatements(dialect)
         self.browse = BrowseStatements(dialect)
 
