@@ -7,9 +7,12 @@ import gzip
 
 import pytest
 
+from recrawl.crawl.target import RulesRead, Target
+from recrawl.crawl.visitor import Visitor
 from recrawl.detect import decoded
 from recrawl.errors import ConfigError, StoreError
 from recrawl.fetch import HttpFetcher, Limits, Request, RobotsCache
+from recrawl.model import Outcome
 from recrawl.store.open import open_store
 from recrawl.time import DAY, HOUR, MINUTE, VirtualClock
 
@@ -322,6 +325,28 @@ def test_a_refused_page_makes_the_rules_doubtful_but_not_at_once_again(serving, 
         return len(server.requests)
 
     assert with_two(serving, tmp_path, ask) == 2
+
+
+@pytest.mark.parametrize("status", ["401 No", "403 No"])
+def test_a_page_that_is_refused_has_the_rules_read_again_before_the_next(serving, tmp_path, status):
+    async def ask(first, second, server, clock, store):
+        visitor = Visitor(first._fetcher, first, clock)
+
+        async def visit(path):
+            return await visitor.go(Target(1, 1, server.url(path), clock.now()))
+
+        server.answers["/page"] = answer(b"", status)
+        assert isinstance(await visit("/page"), RulesRead)
+        assert (await visit("/page")).capture.status == int(status[:3])
+        clock.advance_to(clock.now() + 15 * MINUTE)
+        await visit("/page")
+        server.answers["/robots.txt"] = answer("User-agent: *\nDisallow: /")
+        assert isinstance(await visit("/page"), RulesRead)
+        refused = await visit("/page")
+        return refused.visit.outcome, refused.capture, server.paths()
+
+    asked = ["/robots.txt", "/page", "/page", "/robots.txt"]
+    assert with_two(serving, tmp_path, ask) == (Outcome.REFUSED, None, asked)
 
 
 def test_a_copy_from_the_future_does_not_count(serving, tmp_path):

@@ -47,6 +47,7 @@ VERBS = (
     Verb("pause", "pause:pause", "Hold the crawl, or some of its hosts, until recrawl resume."),
     Verb("resume", "resume:resume", "Let a crawl that was paused, or some of its hosts, go on."),
     Verb("limit", "limit:limit", "Set other limits for crawls that run."),
+    Verb("robots", "robots:robots", "Show the robots.txt rules in force for a host, or have them read again."),
     Verb("status", "status:status", "Say what there is, how fresh it is and what is due."),
     Verb("list", "listing:listing", "List pages, hosts or visits, what is due, or what fails."),
     Verb("rates", "rates:rates", "Estimate how often each page changes, and how sure that is."),
