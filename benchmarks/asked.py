@@ -76,6 +76,9 @@ AIMS = {
         least("beliefs", "value", "value of a visit", 2e6),
         most("parquet", "parquet", "from Parquet to beliefs, estimator posterior", 180),
         most("parquet", "parquet, memory", "the same, memory", 8),
+        most(
+            "rates-long", "rates, long and thin", "rates of 1,077 pages over 14 years, beside posterior", 3, ratio=True
+        ),
         least(
             "rates", "default wins or ties", "the default wins or ties in log loss: data sets × lengths of history", 21
         ),

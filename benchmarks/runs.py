@@ -42,6 +42,12 @@ RUNS = (
     Run("mle", "estimate_mle.py", "estimate_mle.py --pages 2000 --baseline-pages 200 --exact-pages 5 --repeat 2", 1.5),
     Run("beliefs", "estimate.py", "estimate.py --pages 10000 --baseline-pages 200 --repeat 2", 1),
     Run("parquet", "estimate.py --parquet 10000000", "estimate.py --parquet 20000", 6),
+    Run(
+        "rates-long",
+        "rates_long.py",
+        "rates_long.py --pages 40 --hosts 10 --visits 400 --years 3 --repeat 1",
+        1,
+    ),
     Run("schedule", "schedule.py --full", "schedule.py --pages 20000 --only prices,hosts,rankings,frontier", 5),
     Run(
         "schedule-million", "schedule.py --pages 1000000 --only prices", "schedule.py --pages 20000 --only prices", 0.5

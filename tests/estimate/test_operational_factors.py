@@ -5,14 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.estimate import bursts, page_age
-from recrawl.estimate.cluster_intensity import ClusterIntensity
+from recrawl.estimate import bursts, cluster_intensity, page_age
+from recrawl.estimate.cluster_intensity import RANGE, ClusterIntensity
 from recrawl.estimate.operational import OperationalTime
 from recrawl.estimate.operational_learning import Looks, expect
 from recrawl.estimate.operational_tables import CalendarTable, WeekTable
 from recrawl.estimate.page_age import known_births
+from recrawl.estimate.tempo import choose
 from recrawl.estimate.tempo_state import Factor, Places, Tempo, fit
-from recrawl.model import Histories
+from recrawl.model import Histories, Visits
 from recrawl.simulate.laws import Bursts, Poisson, Rhythm
 from recrawl.simulate.sampling import Irregular, Regular, Schedule, Truth, sample
 from recrawl.simulate.web_events import EventTimes
@@ -204,3 +205,80 @@ def test_the_prior_of_steps_fades_as_looks_come_in():
     assert counts.table().factor[0] == pytest.approx(4.0, rel=0.1)
     counts.clear()
     assert (counts.table().factor == 1.0).all()
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+@pytest.mark.parametrize("weekly", [True, False])
+def test_what_is_brought_up_to_date_is_what_is_made_anew(compiles, weekly, monkeypatch):
+    """Looks in batches, of some hosts only, some far back, some past the end of the calendar."""
+    if not compiles:
+        monkeypatch.setattr(cluster_intensity, "can_compile", lambda: False)
+    rng = np.random.default_rng(3)
+    host = rng.integers(0, 5, 12)
+    week = WeekTable(_mean_one(rng.uniform(0.2, 4.0, (5, 168)))) if weekly else None
+    intensity = ClusterIntensity.of(host, START, START + 900 * DAY)
+    cluster = rng.integers(0, 12, 40)
+    for batch in range(12):
+        row = rng.choice(40, 5)
+        asked = cluster[row]
+        held = intensity.current(asked, week)
+        whole = intensity.table(week)
+        np.testing.assert_allclose(held.factor[asked], whole.factor[asked], rtol=1e-12)
+        np.testing.assert_allclose(held.passed[asked], whole.passed[asked], rtol=1e-12)
+        end = START + (60 + 100 * batch + rng.uniform(0, 30, 5)) * DAY
+        looks = Looks(row, end - rng.exponential(60, 5) * DAY, end, rng.random(5) < 0.5, np.full(5, np.nan))
+        time = OperationalTime(cluster, host, np.full(40, np.nan), held, week=week)
+        intensity.add(time, expect(time, looks, np.full(5, 0.3 / DAY)))
+    everywhere = np.arange(12)
+    np.testing.assert_allclose(intensity.current(everywhere, week).passed, intensity.table(week).passed, rtol=1e-12)
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_factors_are_bounded_however_much_was_observed(compiles, monkeypatch):
+    """A cluster that stopped, one that resumed, one of a single page, and one nobody looked at."""
+    if not compiles:
+        monkeypatch.setattr(cluster_intensity, "can_compile", lambda: False)
+    intensity = ClusterIntensity.of(np.array([0, 0, 1, 1]), START, START + 300 * DAY)
+    intensity.exposure[:3] = 1e12
+    intensity.changes[1, 60:] = 1e15
+    intensity.changes[2, :50] = 1e300
+    factor = intensity.factor()
+    assert factor.min() == 1 / RANGE
+    assert factor.max() == RANGE
+    assert (intensity.exposure == np.array([1e12, 1e12, 1e12, 0.0])[:, None]).all()
+
+
+def test_a_table_is_no_larger_than_looks_can_fill():
+    """Twenty years of 20,000 clusters with one look each: bins grow wider, and what they say fades in the same time."""
+    intensity = ClusterIntensity.of(np.arange(20_000), START, START + 7300 * DAY, looks=20_000)
+    assert intensity.changes.size <= (1 << 20) + 20_000 * 16
+    assert intensity.persistence == pytest.approx(0.5 ** (intensity.width / (3 * DAY)))
+    few = ClusterIntensity.of(np.arange(50), START, START + 7300 * DAY, looks=20_000)
+    assert few.width == 3 * DAY
+
+
+def test_the_choice_of_factors_costs_by_looks_not_by_days(monkeypatch):
+    """The same looks in 80 years instead of 10: cells of the clusters' table that are computed anew, counted."""
+    made = [_cells_computed(years, monkeypatch) for years in (10, 80)]
+    assert made[1] < 3 * made[0]
+
+
+def _cells_computed(years, monkeypatch):
+    rng = np.random.default_rng(4)
+    pages, looks = 60, 50
+    time = np.sort(rng.random((pages, looks)), axis=1) * years * 365 * DAY + START
+    page = np.repeat(np.arange(pages), looks)
+    verdict = np.where(rng.random(page.shape) < 0.4, 2, 1)
+    histories = Histories.from_visits(Visits.of(page, time.ravel(), verdict=verdict))
+    places = Places(np.arange(pages) // 2, np.arange(pages // 2) // 2, np.full(pages, np.nan))
+    cells = [0]
+    whole = ClusterIntensity._factors
+
+    def counted(self, changes, exposure, host):
+        cells[0] += changes.size
+        return whole(self, changes, exposure, host)
+
+    monkeypatch.setattr(ClusterIntensity, "_factors", counted)
+    monkeypatch.setattr(cluster_intensity, "_FEW_CELLS", 1)
+    choose(histories, places, allowed=(Factor.CLUSTERS,))
+    return cells[0]

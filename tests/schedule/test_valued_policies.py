@@ -110,12 +110,23 @@ def test_hosts_are_cut_into_clusters_in_the_order_of_discovery():
 
 
 def test_the_calendar_is_used_where_it_predicts_better():
+    """Two clusters on host 0, of which one is clearly better off without; host 1 does not tell; host 2 is new."""
+    verdict, host = Usefulness(), np.array([0, 0, 1])
+    assert verdict.on(host).all()
+    verdict.add(np.array([0] * 50 + [1] * 50 + [2, 2]), np.array([0.1] * 50 + [-0.2] * 50 + [0.1, -0.1]))
+    assert verdict.on(host).all()
+    verdict.decide(np.array([0, 1, 2]), host)
+    assert verdict.on(host).tolist() == [True, False, False]
+    assert verdict.on(np.array([0, 0, 1, 2, 0])).tolist() == [True, False, False, False, False]
+
+
+def test_what_pages_proved_stays_with_them_when_clusters_are_found_anew():
     verdict = Usefulness()
-    assert verdict.on([1, 2, 3]).all()
-    verdict.add(np.array([1] * 50 + [2] * 50), np.array([0.1] * 50 + [-0.2] * 50))
-    assert verdict.on([2]).all()
-    verdict.decide()
-    assert verdict.on([1, 2, 3]).tolist() == [True, False, False]
+    verdict.add(np.repeat([0, 1, 2, 3], 20), np.repeat([0.1, 0.1, -0.1, -0.1], 20))
+    verdict.decide(np.array([0, 0, 1, 1]), np.array([0, 0]))
+    assert verdict.on(np.array([0, 0])).tolist() == [True, False]
+    verdict.decide(np.array([1, 1, 0, 0]), np.array([0, 0]))
+    assert verdict.on(np.array([0, 0])).tolist() == [False, True]
 
 
 def test_a_bulk_edit_found_on_some_pages_makes_their_siblings_urgent():

@@ -169,6 +169,32 @@ def learn(  # noqa: PLR0913, PLR0917 - a kernel is one loop over plain arrays
 
 
 @machine_code
+def spread(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
+    cluster: IntArray,
+    start: FloatArray,
+    end: FloatArray,
+    begin: float,
+    width: float,
+    weight: FloatArray,
+    found: FloatArray,
+    factor: FloatArray,
+    changes: FloatArray,
+    exposure: FloatArray,
+) -> None:
+    """Add pieces of gaps to the bins they cover: exposure, and the changes expected under the factors as held."""
+    bins, held = changes.shape[1], factor.shape[1]
+    for i in range(len(cluster)):
+        c = cluster[i]
+        first, last = _bin(begin, width, bins, start[i]), _bin(begin, width, bins, end[i])
+        for number in range(max(first, 0), min(last, bins - 1) + 1):
+            edge = begin + number * width
+            exposed = weight[i] * max(min(end[i], edge + width) - max(start[i], edge), 0.0)
+            speed = factor[c, number] if number < held else 1.0
+            exposure[c, number] += exposed
+            changes[c, number] += speed * found[i] * exposed
+
+
+@machine_code
 def smoothed(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
     changes: FloatArray,
     exposure: FloatArray,
@@ -177,6 +203,7 @@ def smoothed(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
     persistence: float,
     own_strength: float,
     site_strength: float,
+    limit: float,
     out: FloatArray,
 ) -> None:
     """The factor of each cluster and bin, from counts smoothed over neighbouring bins (``cluster_intensity``)."""
@@ -192,7 +219,9 @@ def smoothed(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
     for c in range(clusters):
         for b in range(bins):
             site = (site_strength + site_found[host[c], b]) / (site_strength + site_exposed[host[c], b])
-            out[c, b] = (own_strength * site + found[c, b]) / (own_strength + exposed[c, b])
+            site = min(max(site, 1.0 / limit), limit)
+            own = (own_strength * site + found[c, b]) / (own_strength + exposed[c, b])
+            out[c, b] = min(max(own, 1.0 / limit), limit)
 
 
 @machine_code

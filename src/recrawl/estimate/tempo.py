@@ -29,8 +29,10 @@ MARGIN = 1.0
 """Standard errors by which a factor must lower the loss."""
 SPLIT = 0.6
 """Share of the looks that come before the split."""
-_MOST_BATCHES = 400
-"""Batches the later looks of the sample are gone through in; none is shorter than a day."""
+_BATCHES = (100, 400)
+"""Batches the later looks of the sample are gone through in, at least and at most; none is shorter than a day ..."""
+_BATCH = 100
+"""... and between these bounds each has so many looks, on average: a batch has costs of its own."""
 _FEWEST = 50
 """Later looks, changed and unchanged each, below which nothing can be said and nothing is switched on."""
 _MOST_LOOKS = 200_000
@@ -80,7 +82,8 @@ def choose(histories: Histories, places: Places, *, allowed: Collection[Factor] 
         return Choice((), (), float("nan"))
     left = [f for f in Factor if f in allowed and (f != Factor.WEEK or np.median(sample.gaps) <= LONGEST)]
     units = _witnesses(spots, later)
-    batch = max((float(times[-1]) - split) / _MOST_BATCHES, DAY)
+    batches = min(max(len(later) / _BATCH, _BATCHES[0]), _BATCHES[1])
+    batch = max((float(times[-1]) - split) / batches, DAY)
     taken: tuple[Factor, ...] = ()
     best = held_out_loss(sample, spots, taken, split, batch=batch)
     loss = float(best.mean())
@@ -137,7 +140,7 @@ def held_out_loss(  # noqa: PLR0913 - what is known, what to use of it, and how 
 
 
 def _elapsed(tempo: Tempo, looks: Looks) -> FloatArray:
-    return tempo.time().elapsed(looks.row, looks.start, looks.end, looks.last_change)
+    return tempo.time(looks.row).elapsed(looks.row, looks.start, looks.end, looks.last_change)
 
 
 def _surprise(p: FloatArray, looks: Looks) -> FloatArray:

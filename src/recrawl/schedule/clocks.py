@@ -69,7 +69,7 @@ class Clocks:
         self._hosts: dict[int, int] = {}
         self._cluster_hosts: list[int] = []
         self._trial: CalendarTable | None = None
-        """The calendar of all clusters; in use is that of hosts for which it proved useful."""
+        """The calendar of all clusters; in use is that of those for which it proved useful."""
         self._verdict = Verdict()
         self._time = self._tempo.time()
         self._neutral: int | None = None
@@ -114,8 +114,9 @@ class Clocks:
         cluster[rest] = [self._home_of(name) for name in pages.host[rest].tolist()]
         self._tempo.clusters = self._trial = None
         self._time = replace(self._time, calendar=None)
-        self._verdict.decide()
-        self._settle(Places(cluster, np.array(self._cluster_hosts, dtype=np.int64), self._time.born))
+        places = Places(cluster, np.array(self._cluster_hosts, dtype=np.int64), self._time.born)
+        self._verdict.decide(places.cluster, places.host)
+        self._settle(places)
 
     def relearn(
         self, looks: Looks, rates: FloatArray, calendar: FloatArray, until: float
@@ -123,8 +124,10 @@ class Clocks:
         """Learn the calendar of the window before ``until`` and the ages anew; rates and calendar of the looks then.
 
         ``rates`` are those believed of each page after the look, ``calendar`` what the calendar made of each gap so
-        far, in seconds per second. Rates and factors are only known up to a factor between them: it is fixed here,
-        such that the calendar of each cluster is 1 on average, and so is the usual age.
+        far, in seconds per second. Rates and factors are only known up to a factor between them. It is pinned: over
+        the time that was observed of a cluster its calendar is 1 on average, and so is the usual age. So rates are
+        those of an average day, whatever was learned before: too high rates make the factors too low, which lowers the
+        rates here. Factors are bounded, so one review moves rates by a bounded factor, and none can drift.
         """
         if Factor.CLUSTERS in self.factors and len(looks):
             begin = self._begin(until)
@@ -142,7 +145,7 @@ class Clocks:
             mean = self._means(looks, calendar)
             fresh.exposure *= mean[:, None]
             own = mean[self._tempo.places.cluster[looks.row]]
-            calendar, rates = calendar / own, rates * own
+            calendar, rates = np.clip(calendar / own, 1.0 / fresh.limit, fresh.limit), rates * own
         if self._tempo.age is not None:
             ages = replace(self._time, calendar=None)
             self._tempo.age.clear()
@@ -181,9 +184,9 @@ class Clocks:
         own = self.stretch(looks, np.ones(len(looks)))
         return own * self._made_by(self._trial, looks), own
 
-    def judge(self, host: IntArray, gain: FloatArray) -> None:
-        """Take note of how much better the calendar predicted looks at pages of these hosts, nats each."""
-        self._verdict.add(host, gain)
+    def judge(self, row: IntArray, gain: FloatArray) -> None:
+        """Take note of how much better the calendar predicted looks at the pages of these rows, nats each."""
+        self._verdict.add(row, gain)
 
     def stretch(self, looks: Looks, calendar: FloatArray) -> FloatArray:
         """Operational seconds of gaps of which the calendar made ``calendar``, by the ages as they are known now."""
@@ -285,7 +288,7 @@ class Clocks:
         if calendar is not None:
             factor = calendar.factor()
             used = self._trial = CalendarTable.of(calendar.begin, BIN, factor, places.host, None)
-            off = np.flatnonzero(~self._verdict.on(list(self._hosts))[places.host])
+            off = np.flatnonzero(~self._verdict.on(places.host))
             if len(off):
                 factor = factor.copy()
                 factor[off] = 1.0

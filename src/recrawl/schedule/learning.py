@@ -194,7 +194,7 @@ class Learning:
             found = [np.clip(belief.p_change(passed), _UNLIKELY, 1.0 - _UNLIKELY) for passed in tried]
             gain = np.log(found[0] / found[1])
             gain[~looks.changed] = np.log1p(-found[0][~looks.changed]) - np.log1p(-found[1][~looks.changed])
-            self.clocks.judge(self._ledger.pages.host[looks.row], gain)
+            self.clocks.judge(looks.row, gain)
 
     def _rates_after(self, looks: Looks) -> FloatArray:
         """The rate of the page of each look, as it would be believed with these looks.

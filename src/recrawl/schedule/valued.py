@@ -44,7 +44,7 @@ _MOMENT = 1e-3
 class Valued:
     """The policy of recrawl.
 
-    Memory: 152 bytes a page for beliefs and 80 for the rest, 3 kB a cluster for its calendar, and 30 bytes a look, room
+    Memory: 152 bytes a page for beliefs and 96 for the rest, 3 kB a cluster for its calendar, and 30 bytes a look, room
     to grow aside; while clocks and priors are learned anew, 140 more a look. At a million pages in clusters of 30, half
     a gigabyte in all.
 
