@@ -7,6 +7,7 @@ from typing import Protocol, Self, TypedDict, Unpack
 
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, NoiseCounts, Page, Pages, Validators, Visits
 from recrawl.model.robots import RobotsCopies
+from recrawl.store.ahead import FoundAhead, Misdated
 from recrawl.store.base_archives import Archives
 from recrawl.store.base_look_ups import LookUps
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
@@ -162,6 +163,23 @@ class Store(Archives, LookUps, RobotsCopies, Protocol):
 
     def latest_visits(self, limit: int, *, host: int | None = None) -> Visits:
         """The latest ``limit`` visits (of a host), latest first, each once. Memory: about so many visits."""
+        ...
+
+    def repair_ahead(self, now: float, *, lease_time: float) -> FoundAhead:
+        """Mark visits that lie ahead of the clock as misdated, and repair what follows from them; what was found.
+
+        Visits ahead of the clock that go on from those before it without a gap are not marked: the clock may be wrong
+        now. Pauses of hosts and due times are moved back with the visits they follow from, and no lease lasts longer
+        than ``lease_time`` seconds from ``now``. Cheap where nothing lies ahead.
+        """
+        ...
+
+    def misdated(self) -> Misdated:
+        """How many visits are marked as misdated, and when the last of them were found. Cheap."""
+        ...
+
+    def misdated_visits(self, pages: IntArray | None = None) -> Visits:
+        """The visits (of these pages) that are marked as misdated, by page and time: no other call returns them."""
         ...
 
     def withdraw(self, page: IntArray, time: FloatArray) -> None:
@@ -356,6 +374,10 @@ class Store(Archives, LookUps, RobotsCopies, Protocol):
 
     def host_counts(self, now: float) -> HostCounts:
         """Pages of each host: how many there are, are due, are never due, fail. Looks at every page once."""
+        ...
+
+    def time(self) -> float | None:
+        """The time of the database server, seconds since the epoch; ``None`` if the store is a file of this machine."""
         ...
 
     def close(self) -> None:

@@ -72,6 +72,10 @@ class Database(Protocol):
         """
         ...
 
+    def time(self) -> float | None:
+        """The time of the server, seconds since the epoch; ``None`` if there is none."""
+        ...
+
     def close(self) -> None:
         """Let go of the files and connections. Doing it twice is harmless."""
         ...

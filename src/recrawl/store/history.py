@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from recrawl.model import (
 )
 from recrawl.model.arrays import ends_of_runs, order_by
 from recrawl.store.database import Session
-from recrawl.store.segments import LOOK, LOOK_NAMES, WITHDRAWN, unpack
+from recrawl.store.segments import LOOK, LOOK_NAMES, MISDATED, WITHDRAWN, unpack
 
 PACKS_AT_ONCE = 16
 """Packs (about a megabyte each) that are in memory beside the columns they are copied into."""
@@ -148,7 +148,7 @@ def _standing(looks: dict[str, AnyArray]) -> dict[str, AnyArray]:
     if by_time is not None:
         looks = {name: column[by_time] for name, column in looks.items()}
     stands = ends_of_runs(looks["page"], looks["time"])
-    stands &= looks["outcome"] != WITHDRAWN
+    stands &= looks["outcome"] < MISDATED
     return looks if bool(stands.all()) else {name: column[stands] for name, column in looks.items()}
 
 
@@ -160,11 +160,20 @@ def load_visits(session: Session, selection: Selection) -> Visits:
 def standing(recorded: Visits) -> Visits:
     """By page and time; of visits recorded twice the later record, since a second judgement replaces the first.
 
-    Visits whose last record takes them back are not there.
+    Visits whose last record takes them back, or says that they are misdated, are not there.
     """
     visits = recorded.sorted()
-    stands = ends_of_runs(visits.page, visits.time) & (visits.outcome != WITHDRAWN)
+    stands = ends_of_runs(visits.page, visits.time) & (visits.outcome < MISDATED)
     return visits if bool(stands.all()) else visits.take(stands)
+
+
+def load_misdated(session: Session, selection: Selection) -> Visits:
+    """Of the selected visits those that are misdated, with the outcomes they had, by page and time."""
+    recorded = _seek(session, selection) if _worth_seeking(session, selection) else _scan(session, selection)
+    visits = recorded.sorted()
+    last = ends_of_runs(visits.page, visits.time)
+    found = visits.take(last & (visits.outcome >= MISDATED) & (visits.outcome != WITHDRAWN))
+    return replace(found, outcome=found.outcome - np.uint8(MISDATED))
 
 
 def _worth_seeking(session: Session, selection: Selection) -> bool:

@@ -137,6 +137,11 @@ class PostgresDatabase:
         """Leave all of it to what is returned: here it is mostly waiting for the server."""
         return lambda: self.write(work)
 
+    def time(self) -> float | None:
+        """The time of the server."""
+        now = "SELECT extract(epoch FROM clock_timestamp())::float8"
+        return float(self.read(lambda session: session.rows(now))[0][0])
+
     def close(self) -> None:
         """Close the connection."""
         with self._lock:

@@ -10,6 +10,8 @@ The pack holds nothing that the rows do not; a page's visits, or all columns, co
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from recrawl.model import ANSWERED, VISIT_COLUMNS, AnyArray, FloatArray, IntArray, Verdict, Visits
@@ -24,6 +26,10 @@ LOOK = np.dtype([(name, VISIT_COLUMNS[name]) for name in ("page", "time", "outco
 LOOK_NAMES = tuple(LOOK.fields or ())
 
 
+MISDATED = 64
+"""Added to an outcome: the time of this visit was ahead of the clock when it was found, so it is not when it was made.
+
+Such a visit stays as it was recorded, and no reader takes it for one, but those that ask for it."""
 WITHDRAWN = 255
 """In place of an outcome: this visit was taken back."""
 
@@ -51,6 +57,11 @@ def append(session: Session, visits: Visits) -> None:
 def withdraw(session: Session, page: IntArray, time: FloatArray) -> None:
     """Take visits back: recorded as withdrawn, they stand no more. Rows of full segments never change."""
     append(session, Visits.of(page, time, outcome=WITHDRAWN))
+
+
+def mark_misdated(session: Session, visits: Visits) -> None:
+    """Record visits once more, as misdated. Rows of full segments never change."""
+    append(session, replace(visits, outcome=visits.outcome | np.uint8(MISDATED)))
 
 
 def pack(looks: AnyArray) -> bytes:
@@ -100,7 +111,7 @@ def _seal(session: Session, segment: int) -> None:
         session.statements.seal_segment,
         len(looks),
         int((looks["verdict"] == Verdict.CHANGED).sum()),
-        int(((looks["outcome"] > ANSWERED) & (looks["outcome"] != WITHDRAWN)).sum()),
+        int(((looks["outcome"] > ANSWERED) & (looks["outcome"] < MISDATED)).sum()),
         float(looks["time"].min()),
         float(looks["time"].max()),
         pack(looks),

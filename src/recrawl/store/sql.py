@@ -9,6 +9,7 @@ import numpy as np
 
 from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, NoiseCounts, Page, Pages, Validators, Visits
 from recrawl.store import (
+    ahead,
     browse,
     discovery,
     frontier,
@@ -21,6 +22,7 @@ from recrawl.store import (
     told,
     totals,
 )
+from recrawl.store.ahead import FoundAhead, Misdated
 from recrawl.store.base import Recorded
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
 from recrawl.store.database import Database, Session
@@ -135,6 +137,28 @@ class SqlStore(SqlArchives, SqlLookUps, SqlRobots):
     def latest_visits(self, limit: int, *, host: int | None = None) -> Visits:
         """The latest visits, latest first."""
         return self._database.read(lambda session: latest.latest_visits(session, limit, host))
+
+    def repair_ahead(self, now: float, *, lease_time: float) -> FoundAhead:
+        """Mark and repair what lies ahead of the clock."""
+        return self._database.write(lambda session: ahead.repair(session, now, lease_time))
+
+    def misdated(self) -> Misdated:
+        """How many visits are misdated."""
+        return self._database.read(ahead.noted)
+
+    def misdated_visits(self, pages: IntArray | None = None) -> Visits:
+        """The visits that are misdated."""
+
+        def work(session: Session) -> Visits:
+            if not ahead.noted(session).visits:
+                return Visits.empty()
+            return history.load_misdated(session, history.select(session, None, pages, None, None))
+
+        return self._database.read(work)
+
+    def time(self) -> float | None:
+        """The time of the database server."""
+        return self._database.time()
 
     def withdraw(self, page: IntArray, time: FloatArray) -> None:
         """Take visits back."""

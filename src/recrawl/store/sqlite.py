@@ -201,6 +201,10 @@ class SqliteDatabase:
                 f"The disk with {self._path} keeps nothing: {error}.", "Look after the disk."
             ) from error
 
+    def time(self) -> float | None:
+        """There is no server."""
+        return None
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:

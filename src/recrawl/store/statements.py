@@ -8,6 +8,7 @@ Rule of this file: parameters are first used in ascending order ($1, then $2, â€
 from __future__ import annotations
 
 from recrawl.model import VISIT_COLUMNS
+from recrawl.store.ahead_statements import AheadStatements
 from recrawl.store.browse_statements import BrowseStatements
 from recrawl.store.dialect import Dialect
 from recrawl.store.live_statements import LiveStatements
@@ -314,6 +315,7 @@ class Statements:
         self.sites = SiteStatements(dialect)
         self.live = LiveStatements(dialect)
         self.robots = RobotsStatements(dialect)
+        self.ahead = AheadStatements(dialect)
         self.look_ups = LookUpStatements(dialect)
         self.browse = BrowseStatements(dialect)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recrawl.model import ANSWERED, AnyArray, Verdict
+from recrawl.store.ahead import noted
 from recrawl.store.database import Session
 from recrawl.store.history import Selection, standing_looks
 from recrawl.store.segments import LOOK
@@ -21,7 +22,8 @@ def rough_size(session: Session) -> tuple[int, int]:
 def counts(session: Session, now: float) -> StoreCounts:
     """Totals; visits of full segments were counted when they were sealed, the others are counted here."""
     [(pages, hosts, links, captures, leased, due)] = session.rows(session.statements.count, now)
-    looked = _standing if session.rows(session.statements.any_mark) else _recorded
+    rewritten = session.rows(session.statements.any_mark) or noted(session).visits
+    looked = _standing if rewritten else _recorded
     visits, changed, failed = looked(session)
     return StoreCounts(
         pages=pages,
@@ -47,7 +49,7 @@ def _recorded(session: Session) -> tuple[int, int, int]:
 
 
 def _standing(session: Session) -> tuple[int, int, int]:
-    """Imports judge visits again and take some back, so each has to be looked at. O(visits)."""
+    """Imports judge visits again and take some back, others are misdated: each has to be looked at. O(visits)."""
     return _counted(standing_looks(session, Selection()))
 
 
