@@ -31,7 +31,7 @@ class Clock(Protocol):
     """What a driver asks of time."""
 
     def now(self) -> float:
-        """Seconds since the epoch, UTC. Never goes back."""
+        """Seconds since the epoch, UTC. Goes back only where :meth:`set_right` says so."""
         ...
 
     async def sleep_until(self, when: float) -> None:
@@ -50,6 +50,11 @@ class Clock(Protocol):
         """Seconds that passed since some moment, whoever sets the clock: for how long something lasts."""
         ...
 
+    @property
+    def in_doubt(self) -> float:
+        """Seconds by which the machine's clock was set and is not followed yet; 0 if it was not."""
+        ...
+
 
 class VirtualClock:
     """A clock that stands still until somebody sleeps, then jumps.
@@ -62,6 +67,9 @@ class VirtualClock:
     >>> clock.now()
     250.0
     """
+
+    in_doubt = 0.0
+    """Nobody sets this clock."""
 
     def __init__(self, start: float = 0.0) -> None:
         self._now = float(start)
@@ -125,6 +133,11 @@ class AcceleratedClock:
     def elapsed(self) -> float:
         """As the other clock; in seconds on the fast time line."""
         return self._base.elapsed() * self._factor
+
+    @property
+    def in_doubt(self) -> float:
+        """As the other clock; in seconds on the fast time line."""
+        return self._base.in_doubt * self._factor
 
     def _on_base(self, when: float) -> float:
         return self._base_start + (when - self._start) / self._factor

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.crawl.archive import NoArchive
-from recrawl.crawl.clock import SLOW, TOLERANCE, RealClock
+from recrawl.crawl.clock import DOUBT, SLOW, SMALL, TOLERANCE, RealClock
 from recrawl.crawl.driver import Driver, Pace
 from recrawl.crawl.hands import Hands
 from recrawl.crawl.log import JsonLinesLog
@@ -49,27 +49,73 @@ class Machine:
         self.wall += seconds
 
 
-def test_a_clock_that_is_set_forward_is_followed_when_somebody_looks():
+JUMPS = [3 * DAY, -3 * DAY, 400 * DAY, -400 * DAY]
+
+
+@pytest.mark.parametrize("jump", [10.0, SMALL, *JUMPS])
+def test_a_clock_that_is_set_is_followed_when_somebody_looks_and_it_stays_so(jump):
     machine = Machine()
     clock = machine.clock()
     machine.pass_(10.0)
-    machine.wall += DAY
+    machine.wall += jump
     assert clock.now() == START + 10.0
-    assert clock.set_right() == DAY
-    assert clock.now() == START + 10.0 + DAY
+    if abs(jump) > SMALL:
+        assert clock.set_right() == 0.0
+        assert (clock.in_doubt, clock.now()) == (jump, START + 10.0)
+        machine.pass_(DOUBT - 1.0)
+        assert clock.set_right() == 0.0
+        assert clock.now() == START + 9.0 + DOUBT
+        machine.pass_(1.0)
+    assert clock.set_right() == jump
+    assert clock.now() == machine.wall
+    assert (clock.set_right(), clock.in_doubt) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("jump", [*JUMPS, -START])
+def test_a_glitch_leaves_no_trace(jump):
+    machine = Machine()
+    clock = machine.clock()
+    machine.wall += jump
+    for _ in range(10):
+        assert clock.set_right() == 0.0
+        machine.pass_(2.0)
+        assert clock.in_doubt == jump
+    machine.wall -= jump
+    assert clock.set_right() == clock.in_doubt == 0.0
+    assert clock.now() == machine.wall
+    machine.wall += jump  # and the next one is in doubt anew
+    machine.pass_(DOUBT)
     assert clock.set_right() == 0.0
 
 
-def test_a_clock_that_is_set_back_is_met_by_going_slower():
+def test_a_clock_that_lost_its_time_is_never_believed():
+    """A machine that starts without a battery believes that it is 1970."""
     machine = Machine()
     clock = machine.clock()
-    machine.wall -= HOUR
-    assert clock.set_right() == -HOUR
+    assert clock.is_set
+    machine.wall -= START
+    for _ in range(100):
+        machine.pass_(DOUBT)
+        assert clock.set_right() == 0.0
+    assert clock.now() == START + 100 * DOUBT
+    new = machine.clock()
+    assert not new.is_set
+    machine.wall += START
+    new.set_right()  # but once it is set it is believed at once
+    assert new.is_set
+    assert new.now() == machine.wall == clock.now()
+
+
+def test_a_clock_that_is_set_back_a_little_is_met_by_going_slower():
+    machine = Machine()
+    clock = machine.clock()
+    machine.wall -= SMALL
+    assert clock.set_right() == -SMALL
     assert clock.now() == START
     machine.pass_(100.0)
     assert clock.now() == pytest.approx(START + 100.0 * SLOW)
     assert clock.set_right() == 0.0
-    machine.pass_(HOUR / (1 - SLOW))
+    machine.pass_(SMALL / (1 - SLOW))
     clock.set_right()
     then = clock.now()
     assert then <= machine.wall + TOLERANCE
@@ -78,17 +124,18 @@ def test_a_clock_that_is_set_back_is_met_by_going_slower():
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e5), st.floats(-1e5, 1e5), st.booleans()), max_size=30))
-def test_whatever_is_done_to_the_machine_the_clock_never_goes_back(steps):
+def test_whatever_is_done_to_the_machine_time_goes_back_only_where_it_is_said(steps):
     machine = Machine()
     clock = machine.clock()
     before = clock.now()
     for passed, moved, looks in steps:
         machine.pass_(passed)
         machine.wall += moved
-        if looks:
-            clock.set_right()
-            assert clock.now() >= machine.wall - TOLERANCE - 1e-6
-        assert clock.now() >= before + passed * SLOW - 1e-6
+        told = clock.set_right() if looks else 0.0
+        step = told if abs(told) > SMALL or told > 0 else 0.0
+        assert clock.now() >= before + passed * SLOW + step - 1e-6
+        if looks and not clock.in_doubt:
+            assert abs(clock.now() - machine.wall) <= SMALL + 1e-6
         before = clock.now()
 
 
@@ -112,6 +159,8 @@ def test_sleep_lasts_until_the_clock_says_so():
     machine.wall += 60.0
     assert fast.set_right() == 600.0
     assert fast.now() == 600.0
+    machine.wall += DAY
+    assert (fast.set_right(), fast.in_doubt, fast.elapsed()) == (0.0, 10 * DAY, 1000.0)
 
 
 class SetClock(VirtualClock):
@@ -159,7 +208,11 @@ def test_a_leap_makes_no_burst(tmp_path, seconds):
             store.discover(living.urls(), START)
             pins = dict.fromkeys(living.hosts(), living.ip)
             async with HttpFetcher(clock, AGENT, resolve=pins) as fetcher:
-                await worker(clock, store, fetcher, living.hosts(), log).run(START + seconds + HOUR)
+                driver, end = worker(clock, store, fetcher, living.hosts(), log), START + seconds + HOUR
+                await driver.run(end)
+                assert driver.clock_was_set == (seconds > SMALL)
+                if driver.clock_was_set:  # by so much that another run is to begin
+                    await driver.run(end)
             return living.requests(), store.visits()
 
     requests, visits = asyncio.run(crawl())

@@ -25,7 +25,9 @@ _SHARE_OF_TIME = 0.02
 class SharedBudget:
     """What this worker may begin. One that is kept on average only (``burst`` infinite) lets everything begin."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, misdated: int = 0) -> None:
+        """``misdated`` visits were made lately, nobody knows when: they are taken off what there is at first."""
+        self._misdated = misdated
         self._store = store
         self._clock = clock
         self._allowance: Allowance | None = None
@@ -39,8 +41,9 @@ class SharedBudget:
         if math.isinf(burst):
             self._allowance = None
         else:
-            self._allowance = self._from_visits(now)
-            self._workers = 1
+            self._allowance = allowance = self._from_visits(now)
+            allowance.level = max(allowance.level - self._misdated, 0.0)
+            self._misdated, self._workers = 0, 1
 
     def share(self, others: Sequence[AtWork], underway: int, now: float, *, new: bool = False) -> None:
         """Count anew what is left, beside these others and with so many visits of our own under way.

@@ -18,7 +18,7 @@ import numpy as np
 
 from recrawl.crawl.acknowledging import Acknowledging
 from recrawl.crawl.announcements import Announcements
-from recrawl.crawl.clock import RealClock
+from recrawl.crawl.clock import SMALL, RealClock
 from recrawl.crawl.faults import Fault, Faults, waits_for
 from recrawl.crawl.fit_process import FitRecipe
 from recrawl.crawl.fitting import Fitting
@@ -168,6 +168,9 @@ class Driver:
             faults=self._faults,
         )
         self._running: dict[asyncio.Task[Ended], Target] = {}
+        self.clock_was_set = False
+        """Whether the last run ended because the clock was set by a large step: then another one is to begin."""
+        self._doubt = 0.0
         self._turned_at = -math.inf
         """When the event loop last had its turn here, by the seconds that passed."""
         self._not_heeded_before = self._no_fit_before = -math.inf
@@ -218,11 +221,12 @@ class Driver:
                 made since is not acknowledged, and will be visited again.
         """
         forced = False
+        self.clock_was_set = False
         try:
             if not self._is_ready:
                 await self.get_ready(until)
             self._steering.begin(self._clock.now())
-            while (now := self._clock.now()) < until and not self._stopping:
+            while (now := self._clock.now()) < until and not (self._stopping or self.clock_was_set):
                 try:
                     if await self._turn(now, until, until_idle=until_idle):
                         break
@@ -232,6 +236,9 @@ class Driver:
                 with suppress(StoreError), self._faults.contained():  # the next turn meets it, too
                     progress(self._clock.now())
             await self._wind_up()
+            if self.clock_was_set:
+                hosts, ready = self._politeness.resting(self._clock.now())
+                self._store.set_host(hosts, ready_at=ready)
         except asyncio.CancelledError:
             forced = True
             with suppress(StoreError):
@@ -264,6 +271,8 @@ class Driver:
         """Start what there is to start, and take in what is done first; whether there is nothing left to do."""
         self._turned_at = self._clock.elapsed()
         now = self._set_clock_right(now)
+        if self.clock_was_set:
+            return False
         if self._setback.is_on:
             self._recover(now)
         self._acknowledging.end(now)
@@ -287,15 +296,31 @@ class Driver:
     def _set_clock_right(self, now: float) -> float:
         """Look whether the machine's clock was set; the time by now.
 
-        What lasts goes on lasting as long as it would have: pauses of hosts, and our leases.
+        What lasts goes on lasting as long as it would have: pauses of hosts, and our leases. By a large step the run
+        ends, since what everybody thought of the time is wrong; whoever began it begins another one.
         """
         moved = self._clock.set_right()
-        if moved > 0:
+        is_step = abs(moved) > SMALL
+        if moved > 0 or is_step:
             self._politeness.shift(now, moved)
             self._hands.leap(now, moved, self._on_the_road())
+            self.clock_was_set = is_step
         if moved:
             self._log.event("schedule", "the clock of this machine was set", level="warn", details={"seconds": moved})
+        self._tell_doubt()
         return self._clock.now()
+
+    def _tell_doubt(self) -> None:
+        """Say that the clock was set by so much that it is not believed yet, or that this is over."""
+        doubt = self._clock.in_doubt
+        if bool(doubt) == bool(self._doubt):
+            return
+        if doubt:
+            message = {"seconds": doubt}
+            self._log.event("schedule", "the clock of this machine is in doubt", level="warn", details=message)
+        elif not self.clock_was_set:
+            self._log.event("schedule", "the clock of this machine is right again", level="warn")
+        self._doubt = doubt
 
     def _recover(self, now: float) -> None:
         """Try again what failed, before anything new starts; leases we may have taken without knowing go back."""

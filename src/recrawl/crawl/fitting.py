@@ -56,7 +56,8 @@ class ScheduleFit:
         wanted = pages.take(pages.importance > 0)
         self._agenda.add(wanted)
         first, since = math.isinf(self._told_until), self._told_until - self._late
-        visits = self._store.visits(since=None if first else since).sorted()
+        # Visits ahead of the clock say nothing yet: with them pages would not be due before their time.
+        visits = self._store.visits(since=None if first else since, until=now).sorted()
         self._agenda.tell(visits.take(np.isin(visits.page, wanted.id)))
         if first:
             recall_signals(self._store, self._agenda, wanted.id)

@@ -13,12 +13,11 @@ from recrawl.detect import Known
 from recrawl.model import IntArray
 from recrawl.store.base import Store
 from recrawl.store.values import Leased
-from recrawl.time import MINUTE
 
 _NONE: Mapping[int, tuple[str, str]] = MappingProxyType({})
 _RENEW_AFTER = 1 / 3
 """Share of their time after which leases are renewed."""
-_GRACE = 2 * MINUTE
+GRACE = 20.0
 """Seconds in which every worker finds that the clock was set, and keeps its leases."""
 _AT_ONCE = 512
 """Pages leased in one go: to read what is known of more would hold up those that are due now."""
@@ -154,7 +153,7 @@ class Hands:
             self._store.renew(self._worker, now, ttl=self._lease_time)
 
     def leap(self, before: float, seconds: float, running: Sequence[int]) -> None:
-        """The clock, which read ``before``, leaps forward: keep our leases, and let others keep theirs.
+        """The clock, which read ``before``, was set by so many seconds: keep our leases, and let others keep theirs.
 
         Taking new pages drops leases that have ended, and by the new time all have. So nobody is asked for pages until
         everybody can have renewed his own.
@@ -164,7 +163,7 @@ class Hands:
         if len(held):
             self._store.renew(self._worker, before, ttl=seconds + self._lease_time, pages=held)
             self.renew_at = now + self._lease_time * _RENEW_AFTER
-        self._not_before = now + _GRACE
+        self._not_before = now + GRACE
 
     def drop_strays(self, running: Sequence[int]) -> None:
         """Give back leases that we have and do not know of: a call that took them failed on its way back."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -54,6 +54,7 @@ from recrawl.schedule.policy import Policy
 from recrawl.schedule.politeness import Politeness, PolitenessRules
 from recrawl.schedule.retry import Retry
 from recrawl.schedule.turns import TurnRules, Turns
+from recrawl.store.ahead import FoundAhead
 from recrawl.store.base import Store
 from recrawl.time import Clock, VirtualClock
 
@@ -187,6 +188,8 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     fits: FitRecipe | None = None,
     on_visits: Callable[[Sequence[Visited]], None] = lambda _visited: None,
     watch: Callable[[PulseTaker], None] = lambda _taker: None,
+    on_ahead: Callable[[FoundAhead], None] = lambda _found: None,
+    on_call: Callable[[], object] = lambda: None,
 ) -> AsyncIterator[Driver]:
     """A driver that is ready to run; ``folder`` as for :func:`tools`.
 
@@ -196,26 +199,28 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     With ``fits`` the policy is fitted by a process of its own, which makes its parts by that recipe, and what takes
     long before the start leaves the event loop its turn: for real time. Without, all is done in the event loop.
     ``on_visits`` is told of visits once they are acknowledged. Everything is closed in the end, also after an error.
-    What workers that died in this folder had leased is given back first.
+    What workers that died in this folder had leased is given back first, and what lies ahead of the clock is repaired:
+    ``on_ahead`` is told what that was. ``on_call`` is called every few seconds, where there are ``orders``.
     """
     first = orders({}) if orders else None
     newcomers = Newcomers(first.new_share, first.burst) if first else None
     agenda = Agenda(policy, budget=settings.budget, retry=settings.retry, newcomers=newcomers)
     politeness = Politeness(settings.politeness)
 
-    def steering(log: JsonLinesLog, judging: Judging) -> Steered | None:
+    def steering(log: JsonLinesLog, judging: Judging, misdated: int) -> Steered | None:
         if orders is None or first is None:
             return None
         return Steered(
             worker,
             first,
             controls=Controls(store, orders),
-            budget=SharedBudget(store, clock),
+            budget=SharedBudget(store, clock, misdated),
             roll=RollCall(store, worker, clock.elapsed),
             agenda=agenda,
             politeness=politeness,
             judging=judging,
             log=log,
+            on_call=on_call,
         )
 
     give_back(store, folder, clock.now(), settings.politeness.shortest)
@@ -228,12 +233,16 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                     on_visits(visited)
                 faults.each(at_hand.attempts.write, visited, lambda one: one.target.url)
 
+            found = store.repair_ahead(clock.now(), lease_time=settings.pace.lease_time)
+            if found:
+                at_hand.events.event("store", "found ahead of the clock", level="warn", details=asdict(found))
+                on_ahead(found)
             judging = Judging(store, settings.judging, at_hand.events, at_hand.pool)
             if fits is None:
                 warm_up(settings.judging.standards)
             else:
                 await in_thread(partial(warm_up, settings.judging.standards))
-            steered = steering(at_hand.events, judging)
+            steered = steering(at_hand.events, judging, found.misdated)
             cap = await cap_of(store, settings.max_pages_per_host)
             files = FileFetcher(clock, settings.folders, settings.limits.body)
             access = Access(elsewhere={"file": files}, pool=at_hand.pool)

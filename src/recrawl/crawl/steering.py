@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -167,8 +168,10 @@ class Steered:
         politeness: Politeness,
         judging: Judging,
         log: JsonLinesLog,
+        on_call: Callable[[], object] = lambda: None,
     ) -> None:
-        """``orders`` are those it begins with."""
+        """``orders`` are those it begins with; ``on_call`` is called at each roll call."""
+        self._on_call = on_call
         self._worker = worker
         self._orders = orders
         self._controls = controls
@@ -239,6 +242,7 @@ class Steered:
         changed = self._look(now)
         if now >= self._call_at:
             self._call_at = now + CALL_EVERY
+            self._on_call()
             self._roll.call(self._at_work(now, load))
             self._free_dead(now)
             self._budget.share(self._roll.others, load.uncounted, now, new=not self._is_known)

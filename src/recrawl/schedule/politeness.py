@@ -126,8 +126,13 @@ class Politeness:
             self._failures[row] = 0
 
     def shift(self, since: float, seconds: float) -> None:
-        """The clock, which read ``since``, leaps forward: pauses that were not over by then last as long as before."""
+        """The clock, which read ``since``, is set: pauses that were not over by then last as long as before."""
         self._free_at[self._free_at > since] += seconds
+
+    def resting(self, now: float) -> tuple[IntArray, FloatArray]:
+        """The hosts that may not be asked at this moment, and until when."""
+        rows = np.flatnonzero(self._free_at[: len(self._row)] > now)
+        return self._host[rows], self._free_at[rows]
 
     def undone(self, host: int) -> None:
         """The request that began did not take place, and nothing was sent: the host is as free as before it."""

@@ -3,7 +3,8 @@
 A clock that was wrong for a while leaves visits in the future behind it, and hosts, due times and leases that wait for
 that future. A visit is never rewritten, so it is marked: those that stand apart from all others were made by a clock
 that was wrong then, and no reader takes them for visits any more. Those that continue the visits before them may be as
-true as these, and the clock may be wrong now: they stay, and count when the clock has come that far.
+true as these, and the clock may be wrong now: they stay, and count when the clock has come that far. And where the
+clock leaps over visits that were marked, it was wrong when they were: they stand again.
 
 What follows from either is moved back with them, as if the visit had been made now: pauses last as long as they would
 have, and due times keep their distance to the visit.
@@ -19,8 +20,8 @@ import numpy as np
 from recrawl.model import FloatArray, IntArray, Visits
 from recrawl.store.database import Session
 from recrawl.store.frontier import claim_hosts, set_due
-from recrawl.store.history import Selection, load_visits
-from recrawl.store.segments import mark_misdated
+from recrawl.store.history import Selection, load_misdated, load_visits
+from recrawl.store.segments import append, mark_misdated
 from recrawl.time import DAY
 
 NOTE = "misdated visits"
@@ -47,6 +48,8 @@ class Misdated:
     """When the last of them were found, seconds since the epoch."""
     seconds: float = 0.0
     """How far ahead these were at most."""
+    first: float = 0.0
+    """The time of the first of these, seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ class FoundAhead:
     """Pages whose due times were moved back, or that were found ahead of the clock."""
     leases: int = 0
     """Leases that would have lasted until then."""
+    restored: int = 0
+    """Visits that had been marked and stand again: the clock was wrong when they were."""
 
     def __bool__(self) -> bool:
         """Whether there was anything."""
@@ -76,6 +81,7 @@ def repair(session: Session, now: float, lease_time: float) -> FoundAhead:
 
     No lease of a living worker lasts longer than ``lease_time`` seconds from now.
     """
+    restored = _stand_again(session, now)
     visits = load_visits(session, Selection(since=now + SLACK))
     misdated = 0
     if len(visits) and not _continues(session, visits, now):
@@ -96,9 +102,31 @@ def repair(session: Session, now: float, lease_time: float) -> FoundAhead:
         _hear_claims(session, now)
     seconds = float(visits.time.max()) - now if len(visits) else 0.0
     if misdated:
-        note = asdict(Misdated(noted(session).visits + misdated, now, seconds))
-        session.run(session.statements.save_state, NOTE, json.dumps(note).encode(), now)
-    return FoundAhead(len(visits), misdated, seconds, hosts, pages, leases)
+        _note(session, Misdated(noted(session).visits + misdated, now, seconds, float(visits.time.min())))
+    return FoundAhead(len(visits), misdated, seconds, hosts, pages, leases, restored)
+
+
+def _stand_again(session: Session, now: float) -> int:
+    """Let the visits that were marked last stand again, if the clock has leapt over them since.
+
+    It did if the crawl, which went on from when they were found, has come less than half of the way to them. One that
+    came further has seen that time pass, and knows that nothing was visited then.
+    """
+    last = noted(session)
+    if not last.visits or now < last.found + last.seconds:
+        return 0
+    before = load_visits(session, Selection(since=last.found, until=last.first))
+    reached = float(before.time.max()) if len(before) else last.found
+    if reached - last.found >= last.first - reached:
+        return 0
+    visits = load_misdated(session, Selection(since=last.first, until=last.found + last.seconds))
+    append(session, visits)
+    _note(session, Misdated(last.visits - len(visits), last.found))
+    return len(visits)
+
+
+def _note(session: Session, note: Misdated) -> None:
+    session.run(session.statements.save_state, NOTE, json.dumps(asdict(note)).encode(), note.found)
 
 
 def _continues(session: Session, ahead: Visits, now: float) -> bool:

@@ -1,0 +1,57 @@
+"""The time of the store: workers on several machines that share a PostgreSQL server share its clock.
+
+Leases, pauses of hosts and the order of visits all compare times that different workers wrote. So the time of day is
+that of the server, and the clock of a worker's own machine matters to nobody. Between two looks at it steady time
+passes.
+"""
+
+from __future__ import annotations
+
+from recrawl.crawl.clock import RealClock
+from recrawl.store.base import Store
+
+APART = 5.0
+"""Seconds by which a machine's clock may differ from that of the store before its owner is told."""
+_QUICK = 1.0
+"""Seconds within which an answer must come to tell the time well enough."""
+
+
+class StoreTime:
+    """The time of day by the server of a store."""
+
+    def __init__(self, store: Store, clock: RealClock) -> None:
+        """Measured at once, however long that takes."""
+        self._store = store
+        self._clock = clock
+        self._offset: float | None = None
+        self.measure()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the store has a clock of its own."""
+        return self._offset is not None
+
+    def measure(self) -> None:
+        """Look at the server's clock. An answer that comes late tells nothing, but for the first one."""
+        if self._offset is None and self._store.time() is None:
+            return
+        asked = self._clock.elapsed()
+        told = self._store.time()
+        answered = self._clock.elapsed()
+        if told is not None and (self._offset is None or answered - asked < _QUICK):
+            self._offset = told - (asked + answered) / 2
+
+    def __call__(self) -> float:
+        """Seconds since the epoch."""
+        assert self._offset is not None  # noqa: S101 - nobody follows a time that is not told
+        return self._clock.elapsed() + self._offset
+
+
+def follow_store(clock: RealClock, store: Store) -> tuple[StoreTime | None, float]:
+    """Let a clock follow the time of the store, where it has one; the seconds by which the machine's is ahead of it."""
+    time = StoreTime(store, clock)
+    if not time.is_told:
+        return None, 0.0
+    ahead = clock.now() - time()
+    clock.follow(time)
+    return time, ahead
