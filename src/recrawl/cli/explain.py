@@ -58,6 +58,8 @@ class Story:
     checks: int
     """Changes of the host that were found without its help, and how many of them its validators would have hidden."""
     lies: int
+    misdated: Visits
+    """Visits whose times were ahead of the clock when that was found: no evidence of anything."""
 
 
 def explain(  # noqa: PLR0913 - one argument an option
@@ -155,6 +157,7 @@ def story_of(store: Store, archived: ArchivedBytes, page: Page, until: float, *,
         book=NoiseBook.counted(store.noise(np.array([page.host]))),
         checks=int(store.hosts(np.array([page.host])).checks[0]),
         lies=int(store.hosts(np.array([page.host])).lies[0]),
+        misdated=store.misdated_visits(np.array([page.id])),
     )
 
 
@@ -189,6 +192,11 @@ def _print_page(story: Story) -> None:
         f"{counted(len(visits), 'visit')} since {_second(float(visits.time[0]))}, {found} of them found a change; "
         f"next visit {_second(story.due)}."
     )
+    if len(story.misdated):
+        times = ", ".join(_second(time) for time in story.misdated.time[-_SHOWN_VISITS:].tolist())
+        typer.echo(
+            f"Beside these {counted(len(story.misdated), 'visit')} made while the clock was wrong, dated {times}."
+        )
     if not is_believed(story.checks, story.lies):
         typer.echo(
             f"Its host is always asked for the whole page: of {counted(story.checks, 'change')} it would have hidden "
@@ -351,6 +359,7 @@ def as_facts(story: Story, told: Explanation | None, context: int | None) -> dic
         "kinds": kinds.split(", ") if kinds else [],
         "why": _why(story, told),
         "host": {"checks": story.checks, "lies": story.lies},
+        "misdated": story.misdated.time.tolist(),
     }
     if told is not None and story.before is not None and story.after is not None:
         facts |= {

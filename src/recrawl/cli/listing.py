@@ -1,4 +1,4 @@
-"""``recrawl list``: pages, hosts or visits, what is due, or what fails."""
+"""``recrawl list``: pages, hosts or visits, what is due, what fails, or which visits are misdated."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from recrawl.cli.workspace import open_workspace
 from recrawl.errors import ConfigError
 
 if TYPE_CHECKING:
+    from recrawl.model import Visits
     from recrawl.store.base import Store
 
 EXAMPLES = """
@@ -22,6 +23,7 @@ recrawl list hosts
 recrawl list due                                 which pages wait, for how long and why
 recrawl list failing --host example.org          what went wrong, and when it is tried again
 recrawl list visits --host example.org --limit 100
+recrawl list misdated                            visits made while the clock was wrong
 recrawl list pages --json --limit 100000
 recrawl list failing --csv                       for a spreadsheet
 """
@@ -38,18 +40,20 @@ class What(enum.StrEnum):
     VISITS = "visits"
     DUE = "due"
     FAILING = "failing"
+    MISDATED = "misdated"
 
 
 _SPARE = {
     What.PAGES: ("discovered", "importance"),
     What.HOSTS: ("ready_at", "lies", "delay"),
     What.VISITS: ("seconds", "size"),
+    What.MISDATED: ("seconds", "size"),
     What.FAILING: ("since", "last_try"),
 }
 """Columns that a narrow terminal can do without, the least needed first."""
 
 
-def listing(  # noqa: PLR0913 - one argument an option
+def listing(  # noqa: C901, PLR0913 - one argument an option, one case a table
     what: Annotated[What, typer.Argument(help="What to list.")] = What.PAGES,
     host: HostOption = None,
     *,
@@ -59,13 +63,14 @@ def listing(  # noqa: PLR0913 - one argument an option
     csv_output: CsvOption = False,
     assignments: SetOption = None,
 ) -> None:
-    """List pages, hosts or visits, what is due, or what fails.
+    """List pages, hosts or visits, what is due, what fails, or what is misdated.
 
     Pages come with how often they were looked at, how often that found a change, when that last was, and when to come
     back. Hosts come with their pause between requests, when they may next be asked, whether they are paused, how many
     of their pages fail or are forbidden by robots.txt, and whether what they say of changes proved true. Visits come
     latest first, the ones that found nothing or failed included. What is due comes with how late it is and why it is
-    due, what fails with what went wrong, for how long and how often, and when it is tried again.
+    due, what fails with what went wrong, for how long and how often, and when it is tried again. Misdated visits were
+    made while the clock was wrong: their times were ahead of it when that was found, and no estimate uses them.
     """
     from recrawl.cli.knowledge import host_id
     from recrawl.cli.listing_work import due, failing, hosts
@@ -85,6 +90,8 @@ def listing(  # noqa: PLR0913 - one argument an option
                 columns, more = hosts(store, chosen, limit)
             case What.VISITS:
                 columns, more = _visits(store, chosen, limit)
+            case What.MISDATED:
+                columns, more = _misdated(store, chosen, limit)
             case What.DUE:
                 columns, more = due(store, settings.schedule, chosen, limit, now)
             case What.FAILING:
@@ -124,10 +131,25 @@ def _pages(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
 
 
 def _visits(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
+    return _as_columns(store, store.latest_visits(limit + 1, host=host), limit)
+
+
+def _misdated(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
+    import numpy as np
+
+    visits = store.misdated_visits()
+    if host is not None:
+        visits = visits.take(
+            store.pages(np.unique(visits.page)).host[np.unique(visits.page, return_inverse=True)[1]] == host
+        )
+    return _as_columns(store, visits.take(np.lexsort((visits.page, -visits.time))), limit)
+
+
+def _as_columns(store: Store, found: Visits, limit: int) -> tuple[Columns, str]:
+    """The first of these visits, and whether there are more."""
     from recrawl.cli.listing_work import in_words
     from recrawl.model import Outcome, Verdict
 
-    found = store.latest_visits(limit + 1, host=host)
     visits = found.take(slice(limit))
     return {
         "page": visits.page.tolist(),

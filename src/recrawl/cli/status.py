@@ -27,12 +27,12 @@ def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, a
     from recrawl.cli.predict_use import expected_changes, model_facts
     from recrawl.cli.status_work import work_facts, work_rows
     from recrawl.cli.tables import print_json, print_table, shown_time
-    from recrawl.crawl.clock import RealClock
+    from recrawl.crawl.store_time import time_of
     from recrawl.estimate.estimators import ESTIMATORS
 
-    now = RealClock().now()
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with place.open_store() as store:
+        now = time_of(store)
         expected = expected_changes(place, store)
         counts, next_due, known = (
             store.counts(now),

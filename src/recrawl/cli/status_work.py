@@ -31,6 +31,8 @@ class Work:
     """Those that said something lately."""
     orphaned: dict[str, int]
     """Leases of workers that do not answer any more, by worker."""
+    misdated: int
+    """Visits that were made while the clock was wrong."""
     visits_last_hour: int
     late_seconds: float
     """Since when the page that waits longest is due."""
@@ -64,6 +66,7 @@ def work_facts(place: Workspace, store: Store, now: float) -> Work:
     urls = store.urls(failing.page)
     return Work(
         workers=workers,
+        misdated=store.misdated().visits,
         orphaned=_orphaned(place, store, {one.worker for one in workers}),
         visits_last_hour=int((recent.time > now - HOUR).sum()),
         late_seconds=max(now - backlog.earliest, 0.0) if backlog.due else 0.0,
@@ -93,6 +96,7 @@ def work_rows(work: Work, now: float) -> list[tuple[str, str]]:
         ("late", late),
         ("at work", _workers(work.workers, now)),
         *_orphans(work.orphaned),
+        *_misdated(work.misdated),
         ("last hour", counted(work.visits_last_hour, "visit")),
         ("budget", f"{work.budget_per_day:,.0f} visits a day, {int(work.budget_left):,} may be made now"),
         ("policy", f"{work.policy}{price}"),
@@ -117,6 +121,11 @@ def _orphans(orphaned: dict[str, int]) -> list[tuple[str, str]]:
     )
     leases = counted(sum(orphaned.values()), "page")
     return [("dead workers", f"{names}: {leases} leased; any run frees them within a minute")]
+
+
+def _misdated(visits: int) -> list[tuple[str, str]]:
+    told = f"{counted(visits, 'visit')} made while the clock was wrong, used for nothing: recrawl list misdated"
+    return [("misdated", told)] if visits else []
 
 
 def _workers(workers: list[AtWork], now: float) -> str:

@@ -55,3 +55,9 @@ def follow_store(clock: RealClock, store: Store) -> tuple[StoreTime | None, floa
     ahead = clock.now() - time()
     clock.follow(time)
     return time, ahead
+
+
+def time_of(store: Store) -> float:
+    """The time for whoever only looks: that of the store, or else of this machine."""
+    told = store.time()
+    return RealClock().now() if told is None else told
