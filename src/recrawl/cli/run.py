@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from recrawl.cli.predict_watch import LiveModel
+    from recrawl.cli.run_display import Tally
+    from recrawl.cli.starting import Start
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.driver import Driver
     from recrawl.crawl.home_scope import HomeScope
@@ -77,11 +79,10 @@ def run(  # noqa: PLR0913 - one argument an option
     chosen = {"schedule.budget": budget, "schedule.policy": policy, "crawl.metrics": metrics}
     flags = parse_assignments(assignments or []) | {key: text for key, text in chosen.items() if text is not None}
     place = open_workspace(workspace, flags)
-    with place.open_store() as store:
-        raise typer.Exit(event_loop.run(_run(place, store, for_, until, once=once)))
+    raise typer.Exit(event_loop.run(_run(place, for_, until, once=once)))
 
 
-async def _run(place: Workspace, store: Store, for_: str | None, until: str | None, *, once: bool) -> int:
+async def _run(place: Workspace, for_: str | None, until: str | None, *, once: bool) -> int:
     """Crawl until the term ends or somebody interrupts; the exit code.
 
     Until there is a driver nothing is under way, so an interrupt or the end of the term drops what was begun.
@@ -110,7 +111,7 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
     timer = loop.call_later(min(term.until - clock.now(), _FOREVER), expire)
     with interruptible(stop) as interrupts:
         try:
-            return await _crawl(place, store, clock, term, drivers, interrupts, once=once)
+            return await _crawl_on(place, clock, term, drivers, interrupts, once=once)
         except asyncio.CancelledError:
             if drivers:
                 raise
@@ -120,6 +121,34 @@ async def _run(place: Workspace, store: Store, for_: str | None, until: str | No
             timer.cancel()
 
 
+async def _crawl_on(  # noqa: PLR0913 - what takes part
+    place: Workspace, clock: RealClock, term: Term, drivers: list[Driver], interrupts: list[int], *, once: bool
+) -> int:
+    """Crawl, and begin again after a step of the clock, or when the store went away before the first turn."""
+    from recrawl.cli.run_display import Tally
+    from recrawl.cli.starting import Start
+    from recrawl.crawl.background import in_thread
+    from recrawl.errors import StoreError
+
+    tally, start = Tally(), Start(place, clock, term.seconds, term.until)
+    while True:
+        drivers.clear()
+        try:
+            with await in_thread(place.open_store) as store:
+                await start.with_the_right_time(store)
+                limited = term._replace(seconds=start.left())
+                code = await _crawl(place, store, clock, limited, drivers, interrupts, tally, start, once=once)
+        except StoreError as fault:
+            began = bool(drivers) and drivers[0].has_begun and not drivers[0].clock_was_set
+            if began or interrupts or not fault.passing:
+                raise
+            drivers.clear()
+            await start.wait(fault)
+            continue
+        if interrupts or not drivers[0].clock_was_set:
+            return code
+
+
 async def _crawl(  # noqa: PLR0913, PLR0917 - what takes part
     place: Workspace,
     store: Store,
@@ -127,6 +156,8 @@ async def _crawl(  # noqa: PLR0913, PLR0917 - what takes part
     term: Term,
     drivers: list[Driver],
     interrupts: list[int],
+    tally: Tally,
+    start: Start,
     *,
     once: bool,
 ) -> int:
@@ -137,7 +168,7 @@ async def _crawl(  # noqa: PLR0913, PLR0917 - what takes part
     from functools import partial
 
     from recrawl.cli.predict_use import live_model
-    from recrawl.cli.run_display import Tally, display, getting_ready, together
+    from recrawl.cli.run_display import display, getting_ready, together
     from recrawl.cli.sources import check_methods
     from recrawl.cli.wiring import LiveSettings, WorkspaceFits, crawl_settings_of, host_limits_of, policy_of
     from recrawl.crawl.background import in_thread
@@ -147,7 +178,7 @@ async def _crawl(  # noqa: PLR0913, PLR0917 - what takes part
 
     check_methods(store)
     said, live, worker = place.configuration.settings, LiveSettings(place), worker_name()
-    tally, model = Tally(), live_model(place, store)
+    model = live_model(place, store)
     settings = crawl_settings_of(said, part_of=place.folder.resolve().name)
     settings = replace(settings, pace=replace(settings.pace, finish_within=_FINISH_WITHIN))
     takers: list[PulseTaker] = []
@@ -181,6 +212,8 @@ async def _crawl(  # noqa: PLR0913, PLR0917 - what takes part
             fits=WorkspaceFits(place.folder, place.flags),
             on_visits=on_visits,
             watch=takers.append,
+            on_ahead=start.tell_ahead,
+            on_call=start.look_at_the_time,
         ) as driver:
             drivers.append(driver)
             try:
@@ -188,12 +221,15 @@ async def _crawl(  # noqa: PLR0913, PLR0917 - what takes part
                 ready.stop()
                 if metrics:
                     metrics.health.ready(lambda: driver.waits_for)
+                start.over()
                 end = min(term.until, clock.now() + term.seconds)
                 with display(tally, end, takers[0].take) as show:
                     await driver.run(end, together(show, watched), until_idle=once)
             except asyncio.CancelledError:
                 typer.echo("Stopped at once: what was under way is dropped and will be visited again.", err=True)
                 return ExitCode.FORCED
+            if driver.clock_was_set and not interrupts:
+                return ExitCode.OK
             last = takers[0].take(anew=True)
     typer.echo(tally.words())
     _tell_what_waits(last)

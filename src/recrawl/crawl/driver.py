@@ -168,6 +168,8 @@ class Driver:
             faults=self._faults,
         )
         self._running: dict[asyncio.Task[Ended], Target] = {}
+        self.has_begun = False
+        """Whether a run has come to its first turn: before that nothing was asked for, and it can begin again."""
         self.clock_was_set = False
         """Whether the last run ended because the clock was set by a large step: then another one is to begin."""
         self._doubt = 0.0
@@ -226,6 +228,7 @@ class Driver:
             if not self._is_ready:
                 await self.get_ready(until)
             self._steering.begin(self._clock.now())
+            self.has_begun = True
             while (now := self._clock.now()) < until and not (self._stopping or self.clock_was_set):
                 try:
                     if await self._turn(now, until, until_idle=until_idle):

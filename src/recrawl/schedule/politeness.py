@@ -130,9 +130,13 @@ class Politeness:
         self._free_at[self._free_at > since] += seconds
 
     def resting(self, now: float) -> tuple[IntArray, FloatArray]:
-        """The hosts that may not be asked at this moment, and until when."""
-        rows = np.flatnonzero(self._free_at[: len(self._row)] > now)
-        return self._host[rows], self._free_at[rows]
+        """The hosts that may not be asked at this moment, and until when: as if requests that run ended now."""
+        known = slice(len(self._row))
+        delay = np.minimum(self._crawl_delay[known], self.rules.crawl_delay_cap)
+        pause = now + np.fmax(delay, self.rules.shortest)
+        until = np.where(self._busy[known], np.maximum(self._free_at[known], pause), self._free_at[known])
+        rows = np.flatnonzero(until > now)
+        return self._host[rows], until[rows]
 
     def undone(self, host: int) -> None:
         """The request that began did not take place, and nothing was sent: the host is as free as before it."""

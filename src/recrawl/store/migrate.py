@@ -87,6 +87,8 @@ def _upgrade(engine: sa.Engine) -> None:
                     script.module.upgrade()
                     context.stamp(scripts, script.revision)
     except OperationalError as error:
+        if engine.dialect.name == "postgresql" and error.orig is not None:
+            raise error.orig from error  # whoever speaks with PostgreSQL knows what it means
         raise StoreError(
             f"The tables of the store cannot be made: {error.orig}.", "Check that there is room and that you may write."
         ) from error

@@ -117,6 +117,11 @@ class PostgresDatabase:
             with self._explained():
                 if _outdated(self._connect(), self._shown, create=create):
                     upgrade_postgres(url)
+        except StoreAwayError as error:
+            self.close()
+            if _is_refused(error.__cause__):  # to wait would not help
+                raise StoreError(error.what, error.remedy) from error
+            raise
         except BaseException:
             self.close()
             raise
@@ -206,6 +211,24 @@ class PostgresDatabase:
                 f"The database {self._shown} is out of reach: {reason.rstrip('.')}.",
                 "Check that the server runs, that the address is right and that the database exists, then try again.",
             ) from error
+
+
+_PASSING = (
+    "starting up",
+    "shutting down",
+    "recovery",
+    "accepting connections",
+    "too many",
+    "connection slots",
+    "terminating connection",
+)
+"""Words of a server that does not let us in for now. There is no code for it: libpq tells only the text."""
+
+
+def _is_refused(error: BaseException | None) -> bool:
+    """Whether a server answered that it does not let us in, and will not later: a wrong password, no such database."""
+    said = str(error)
+    return "FATAL" in said and not any(words in said for words in _PASSING)
 
 
 _CROSSED = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
