@@ -1,10 +1,13 @@
 """A clock that was wrong leaves state ahead of it behind: it is found, marked and repaired, on real stores."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from recrawl.crawl.clock import RealClock
 from recrawl.model import Outcome, Validators, Verdict, Visits
+from recrawl.model.robots import RobotsCopy
 from recrawl.store import open_store
 from recrawl.store.values import LinksSeen
 from recrawl.time import DAY, HOUR
@@ -124,3 +127,12 @@ def test_what_was_read_ahead_of_the_clock_stays_consistent(store, pages):
 def test_the_time_of_the_server_is_told_where_there_is_one(store, engine):
     told = store.time()
     assert told is None if engine == "sqlite" else abs(told - RealClock().now()) < 60.0
+
+
+def test_rules_read_ahead_of_the_clock_are_read_again(store):
+    copy = RobotsCopy(
+        "http://a.example", NOW + 3 * DAY, NOW + 4 * DAY, 200, "read", True, "http://a.example/", b"", NOW
+    )
+    store.keep_robots_copies([copy, replace(copy, origin="http://b.example", fetched_at=NOW, expires=NOW + DAY)])
+    store.repair_ahead(NOW, lease_time=120.0)
+    assert [store.robots_copy(f"http://{name}.example").expires for name in "ab"] == [NOW, NOW + DAY]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from recrawl.crawl.clock import RealClock
+from recrawl.crawl.faults import Faults
 from recrawl.crawl.hands import GRACE
 from recrawl.crawl.live import LOG
 from recrawl.crawl.log import LEVELS, JsonLinesLog
@@ -60,7 +61,7 @@ class Start:
         self._until = until
         stream = _SeldomLog(place.folder / LOG, clock)
         self._log = JsonLinesLog(stream, clock, level=LEVELS[LEVELS.index(settings.log_level)])
-        self._setback = Setback(self._log)
+        self._setback = Setback(self._log, Faults(self._log))
         self._waits_since: float | None = None
         self._runs_since: float | None = None
         self._time: StoreTime | None = None

@@ -305,9 +305,10 @@ class Driver:
         moved = self._clock.set_right()
         is_step = abs(moved) > SMALL
         if moved > 0 or is_step:
-            self._politeness.shift(now, moved)
-            self._hands.leap(now, moved, self._on_the_road())
             self.clock_was_set = is_step
+            self._politeness.shift(now, moved)
+            with suppress(StoreError):  # then leases may be lost, which is noticed
+                self._hands.leap(now, moved, self._on_the_road())
         if moved:
             self._log.event("schedule", "the clock of this machine was set", level="warn", details={"seconds": moved})
         self._tell_doubt()

@@ -30,6 +30,8 @@ SLACK = 2.0
 """Seconds that are nobody's concern: clocks of machines differ by as much."""
 LONGEST_PAUSE = 31 * DAY
 """Seconds beyond which no host can have asked to be left alone (``fetch.patience``)."""
+LONGEST_RULES = 2 * DAY
+"""Seconds beyond which no copy of a robots.txt can be meant to last."""
 _NEWEST = 1_000
 """Pages among the newest that tell whether pages were found ahead of the clock."""
 _DUE = np.dtype([("page", np.int64), ("due", np.float64)])
@@ -91,6 +93,8 @@ def repair(session: Session, now: float, lease_time: float) -> FoundAhead:
     leases = session.run(session.statements.ahead.shorten_leases, until, until + SLACK)
     session.run(session.statements.ahead.shorten_holds, until, until + SLACK)
     hosts = session.run(session.statements.ahead.end_pauses, now, now + LONGEST_PAUSE)
+    session.run(session.statements.ahead.expire_robots, now, now + LONGEST_RULES)
+    session.run(session.statements.ahead.robots_changed, now)
     pages = _found_now(session, now)
     if len(visits):
         page, last = _last_of_each(visits)

@@ -15,6 +15,8 @@ class AheadStatements:
         self.shorten_leases = "UPDATE lease SET until = $1 WHERE until > $2"
         self.shorten_holds = "UPDATE host SET held_until = $1 WHERE held_by IS NOT NULL AND held_until > $2"
         self.end_pauses = "UPDATE host SET ready_at = $1 + delay WHERE ready_at > $2"
+        self.expire_robots = "UPDATE robots SET expires = $1, fetched_at = $1 WHERE expires > $2"
+        self.robots_changed = "UPDATE robots SET changed = $1 WHERE changed > $1"
         self.ready_at = f"SELECT id, ready_at FROM host WHERE id {among(1)} ORDER BY id"
         self.newest_pages = "SELECT discovered FROM page ORDER BY id DESC LIMIT $1"
         self.found_later = (
