@@ -47,7 +47,7 @@ def populate(folder: Path, pages: int, port: int) -> None:
         for number in range(VISITS):
             time_of = last + rng.exponential(60 * DAY / VISITS, pages)
             changed = rng.random(pages) < -np.expm1(-rate * (time_of - last))
-            verdict = np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED) if number else Verdict.UNKNOWN
+            verdict = np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED)
             last = np.minimum(time_of, now - 60.0)
             for k in range(0, pages, _CHUNK):
                 some = slice(k, k + _CHUNK)
