@@ -36,7 +36,7 @@ def interrupted_at(module, number, arguments):
         sent = []
         builtins.__import__ = hooked
         sys.argv = {["recrawl", *map(str, arguments)]!r}
-        from recrawl.__main__ import main
+        from recrawl.cli.start import main
         main()
     """
     done = subprocess.run(

@@ -54,7 +54,7 @@ def be_recrawl(arguments: list[str], said: str) -> None:
             os.dup2(output, descriptor)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         sys.argv = ["recrawl", *arguments]
-        from recrawl.__main__ import main
+        from recrawl.cli.start import main
 
         main()
     except SystemExit as done:

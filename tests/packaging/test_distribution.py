@@ -95,7 +95,7 @@ def test_the_metadata_is_that_of_the_project(wheel):
 
 
 def test_the_command_is_installed(wheel):
-    assert "recrawl = recrawl.__main__:main" in wheel.read(f"{NAME}.dist-info/entry_points.txt").decode()
+    assert "recrawl = recrawl.cli.start:main" in wheel.read(f"{NAME}.dist-info/entry_points.txt").decode()
 
 
 def test_the_source_holds_all_that_building_and_testing_take(tree, source):

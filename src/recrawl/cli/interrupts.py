@@ -16,7 +16,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def interruptible(stop: Callable[[], None]) -> Iterator[list[int]]:
     """Within it, a first signal calls ``stop`` and a second one cancels the task; yields the signals received.
 
-    Before and after it, a signal ends the command at once (``recrawl.__main__``).
+    Before and after it, a signal ends the command at once (``recrawl.cli.start``).
     """
     loop, running = asyncio.get_running_loop(), asyncio.current_task()
     received: list[int] = []

@@ -28,7 +28,7 @@ def _watch() -> None:
 
 
 if __name__ == "__main__":
-    from recrawl.__main__ import main
+    from recrawl.cli.start import main
 
     end_with_parent()
     main()
