@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from recrawl.model import ANSWERED, Outcome, Pages, Visits
 from recrawl.schedule.agenda import Agenda
 from recrawl.schedule.fixed_interval import FixedInterval
+from recrawl.schedule.newcomers import Newcomers
 from recrawl.schedule.retry import Retry
 from recrawl.time import DAY, HOUR
 
@@ -60,3 +63,31 @@ def test_a_fit_is_due_at_once_then_after_a_while_or_when_many_pages_came():
     assert mine.fit_at == 200.0 + DAY
     mine.add(Pages.of(np.arange(120, 130)))
     assert mine.fit_at == 200.0
+
+
+@given(outcomes, st.integers(0, 25), st.integers(0, 25))
+def test_what_came_while_a_copy_was_fitted_is_told_to_the_copy_that_is_taken_over(events, asked, handed_over):
+    """The agenda ends up where one is that was told everything, wherever the request and the answer fall."""
+    first, second = sorted((min(asked, len(events)), min(handed_over, len(events))))
+    times = 60.0 * np.arange(1, len(events) + 1)
+    visits = Visits.of([page for page, _ in events], times, outcome=[outcome for _, outcome in events])
+    now, budget = 60.0 * (len(events) + 1), {"new_share": 0.5, "burst": 60.0}
+    live, elsewhere = agenda(newcomers=Newcomers(1.0, 0.0)), agenda(newcomers=Newcomers(1.0, 0.0))
+    live.tell(visits.take(slice(0, first)))
+    live.begin_journal(visits.take(slice(max(first - 2, 0), first)))  # told, and maybe not recorded yet
+    elsewhere.tell(visits.take(slice(0, max(first - 2, 0))))
+    live.tell(visits.take(slice(first, second)))
+    live.add(Pages.of([7, 8]))
+    live.welcome(np.array([7, 8]), now)
+    live.change_budget(3.0, **budget)
+    elsewhere.fit(now)
+    live.take_over(pickle.loads(pickle.dumps(elsewhere.replica())), Pages.of([0, 1, 2]))
+    live.tell(visits.take(slice(second, None)))
+    alone = agenda(newcomers=Newcomers(1.0, 0.0))
+    alone.tell(visits)
+    asked_for = np.array([0, 1, 2])
+    assert live.due(asked_for, now).tolist() == alone.due(asked_for, now).tolist()
+    assert len(live.policy) == 5
+    assert live.terms == {"budget": 3.0, **budget}
+    assert live.fit_at <= now  # the budget changed since
+    assert live.fits == 1

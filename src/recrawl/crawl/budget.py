@@ -89,5 +89,5 @@ class SharedBudget:
         return None if self._allowance is None else self._allowance.left(now)
 
     def _from_visits(self, now: float) -> Allowance:
-        visits = self._store.visits(since=now - memory(self._budget, self._burst))
+        visits = self._store.looks(since=now - memory(self._budget, self._burst))
         return replayed(self._budget, self._burst, visits.time[visits.outcome != Outcome.REFUSED], now)

@@ -537,11 +537,13 @@ class Driver:
     async def _get_first_fit(self, recipe: FitRecipe, until: float, tell: Callable[[str], None]) -> None:
         """Wait for the fit process to learn all that is recorded; take in meanwhile what lies in the scope by now."""
         fits = self._start_fits(recipe)
-        while not (fits.is_ready or self._stopping) and (now := self._clock.now()) < until:
+        while not self._stopping and (now := self._clock.now()) < until:
             try:
                 fits.turn(now)
                 more = self._take_in_some()
                 self._setback.over(now)
+                if fits.is_ready:
+                    break
             except StoreError as fault:
                 await self._sleep((), min(self._setback.met(fault, now), until))
                 self._taking_in = self._recorder.take_in_steps()

@@ -129,7 +129,6 @@ def main() -> None:
     """Be a fit process: requests come by standard input, answers go to standard output, until the input ends."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever else is printed is no answer
-    _be_humble()
     requests = os.fdopen(os.dup(0), "rb")
     paths, folder = _receive(requests)
     sys.path[:] = paths
@@ -145,6 +144,8 @@ def main() -> None:
             fit = ScheduleFit(parts.store, parts.agenda, parts.late)
             for number in itertools.count():
                 _serve(parts, fit, waiting.get(), folder / str(number), answer)
+                if not number:  # the crawl waits for the first one, and then goes first
+                    _be_humble()
     except RecrawlError as error:
         answer(FitFailed(error.what, error.remedy, passing=getattr(error, "passing", False)))
     except Exception as bug:  # noqa: BLE001 - told to the crawler, which goes on

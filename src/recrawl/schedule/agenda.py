@@ -94,6 +94,7 @@ class Agenda:
             return False
         if self._journal is not None:
             self._journal.append(partial(self.hear, page, time))
+            self._journal_pages.append(page)
         self.policy.signal(page, time)
         return True
 
@@ -122,6 +123,7 @@ class Agenda:
             return page[:0]
         if self._journal is not None:
             self._journal.append(partial(self.welcome, page, now))
+            self._journal_pages.append(page)
         new = page[self._is_new(page, now)]
         self._newcomers.join(new, now)
         return new[self._newcomers.turn(new) > now]
@@ -194,7 +196,7 @@ class Agenda:
         self._journal, self._journal_pages = None, []
 
     def journal_pages(self) -> IntArray:
-        """The pages that visits in the journal were to."""
+        """The pages that the journal is about."""
         return np.unique(np.concatenate([np.empty(0, np.int64), *self._journal_pages]))
 
     def replica(self) -> Agenda:

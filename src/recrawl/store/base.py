@@ -154,8 +154,8 @@ class Store(Archives, LookUps, RobotsCopies, Protocol):
         """
         ...
 
-    def looks(self, pages: IntArray) -> Visits:
-        """Visits of these pages by page and time, quickly: page, time, outcome, verdict and kinds.
+    def looks(self, pages: IntArray | None = None, *, since: float | None = None) -> Visits:
+        """Visits (of these pages, from a time on) by page and time, quickly: page, time, outcome, verdict and kinds.
 
         The rest says nothing: 0, and no magnitude.
         """

@@ -130,8 +130,12 @@ class SqlStore(SqlArchives, SqlLookUps, SqlRobots):
             lambda session: history.load_visits(session, history.select(session, host, pages, since, until))
         )
 
-    def looks(self, pages: IntArray) -> Visits:
-        """Visits of these pages, as far as histories need them."""
+    def looks(self, pages: IntArray | None = None, *, since: float | None = None) -> Visits:
+        """Visits, as far as histories need them."""
+        if pages is None or since is not None:
+            return self._database.read(
+                lambda session: history.load_looks(session, history.select(session, None, pages, since, None))
+            )
         return self._database.read(lambda session: history.looks_of_pages(session, pages, self._spans))
 
     def latest_visits(self, limit: int, *, host: int | None = None) -> Visits:
