@@ -13,7 +13,7 @@ from recrawl.store.browse_statements import BrowseStatements
 from recrawl.store.dialect import Dialect
 from recrawl.store.live_statements import LiveStatements
 from recrawl.store.look_up_statements import LookUpStatements
-from recrawl.store.robots import RobotsStatements
+from recrawl.store.robots_statements import RobotsStatements
 from recrawl.store.site_statements import SiteStatements
 from recrawl.store.values import REVISIT
 
