@@ -14,6 +14,7 @@ from recrawl.cli.options import seconds_of
 from recrawl.cli.tasks import processors, results
 from recrawl.cli.waiting import bar
 from recrawl.errors import ConfigError, meant
+from recrawl.formats.disk import complete_file
 from recrawl.schedule.policy import Policy
 from recrawl.simulate.contest import Rules, compete
 from recrawl.simulate.contest_entries import NAMES, SAME_AT_A_BUDGET
@@ -132,9 +133,8 @@ class KeptTallies:
         """Keep what came of a run; the file appears whole or not at all."""
         file = self._file(run)
         file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part.npz")
-        np.savez_compressed(part, **{column.name: getattr(tally, column.name) for column in fields_of(tally)})
-        part.replace(file)
+        with complete_file(file) as stream:
+            np.savez_compressed(stream, **{column.name: getattr(tally, column.name) for column in fields_of(tally)})
 
     def _file(self, run: Run) -> Path:
         name = f"{run.field.replace('/', '_')}--{run.policy}--{run.budget:g}--{self.series}.npz"

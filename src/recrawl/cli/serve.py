@@ -68,9 +68,11 @@ def serve(  # noqa: PLR0913 - one argument an option
     for module in ("jinja2", "starlette", "uvicorn"):
         require(module, "show")
     from recrawl.cli.serving.run import address_of, bound, heard_before
+    from recrawl.formats.disk import remove_abandoned
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     place.open_store().close()  # so that a store that is missing, or older, is told of here
+    remove_abandoned(place.reports)
     guard = _guard(place.folder, host, token)
     with bound(host, port) as listening, bound(host, port and port + 1) as behind:
         address = address_of(listening, host)

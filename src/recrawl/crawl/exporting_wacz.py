@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 from recrawl.crawl.archived_bytes import imported_into
@@ -22,7 +22,7 @@ from recrawl.errors import InputError, require
 from recrawl.formats.captures import NO_SIZE, Report
 from recrawl.formats.cdxj import write_cdxj
 from recrawl.formats.dates import w3c_time
-from recrawl.formats.disk import told
+from recrawl.formats.disk import scratch_folder, told
 from recrawl.formats.wacz_pages import WaczPage
 from recrawl.formats.wacz_write import WaczInfo, write_wacz
 from recrawl.formats.warc_reader import index_warc
@@ -93,11 +93,11 @@ def pack(  # noqa: PLR0913 - from where, into what, and who is told
         )
     with (
         told(target),
-        TemporaryDirectory(dir=target.parent, prefix=".recrawl-") as shelf,
+        scratch_folder(target.parent) as shelf,
         TemporaryFile(dir=target.parent) as index,
     ):
         report = Report(on_bad=on_bad)
-        packed.repacked = _repack_odd(warcs, Path(shelf), report, progress)
+        packed.repacked = _repack_odd(warcs, shelf, report, progress)
         size = sum(path.stat().st_size for path in warcs.values())
         batches = _indexed(warcs, report, packed, lambda done: progress("bytes indexed", done, size))
         packed.records = write_cdxj(batches, index, scratch=target.parent)

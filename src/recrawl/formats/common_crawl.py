@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from recrawl.errors import InputError, require
 from recrawl.formats.captures import NO_SIZE, NO_STATUS, RecordKind, Report, schema
 from recrawl.formats.cdx_columns import EARLIEST, LATEST, REVISIT
 from recrawl.formats.cdx_text import capture_texts
-from recrawl.formats.disk import told
+from recrawl.formats.disk import told, unfinished_file
 from recrawl.formats.lines import clean
 
 ROWS = 32_768
@@ -224,6 +225,7 @@ class _Files:
         self._target, self._crawl, self._schema = target, crawl, table_schema
         self._writers: dict[str, Any] = {}
         self._parts: dict[Path, Path] = {}
+        self._unfinished = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -234,7 +236,7 @@ class _Files:
             if subset:
                 file = file / f"crawl={self._crawl}" / f"subset={subset}" / "part-00000.parquet"
             file.parent.mkdir(parents=True, exist_ok=True)
-            self._parts[file] = file.with_name(f".{file.name}.{os.getpid()}.part")
+            self._parts[file] = self._unfinished.enter_context(unfinished_file(file))
             parquet = require("pyarrow.parquet", "columns")
             self._writers[subset] = parquet.ParquetWriter(self._parts[file], self._schema, compression="zstd")
         self._writers[subset].write_table(table.select(self._schema.names))
@@ -250,8 +252,7 @@ class _Files:
                         os.fsync(written.fileno())
                     part.replace(file)
         finally:
-            for part in self._parts.values():
-                part.unlink(missing_ok=True)
+            self._unfinished.close()
 
 
 def index_schema(*, partitioned: bool = False) -> Any:  # noqa: ANN401 - pyarrow

@@ -11,7 +11,7 @@ import numpy as np
 
 from recrawl.errors import DiskFullError, InputError, require
 from recrawl.formats.changes import Change, ChangeLog
-from recrawl.formats.disk import FULL
+from recrawl.formats.disk import FULL, unfinished_file
 from recrawl.model import AnyArray, IntArray
 from recrawl.model.arrays import starts_of_runs
 
@@ -124,12 +124,9 @@ def write_recordings(folder: Path, recordings: Sequence[Recording]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("pages", "events", "commits"):
-            part = folder / f".{name}.parquet.part"
-            try:
+            with unfinished_file(folder / f"{name}.parquet") as part:
                 parquet.write_table(pa.concat_tables([table[name] for table in tables]), part, compression="zstd")
                 part.replace(folder / f"{name}.parquet")
-            finally:
-                part.unlink(missing_ok=True)
     except OSError as error:
         if error.errno in FULL:
             raise DiskFullError(f"{folder}: the disk is full.", "Free some space and write it again.") from error

@@ -15,14 +15,14 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from recrawl.errors import DiskFullError, InputError
 from recrawl.formats.captures import Report
-from recrawl.formats.disk import FULL
+from recrawl.formats.disk import FULL, unfinished_file
 from recrawl.formats.wacz_pages import WaczPage, read_pages
 
 PACKAGE, DIGEST = "datapackage.json", "datapackage-digest.json"
@@ -145,26 +145,23 @@ class WaczReader:
             InputError: it is not what the package lists; nothing is left behind.
         """
         target = folder / name.rpartition("/")[2]
-        part = target.with_name(f".{target.name}.{os.getpid()}.part")
         listed = next((resource for resource in self.resources if resource.path == name), None)
         try:
-            with self.open(name) as stream, part.open("wb") as file:
-                wrong = _compared(stream, listed, file)
-                file.flush()
-                os.fsync(file.fileno())
-            if wrong:
-                raise InputError(wrong, "Get the file anew from its owner.", source=self._source)
-            target = _free_name(part, target)
-            part.replace(target)
+            with unfinished_file(target) as part:
+                with self.open(name) as stream, part.open("wb") as file:
+                    wrong = _compared(stream, listed, file)
+                    file.flush()
+                    os.fsync(file.fileno())
+                if wrong:
+                    raise InputError(wrong, "Get the file anew from its owner.", source=self._source)
+                target = _free_name(part, target)
+                part.replace(target)
         except OSError as error:
             if error.errno in FULL:
                 raise DiskFullError(f"{target}: the disk is full.", "Free some space.") from error
             raise InputError(
                 f"it cannot be written ({error.strerror})", "Check the folder and its permissions.", source=str(target)
             ) from error
-        finally:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
         return target
 
     def pages(self, report: Report) -> Iterator[WaczPage]:

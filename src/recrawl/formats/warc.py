@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import BinaryIO, NamedTuple, Self
 
 from recrawl.errors import DiskFullError, InputError, RecrawlError
-from recrawl.formats.disk import FULL
+from recrawl.formats.disk import FULL, remove_abandoned
 from recrawl.formats.warc_records import (
     CaptureRef,
     Record,
@@ -97,7 +97,8 @@ class WarcWriter:
     """Appends captures to new WARC files in ``folder``. A context manager, for one task at a time.
 
     The first file is begun at once, each further one with the first capture after ``roll_size`` bytes. Files that a
-    killed process left open in the folder are finished first; ``keeper`` says how much of them counts.
+    killed process left open in the folder are finished first; ``keeper`` says how much of them counts. What else such
+    processes left there half-written is removed.
     """
 
     def __init__(  # noqa: PLR0913 - where, when, who; the rest is optional
@@ -122,6 +123,7 @@ class WarcWriter:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             repair(folder, keeper)
+            remove_abandoned(folder)
         except OSError as error:
             raise _cannot_be_made(folder, error) from error
         self._begin()

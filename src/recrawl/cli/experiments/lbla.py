@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from recrawl.cli.experiments.lbla_numbers import FIGURES, ORDER, PRESENCE, Number, Run, measured, steps
 from recrawl.cli.experiments.report_folder import ReportFolder
+from recrawl.formats.disk import complete_file
 
 if TYPE_CHECKING:
     from recrawl.simulate.lbla_splits import Plan, RecordedLinks
@@ -126,9 +127,8 @@ def _kept(  # noqa: PLR0913, PLR0917 - what to measure, how, and where it is kep
     file = keep / f"lbla-{name}.json"
     if not file.exists():
         found = _measured(read(), plan, tables, progress)
-        half = file.with_suffix(".part")
-        half.write_text(json.dumps([(one.at, one.split, one.draw, one.numbers) for one in found]), encoding="utf-8")
-        half.replace(file)
+        with complete_file(file) as stream:
+            stream.write(json.dumps([(one.at, one.split, one.draw, one.numbers) for one in found]).encode())
     told = json.loads(file.read_text(encoding="utf-8"))
     return [Run(time, split, draw, tuple(Number(*number) for number in numbers)) for time, split, draw, numbers in told]
 

@@ -12,6 +12,8 @@ import secrets
 import stat
 from pathlib import Path
 
+from recrawl.formats.disk import unfinished_file
+
 TOKEN_FILE = "serve.token"  # noqa: S105 - the name of a file
 _TOKEN = re.compile(r"[A-Za-z0-9_.~-]{16,200}")
 _LONGEST = 1_000
@@ -60,11 +62,9 @@ def _replace(path: Path, token: str) -> None:
     Raises:
         FileExistsError: another process made one meanwhile.
     """
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(f"{token}\n".encode())
+    with unfinished_file(path) as part:
+        part.chmod(0o600)  # before anything is in it
+        part.write_bytes(f"{token}\n".encode())
         if path.is_symlink() or (path.exists() and _read(path) is None):
             path.unlink()
         try:
@@ -73,5 +73,3 @@ def _replace(path: Path, token: str) -> None:
             raise
         except OSError:  # a file system without such links
             part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
