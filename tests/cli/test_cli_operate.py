@@ -263,6 +263,21 @@ def test_while_the_store_is_away_nobody_is_told_that_all_is_well(run, serve, cra
     assert process.wait(PATIENCE) == 11
 
 
+@pytest.mark.parametrize("breakable", ["postgresql"], indirect=True)
+def test_a_run_that_waits_for_its_store_at_the_start_says_so(run, serve, crawling, breakable):
+    site = serve(pages=20)
+    run("add", site.home, "-w", "ws")
+    with breakable():
+        watched = Monitored(process := crawling(*RICH, "--metrics", "0"))
+        until(lambda: "store" in str(watched.asked("/readyz")[1]["reasons"]), "the reason")
+        assert (watched.asked("/readyz")[0], watched.asked("/readyz")[1]["status"]) == (503, "starting")
+        assert watched.asked("/healthz")[0] == 200
+        assert watched.metrics()["recrawl_store_up"] == 0.0
+    until(lambda: watched.asked("/readyz")[0] == 200, "readiness")
+    process.terminate()
+    assert process.wait(PATIENCE) == 11
+
+
 @pytest.mark.usefixtures("workspace")
 def test_two_workers_tell_once_what_is_true_of_the_whole_store(run, serve, crawling, workspace):
     """A sum over workers is right, and if the one that told it ends the other does."""

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import ExitStack
 
+    from recrawl.cli.monitoring import Monitoring
     from recrawl.cli.predict_watch import LiveModel
     from recrawl.cli.run_display import Tally
     from recrawl.cli.starting import Start
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.driver import Driver
     from recrawl.crawl.home_scope import HomeScope
-    from recrawl.crawl.metrics import Metrics
     from recrawl.crawl.pulse import Pulse, PulseTaker
     from recrawl.crawl.target import Visited
     from recrawl.store.base import Store
@@ -40,8 +40,6 @@ recrawl run --until 2026-12-01T06:00:00Z
 recrawl run --policy nutch                  as another crawler would come back
 recrawl run --metrics 9090                  tell Prometheus how it goes
 """
-PROBE_PATIENCE = 10.0
-"""Seconds after which the health check gives a question to the store up."""
 
 
 def run(  # noqa: PLR0913 - one argument an option
@@ -125,41 +123,48 @@ async def _crawl_on(  # noqa: PLR0913 - what takes part
     place: Workspace, clock: RealClock, term: Term, drivers: list[Driver], interrupts: list[int], *, once: bool
 ) -> int:
     """Crawl, and begin again after a step of the clock, or when the store went away before the first turn."""
+    from recrawl.cli.monitoring import Monitoring
     from recrawl.cli.run_display import Tally
     from recrawl.cli.starting import Start
     from recrawl.crawl.background import in_thread
     from recrawl.errors import StoreError
 
-    tally, start = Tally(), Start(place, clock, term.seconds, term.until)
-    while True:
-        drivers.clear()
-        try:
-            with await in_thread(place.open_store) as store:
-                await start.with_the_right_time(store)
-                limited = term._replace(seconds=start.left())
-                code = await _crawl(place, store, clock, limited, drivers, interrupts, tally, start, once=once)
-        except StoreError as fault:
-            began = bool(drivers) and drivers[0].has_begun and not drivers[0].clock_was_set
-            if began or interrupts or not fault.passing:
-                raise
+    worker = worker_name()
+    tally, start = Tally(), Start(place, clock, term.seconds, term.until, worker)
+    with Monitoring(place, worker, clock) as monitoring:
+        while True:
             drivers.clear()
-            await start.wait(fault)
-            continue
-        if interrupts or not drivers[0].clock_was_set:
-            return code
+            monitoring.starting()
+            try:
+                with await in_thread(place.open_store) as store:
+                    await start.with_the_right_time(store)
+                    part = _Part(place, store, clock, term._replace(seconds=start.left()), worker, tally, start)
+                    code = await _crawl(part, monitoring, drivers, interrupts, once=once)
+            except StoreError as fault:
+                began = bool(drivers) and drivers[0].has_begun and not drivers[0].clock_was_set
+                if began or interrupts or not fault.passing:
+                    raise
+                drivers.clear()
+                await start.wait(fault)
+                continue
+            if interrupts or not drivers[0].clock_was_set:
+                return code
 
 
-async def _crawl(  # noqa: PLR0913, PLR0917 - what takes part
-    place: Workspace,
-    store: Store,
-    clock: RealClock,
-    term: Term,
-    drivers: list[Driver],
-    interrupts: list[int],
-    tally: Tally,
-    start: Start,
-    *,
-    once: bool,
+class _Part(NamedTuple):
+    """A run, or what is left of it when it begins again."""
+
+    place: Workspace
+    store: Store
+    clock: RealClock
+    term: Term
+    worker: str
+    tally: Tally
+    start: Start
+
+
+async def _crawl(
+    part: _Part, monitoring: Monitoring, drivers: list[Driver], interrupts: list[int], *, once: bool
 ) -> int:
     """Get ready, put the driver that is ready into ``drivers``, and let it run; the exit code."""
     import asyncio
@@ -176,20 +181,19 @@ async def _crawl(  # noqa: PLR0913, PLR0917 - what takes part
     from recrawl.errors import ExitCode
     from recrawl.schedule.warm_up import warm_up_schedule
 
+    place, store, clock, term, worker, tally, start = part
     check_methods(store)
-    said, live, worker = place.configuration.settings, LiveSettings(place), worker_name()
+    said, live = place.configuration.settings, LiveSettings(place)
     model = live_model(place, store)
     settings = crawl_settings_of(said, part_of=place.folder.resolve().name)
     settings = replace(settings, pace=replace(settings.pace, finish_within=_FINISH_WITHIN))
     takers: list[PulseTaker] = []
     with ExitStack() as serving:
         watched = _watched(place, model, serving)
-        metrics = _served_metrics(place, worker, clock, takers, serving)
 
         def on_visits(visited: Sequence[Visited]) -> None:
             tally.add(visited)
-            if metrics:
-                metrics.add(visited)
+            monitoring.visited(visited)
 
         ready = serving.enter_context(getting_ready())
         scope = await _scope(store, place, clock.now())
@@ -219,8 +223,7 @@ async def _crawl(  # noqa: PLR0913, PLR0917 - what takes part
             try:
                 await driver.get_ready(term.until, ready.tell)
                 ready.stop()
-                if metrics:
-                    metrics.health.ready(lambda: driver.waits_for)
+                monitoring.ready(driver, takers[0])
                 start.over()
                 end = min(term.until, clock.now() + term.seconds)
                 with display(tally, end, takers[0].take) as show:
@@ -257,36 +260,6 @@ def worker_name() -> str:
     import socket
 
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
-
-
-def _served_metrics(
-    place: Workspace, worker: str, clock: RealClock, takers: Sequence[PulseTaker], serving: ExitStack
-) -> Metrics | None:
-    """Metrics and health checks that are served until the stack is closed, if there is an address for them."""
-    import asyncio
-
-    from recrawl.crawl.health import BEAT_EVERY, Health
-    from recrawl.crawl.metrics import Metrics, served
-    from recrawl.store.open import open_store
-
-    address = place.configuration.settings.crawl.metrics
-    if not address:
-        return None
-    health = Health(worker, place.folder, lambda: open_store(place.store, patience=PROBE_PATIENCE), clock.now)
-    metrics = Metrics(health)
-    typer.echo(f"Metrics at {serving.enter_context(served(metrics, address))}", err=True)
-    health.begin()
-    serving.callback(health.end)
-
-    async def beat() -> None:
-        while True:
-            health.beat()
-            if takers:
-                metrics.show(takers[0].take(count=False))
-            await asyncio.sleep(BEAT_EVERY)
-
-    serving.callback(asyncio.get_running_loop().create_task(beat()).cancel)
-    return metrics
 
 
 def _tell_what_waits(last: Pulse) -> None:

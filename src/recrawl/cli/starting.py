@@ -53,14 +53,14 @@ class _SeldomLog:
 class Start:
     """What a run waits for before its first visit, and how much of its term is left when it begins again."""
 
-    def __init__(self, place: Workspace, clock: RealClock, seconds: float, until: float) -> None:
+    def __init__(self, place: Workspace, clock: RealClock, seconds: float, until: float, worker: str = "") -> None:
         """The run lasts so many ``seconds``, without the time to get ready, and no longer than ``until``."""
         settings = place.configuration.settings.crawl
         self._clock = clock
         self._seconds = seconds
         self._until = until
         stream = _SeldomLog(place.folder / LOG, clock)
-        self._log = JsonLinesLog(stream, clock, level=LEVELS[LEVELS.index(settings.log_level)])
+        self._log = JsonLinesLog(stream, clock, level=LEVELS[LEVELS.index(settings.log_level)], worker=worker)
         self._setback = Setback(self._log, Faults(self._log))
         self._waits_since: float | None = None
         self._runs_since: float | None = None

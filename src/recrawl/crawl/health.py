@@ -124,6 +124,11 @@ class Health:
         """The event loop turns. To be called there every ``BEAT_EVERY`` seconds."""
         self._beat = self._monotonic()
 
+    def starting(self) -> None:
+        """The worker starts, or starts again."""
+        self._is_ready = self.tells_for_all = False
+        self._waits_for = lambda: ""
+
     def ready(self, waits_for: Callable[[], str] = lambda: "") -> None:
         """The start is over. ``waits_for`` says which trouble of ours the worker waits out; empty if there is none."""
         self._waits_for = waits_for

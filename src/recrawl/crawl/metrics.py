@@ -106,6 +106,11 @@ class Metrics:
             self._bytes.inc(max(visit.size, 0))
             self._seconds.observe(visit.cost)
 
+    def starting(self) -> None:
+        """The crawl starts, or starts again: how it went is no longer true."""
+        self._pulse = None
+        self.health.starting()
+
     def show(self, pulse: Pulse) -> None:
         """What to tell until the next pulse."""
         self._pulse = self.health.time(), pulse
