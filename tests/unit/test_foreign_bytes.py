@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recrawl.detect import decoded, judge
+from recrawl.detect.body import MOST_CHUNKS
 from recrawl.detect.rdf import canonical_rdf
 from recrawl.detect.results import canonical_results
 from recrawl.errors import InputError
@@ -22,6 +23,7 @@ from recrawl.fetch.sparql_answers import Rows, Statements
 from recrawl.formats.arc import index_arc
 from recrawl.formats.captures import Report
 from recrawl.formats.dates import w3c_time
+from recrawl.formats.git_log import _commits
 from recrawl.formats.sitemap import read_sitemap
 from recrawl.formats.sniff import Format, sniff_bytes
 from recrawl.formats.timemap import read_timemap
@@ -29,6 +31,7 @@ from recrawl.formats.unchunking import Unchunking
 from recrawl.formats.warc_fetches import read_fetches
 from recrawl.formats.warc_fields import parse_date
 from recrawl.formats.warc_reader import index_warc
+from recrawl.formats.zipnum import read_zipnum
 from recrawl.model import Capture
 from recrawl.model.nested_data import reason_not_to_parse
 from recrawl.time import FIRST_SECOND, LAST_SECOND, from_http_date, to_http_date, to_iso, to_timestamp14
@@ -233,3 +236,67 @@ def test_numbers_in_json_may_be_longer_than_python_reads():
     judged = judge(answer("Content-Type: application/json", body), None)
     assert judged.validators.digest
     read_timemap(b'{"mementos": {"list": [{"datetime": %s, "uri": "x"}]}}' % DIGITS.encode(), "map", Report())
+
+
+def test_of_countless_chunks_the_first_are_taken_apart_and_the_rest_stays():
+    """Sixty megabytes of chunks of one byte took eleven seconds, three times."""
+    body = b"1\r\na\r\n" * (MOST_CHUNKS + 2) + b"0\r\n\r\n"
+    found = decoded(answer("Transfer-Encoding: chunked", body))
+    assert found == b"a" * MOST_CHUNKS + b"1\r\na\r\n" * 2 + b"0\r\n\r\n"
+    for size in (7, 4_096, len(body)):
+        digest = Unchunking(hashlib.sha1())
+        for at in range(0, len(body), size):
+            digest.update(body[at : at + size])
+        assert digest.finished().digest() == hashlib.sha1(found).digest()
+
+
+def test_empty_members_before_a_long_body_are_not_copied_again_and_again():
+    long = gzip.compress(b"x" * 30_000_000, 0)
+    body = gzip.compress(b"") * 90 + long
+    assert decoded(answer("Content-Encoding: gzip", body)) == b"x" * 30_000_000
+    with pytest.raises(InputError, match="members"):
+        decoded(answer("Content-Encoding: gzip", gzip.compress(b"") * 100 + long))
+    assert decoded(answer("Content-Encoding: gzip", gzip.compress(b"abc") + b"behind it")) == b"abc"
+    with pytest.raises(InputError, match="too early"):
+        decoded(answer("Content-Encoding: gzip", gzip.compress(b"abc") + long[:100_000]))
+
+
+ARC = b"http://a/ 1.1.1.1 20200101000000 text/html 999999\nhello world\n"
+WARC = (
+    b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a/\r\nWARC-Date: 2020-01-01T00:00:00Z\r\n"
+    b"Content-Length: 999999\r\n\r\nHTTP/1.1 200 OK\r\n\r\nhi\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(("index", "record"), [(index_arc, ARC), (index_warc, WARC)])
+def test_records_that_each_claim_the_rest_of_a_file_do_not_have_it_read_for_each(tmp_path, index, record):
+    """The old readers took quadratic time: two minutes for these five megabytes."""
+    path = tmp_path / "x"
+    path.write_bytes(record * (5_000_000 // len(record)))
+    with pytest.raises(InputError, match="claim more bytes"):
+        list(index(path, Report()))
+    path.write_bytes(record * 3)
+    report = Report()
+    assert sum(batch.num_rows for batch in index(path, report)) == 3
+    assert report.bad == 3
+
+
+@pytest.mark.parametrize(
+    "head", [b"", b"a", b"a b c", b"a 1", b"a 1 2 3", b"a \xb2 1", b"a " + b"9" * 5_000 + b" 1", b"\xff\xfe 1 2 3"]
+)
+def test_no_answer_of_git_raises_anything_else(head):
+    with suppress(InputError):
+        list(_commits(iter([b"\x01" + head]), "here"))
+
+
+def test_commits_of_any_time_are_moved_into_our_years():
+    [late, early] = _commits(iter([b"\x01a 99999999999999999999 1", b"\x01b -5 0"]), "here")
+    assert (late.committed, early.committed) == (int(LAST_SECOND), 0)
+
+
+@pytest.mark.parametrize("part", ["x" * 5_000, "a\0b"])
+def test_a_part_whose_name_no_file_can_have_is_missing(tmp_path, part):
+    (tmp_path / "a.idx").write_text(f"org,a)/ 20200101000000\t{part}\t0\t100\t1\n")
+    report = Report()
+    assert list(read_zipnum(tmp_path / "a.idx", report)) == []
+    assert report.bad

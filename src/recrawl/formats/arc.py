@@ -141,6 +141,7 @@ def _leave(source: Source, line: Line, at: int, name: str, report: Report) -> No
     if missing or not source.ends_well():
         have = f"ends after {line.length - missing} of" if missing else "does not end after"
         report.broken(f"the record {have} its {line.length} bytes", source=name, position=at)
+        report.overran(line.length - missing, source.size, source=name, position=at)
         source.search()
 
 

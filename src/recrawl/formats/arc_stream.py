@@ -41,6 +41,11 @@ class Source:
         self._last = b""  # byte read
 
     @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return os.fstat(self._descriptor).st_size
+
+    @property
     def at(self) -> int:
         """Where the next byte lies: its own place in a plain file, that of its member in a packed one."""
         return self._frame if self._packed else self._position - len(self._buffer)

@@ -54,6 +54,10 @@ def schema() -> Any:  # noqa: ANN401 - pyarrow ships no types
     )
 
 
+_MOST_OVERRUN = 256 << 20
+"""Bytes that are read once more however small a file is: some tenths of a second."""
+
+
 @dataclass(slots=True)
 class Report:
     """What a reader could not take: told as it happens, counted by reason. With ``strict`` the first one is raised.
@@ -67,6 +71,8 @@ class Report:
     """Records that make no sense."""
     skipped: dict[str, int] = field(default_factory=dict)
     """Records that make sense and are not captures, by reason."""
+    overrun: int = 0
+    """Bytes read for records that claim more than there is."""
 
     def broken(self, what: str, *, source: str, position: int, remedy: str = "") -> None:
         """One record is broken: count it, tell it, and go on; or raise it."""
@@ -75,6 +81,20 @@ class Report:
             raise error
         self.bad += 1
         self.on_bad(error)
+
+    def overran(self, read: int, size: int, *, source: str, position: int) -> None:
+        """A record claims more bytes than it has, and ``read`` bytes of a file of ``size`` were read for it.
+
+        One record does that in a file that is cut. If all do, most of the file is read again for each of them.
+
+        Raises:
+            InputError: so much was read in this way that the file must be made for it.
+        """
+        self.overrun += read
+        if self.overrun > 2 * size + _MOST_OVERRUN:
+            raise InputError(
+                "too many records claim more bytes than they have", "Get it anew.", source=source, position=position
+            )
 
     def skip(self, reason: str, count: int = 1) -> None:
         """Pass over records that are no captures."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from recrawl.errors import InputError
+from recrawl.time import LAST_SECOND
 
 _GIT = ("git", "--no-pager", "--no-replace-objects", "-c", "log.showRoot=true", "-c", "core.fsmonitor=false")
 _LOG = (
@@ -122,12 +123,24 @@ def _commits(tokens: Iterator[bytes], source: str) -> Iterator[Commit]:
     for token in tokens:
         if token.startswith(b"\x01"):
             if head:
-                yield Commit(head[0], int(head[1]), int(head[2]), files)
-            head, files = token[1:].decode().split(), []
+                yield _commit(head, files, source)
+            head, files = token[1:].decode("utf-8", "replace").split(), []
         else:
             files.append(_file(token, tokens, source))
     if head:
-        yield Commit(head[0], int(head[1]), int(head[2]), files)
+        yield _commit(head, files, source)
+
+
+def _commit(head: list[str], files: list[FileChange], source: str) -> Commit:
+    """A commit from its name and its two times. Git takes any number for a time: those beyond our years are clamped."""
+    try:
+        name, *times = head
+        committed, authored = (max(0, min(int(time), int(LAST_SECOND))) for time in times)
+    except ValueError as error:
+        raise InputError(
+            f"git's answer makes no sense: {' '.join(head)[:80]!r}", "Run git fsck there.", source=source
+        ) from error
+    return Commit(name, committed, authored, files)
 
 
 def _file(token: bytes, tokens: Iterator[bytes], source: str) -> FileChange:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recrawl.detect.body import CHUNK_HEAD, CUT_FRAME
+from recrawl.detect.body import CHUNK_HEAD, CUT_FRAME, MOST_CHUNKS
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -28,6 +28,7 @@ class Unchunking:
         self._behind = False
         """Whether a chunk has just ended, so that a line end may follow."""
         self._any = self._done = self._raw = False
+        self._chunks = 0
 
     def update(self, piece: bytes) -> None:
         """The next bytes of the body, chunks and all."""
@@ -53,6 +54,11 @@ class Unchunking:
             self._left, at = int(found[1], 16), found.end()
             self._done = not self._left
             self._any |= bool(self._left)
+            self._chunks += 1
+            if self._chunks > MOST_CHUNKS and not self._done:
+                self._raw = True
+                self._digest.update(memoryview(data)[start:])
+                return
 
     def finished(self) -> _Hash:
         """The digest, now that the body is at its end."""

@@ -154,6 +154,7 @@ class _Walk:
                 done = record.reader.tell()
                 if done < length:
                     self._tell(f"the record ends after {done} of its {length} bytes", at)
+                    self.report.overran(done, self.size, source=self.source, position=at)
                     return self._search(at + 1)
         except OSError as error:
             return (yield from self._past(error, at, length if begun else None))
@@ -225,6 +226,8 @@ class _Walk:
     def _past(self, error: OSError, at: int, length: int | None) -> Generator[tuple[Any, int], None, int | None]:
         """Go on where fastwarc gave up: behind the record at ``at``, or at that place if no ``length`` is known."""
         place = at if length is None else self._next(at, length)
+        if place is None and length is not None:
+            self.report.overran(min(length, self.size), self.size, source=self.source, position=at)
         begins = self._beginning(place) if place is not None else b""
         if place is not None and VERSION.match(begins) and not begins.startswith(PLAIN):
             return (yield from self._odd(place))
@@ -252,6 +255,7 @@ class _Walk:
                     yield record, at
                 if missing := source.finish():
                     done = record.content_length - missing
+                    self.report.overran(done, self.size, source=self.source, position=at)
                     raise DamageError(f"the record ends after {done} of its {record.content_length} bytes")
                 whole = at, record.content_length
                 if framed:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -139,8 +140,9 @@ def _names(index: Path, part: str, locations: dict[str, str], *, only: bool) -> 
 
 def _open_part(index: Path, part: str, names: list[str], report: Report) -> BinaryIO | None:
     for name in names:
-        if (file := index.parent / name).is_file():
-            return file.open("rb")
+        with suppress(OSError, ValueError):  # a name that no file can have
+            if (file := index.parent / name).is_file():
+                return file.open("rb")
     report.broken(f"the part {part!r} is missing", source=str(index), position=0)
     return None
 
