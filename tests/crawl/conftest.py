@@ -7,20 +7,24 @@ import threading
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from recrawl.crawl.archive import WarcArchive
+from recrawl.crawl.archive import REVISIT, WarcArchive
 from recrawl.crawl.capture import SiteDriver
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.detect import decoded
 from recrawl.fetch.http import HttpFetcher
 from recrawl.fetch.robots import RobotsCache
 from recrawl.formats.warc import WarcWriter
+from recrawl.formats.warc_records import from_base32
+from recrawl.model import Capture, Outcome, Verdict, Visits
 from recrawl.schedule.politeness import Politeness, PolitenessRules
 from recrawl.store.base import Store
 from recrawl.store.open import open_store
+from recrawl.store.values import CaptureRecord
 from recrawl.time import Clock, VirtualClock
 
 AGENT = "capture/1.0 (+https://example.org/)"
@@ -143,3 +147,68 @@ def site():
 @pytest.fixture(name="linked")
 def linked_page():
     return linked
+
+
+NOW = 1.79e9
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n"
+REQUEST = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"
+
+
+class Maker:
+    """A small workspace made directly, without a crawl: pages, visits and records as a crawl writes them."""
+
+    def __init__(self, folder: Path, location: str) -> None:
+        self.folder, self.location = folder, location
+        (folder / "warc").mkdir(parents=True, exist_ok=True)
+
+    def writer(self, **how) -> WarcWriter:
+        return WarcWriter(self.folder / "warc", VirtualClock(NOW), durable=False, **how)
+
+    def capture(self, url, time, body=None):
+        body = f"<p>{url} {time}</p>".encode() if body is None else body
+        return Capture(url, time, 200, HEAD % len(body), body, raw_request=REQUEST)
+
+    def fill(self, pages=6, times=3):
+        """Visit some pages a few times; every second visit finds nothing new, and becomes a revisit."""
+        with open_store(self.location) as store, self.writer() as writer:
+            ids = store.discover([f"http://h{n % 3}.example/{n}" for n in range(pages)], NOW - 1e6)
+            last = {}
+            for turn in range(times):
+                for page, url in zip(ids.tolist(), store.urls(ids), strict=True):
+                    when = NOW - 1e5 + turn * 1e3 + page
+                    body = b"<p>%d of %d</p>" % (turn // 2, page)
+                    kept = writer.write(self.capture(url, when, body), revisit_of=last.get(page))
+                    repeats = last.get(page) == kept.ref
+                    last[page] = kept.ref
+                    self.record(store, page, when, kept, REVISIT if repeats else "text/html", size=len(body))
+            writer.write(self.capture("http://h1.example/robots.txt", NOW - 5.0))
+            store.record_links(ids[:-1], ids[1:], np.full(len(ids) - 1, NOW - 9.0))
+        return ids
+
+    def record(self, store, page, when, kept, mime="text/html", *, size=9):  # noqa: PLR0913 - a row
+        digest = from_base32(kept.ref.payload_digest.removeprefix("sha1:"))
+        row = CaptureRecord(page, when, 200, mime, digest, size, kept.file, kept.offset, kept.length)
+        visits = Visits.of(np.array([page]), np.array([when]), outcome=Outcome.FETCHED, verdict=Verdict.UNCHANGED)
+        store.record(visits, captures=[row], due=np.array([NOW + 9.0 + page]))
+
+    @property
+    def files(self):
+        return sorted((self.folder / "warc").iterdir())
+
+
+@pytest.fixture
+def sqlite_maker(tmp_path, empty_store):
+    """Makes a workspace on SQLite."""
+    (tmp_path / "w").mkdir()
+    shutil.copy(empty_store, tmp_path / "w" / "recrawl.db")
+    return Maker(tmp_path / "w", str(tmp_path / "w" / "recrawl.db"))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def maker(request, tmp_path):
+    """Makes a workspace on either engine."""
+    if request.param == "sqlite":
+        return request.getfixturevalue("sqlite_maker")
+    location = request.getfixturevalue("new_database")()
+    open_store(location, create=True).close()
+    return Maker(tmp_path / "w", location)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -118,6 +117,7 @@ def export(  # noqa: PLR0913 - one argument an option
     All but seeds need the extra columns: pip install 'recrawl[columns]'.
     """
     from recrawl.cli.knowledge import host_id
+    from recrawl.cli.waiting import progress
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     what = what or (What.TIMEMAP if url else _BY_ENDING.get(file.suffix.lower()))
@@ -133,7 +133,7 @@ def export(  # noqa: PLR0913 - one argument an option
     period = None if due is None else Period.told(at, due)
     with place.open_store() as store:
         chosen = host_id(store, host)
-        with _progress() as tell:
+        with progress() as tell:
             said = _WRITERS[what](Job(place, store, file, tell, chosen, url, base_url, path_index, period))
         typer.echo("\n".join(said))
 
@@ -154,24 +154,6 @@ def _check(what: What, *, host: str | None, url: str, base_url: str, path_index:
     for is_wrong, why, remedy in wrong:
         if is_wrong:
             raise ConfigError(f"{what.value} {why}.", remedy)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each kind of work, on standard error, from when it is first told of."""
-    from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-    from recrawl.cli.waiting import bars
-
-    with bars(TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def tell(work: str, done: int, whole: int) -> None:
-            if work not in tasks:
-                tasks[work] = bar.add_task(work, total=whole)
-            bar.update(tasks[work], completed=done, total=whole)
-
-        yield tell
 
 
 _BY_ENDING = {

@@ -64,6 +64,9 @@ VERBS = (
     Verb("report", "report:report", "Write all that is known of an archive into one HTML file."),
     Verb("serve", "serve:serve", "Show a workspace in a browser, live."),
     Verb("export", "export:export", "Write what the workspace holds in a form that other tools read."),
+    Verb("verify", "verify:verify", "Check that the store and the archive files are whole and agree."),
+    Verb("backup", "backup:backup", "Copy a workspace while crawls run in it."),
+    Verb("restore", "restore:restore", "Make a workspace from a backup."),
     Verb("config", "config:app", "Show the settings and where each comes from."),
     Verb("demo", "demo:demo", "Watch the whole job on a small web that really changes."),
 )

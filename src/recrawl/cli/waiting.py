@@ -45,6 +45,22 @@ def bar(what: str, total: int) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
+def progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each kind of work, on standard error, from when it is first told of."""
+    from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    with bars(TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def tell(work: str, done: int, whole: int) -> None:
+            if work not in tasks:
+                tasks[work] = bar.add_task(work, total=whole)
+            bar.update(tasks[work], completed=done, total=whole)
+
+        yield tell
+
+
+@contextmanager
 def line(what: str) -> Iterator[Callable[[], None]]:
     """One line about work whose length nobody knows, until the block ends or what it yields is called."""
     from rich.console import Console

@@ -149,3 +149,14 @@ def told(path: Path) -> Iterator[None]:
             "Check the folder and its permissions.",
             source=str(path),
         ) from error
+
+
+def is_running(process: int) -> bool:
+    """Whether a process of that number runs: one that leaves a half-written file behind names itself in it."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -9,6 +9,7 @@ from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, NoiseCoun
 from recrawl.model.robots import RobotsCopies
 from recrawl.store.ahead import FoundAhead, Misdated
 from recrawl.store.base_archives import Archives
+from recrawl.store.base_checks import Checks
 from recrawl.store.base_look_ups import LookUps
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
 from recrawl.store.site_values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteProgress, SiteStep
@@ -52,7 +53,7 @@ class Recorded(TypedDict, total=False):
     """What else they taught: what pages look like now, and counts about noise and about hosts that are added."""
 
 
-class Store(Archives, LookUps, RobotsCopies, Protocol):
+class Store(Archives, LookUps, RobotsCopies, Checks, Protocol):
     """Hosts, pages, visits, links, captures, schedule and policy state.
 
     Every call is one transaction: when it returns, its effect is there for every other process and survives the

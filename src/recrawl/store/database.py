@@ -76,6 +76,14 @@ class Database(Protocol):
         """The time of the server, seconds since the epoch; ``None`` if there is none."""
         ...
 
+    def faults(self, *, thorough: bool) -> list[str]:
+        """What the engine finds wrong with its own file; ``thorough`` compares indexes with tables, too."""
+        ...
+
+    def rebuild_indexes(self) -> None:
+        """Make all indexes anew, where the engine may need that."""
+        ...
+
     def close(self) -> None:
         """Let go of the files and connections. Doing it twice is harmless."""
         ...

@@ -24,11 +24,10 @@ def open_store(
     With ``patience``, a call that only reads is given up after so many seconds, with a ``StoreError``: for questions of
     strangers, which must not cost more than that.
     """
-    scheme, separator, rest = str(location).partition("://")
-    if not separator:
-        return _open_sqlite(Path(location), create=create, durable=durable, patience=patience)
-    if scheme == "sqlite":
-        return _open_sqlite(Path(rest.removeprefix("/")), create=create, durable=durable, patience=patience)
+    file = sqlite_path(location)
+    if file is not None:
+        return _open_sqlite(file, create=create, durable=durable, patience=patience)
+    scheme = str(location).partition("://")[0]
     if scheme in ("postgresql", "postgres"):
         from recrawl.errors import require
 
@@ -37,6 +36,18 @@ def open_store(
 
         return SqlStore(PostgresDatabase(str(location), create=create, durable=durable, patience=patience))
     raise StoreError(f"There is no store of kind {scheme!r}.", "Give a file name or a postgresql:// address.")
+
+
+def sqlite_path(location: str | Path) -> Path | None:
+    """The file of an SQLite store; ``None`` if the location is that of another kind.
+
+    >>> str(sqlite_path("sqlite:///my/recrawl.db")), sqlite_path("postgresql://db.example/crawl")
+    ('my/recrawl.db', None)
+    """
+    scheme, separator, rest = str(location).partition("://")
+    if not separator:
+        return Path(location)
+    return Path(rest.removeprefix("/")) if scheme == "sqlite" else None
 
 
 def _open_sqlite(path: Path, *, create: bool, durable: bool, patience: float | None) -> Store:

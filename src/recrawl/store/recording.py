@@ -66,7 +66,7 @@ def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each
     schedules = due is not None or worker is not None or host_ready is not None
     hosts = frontier.claim_hosts(session, visits.page[latest]) if schedules else np.empty(0, np.int64)
     if captures:
-        session.apply(session.statements.add_captures, *map(list, zip(*map(_capture_row, captures), strict=True)))
+        add_captures(session, captures)
     if host_ready is not None:
         frontier.keep_away(session, visits.page, host_ready)
     if worker is not None:
@@ -90,6 +90,13 @@ def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each
         frontier.set_due(session, visits.page[latest], due[latest], hosts)
     if lessons is not None:
         learned.add(session, visits.page, lessons)
+
+
+def add_captures(session: Session, captures: Sequence[CaptureRecord]) -> int:
+    """Note where the bytes of captures lie, as far as that is not known; return how many were new."""
+    if not captures:
+        return 0
+    return session.apply(session.statements.add_captures, *map(list, zip(*map(_capture_row, captures), strict=True)))
 
 
 def _keep_lost(session: Session, visits: Visits, on_lost: Callable[[IntArray], object] | None) -> None:

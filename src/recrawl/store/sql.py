@@ -25,6 +25,7 @@ from recrawl.store import (
 from recrawl.store.ahead import FoundAhead, Misdated
 from recrawl.store.base import Recorded
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
+from recrawl.store.checks import SqlChecks
 from recrawl.store.database import Database, Session
 from recrawl.store.robots import SqlRobots
 from recrawl.store.site_values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteStep
@@ -41,7 +42,7 @@ from recrawl.store.values import (
 )
 
 
-class SqlStore(SqlArchives, SqlLookUps, SqlRobots):
+class SqlStore(SqlArchives, SqlLookUps, SqlRobots, SqlChecks):
     """A store in a database. See :class:`recrawl.store.base.Store` for what each call promises."""
 
     def __init__(self, database: Database) -> None:

@@ -138,7 +138,7 @@ class SqliteDatabase:
             raise StoreMissingError(f"There is no store at {path}.", "Make one with: recrawl init")
         if not path.parent.is_dir():
             raise StoreError(f"There is no folder {path.parent}.", "Make the folder first.")
-        with _one_opens, _explained(path):
+        with _one_opens, explained(path):
             if _outdated(path, create=create):
                 upgrade_sqlite(path)
             self._connection = _connect(path)
@@ -205,6 +205,27 @@ class SqliteDatabase:
         """There is no server."""
         return None
 
+    def faults(self, *, thorough: bool) -> list[str]:
+        """What SQLite's own check says, and foreign keys that lead nowhere; at most a hundred of each."""
+        check = "PRAGMA integrity_check" if thorough else "PRAGMA quick_check"
+
+        def work(session: Session) -> list[str]:
+            said = [str(text) for (text,) in session.rows(check)]
+            keys = [
+                f"{table}: a row refers to {parent}, which is not there" for table, _, parent, _ in _no_keys(session)
+            ]
+            return [text for text in said if text != "ok"] + keys
+
+        with self._lock, self._explained():
+            try:
+                return self._transaction("BEGIN DEFERRED", work)
+            except (apsw.CorruptError, apsw.NotADBError) as error:
+                return [f"it cannot be read: {error}"]
+
+    def rebuild_indexes(self) -> None:
+        """Make all indexes anew."""
+        self.write(lambda session: session.run("REINDEX"))
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:
@@ -216,7 +237,7 @@ class SqliteDatabase:
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """As the function of this name; and SQLite takes only a full disk for one, not a full quota or file."""
-        with _explained(self._path):
+        with explained(self._path):
             try:
                 yield
             except apsw.IOError as error:
@@ -256,6 +277,10 @@ class SqliteDatabase:
                     self._connection.execute("ROLLBACK")
                 raise
             return result
+
+
+def _no_keys(session: Session) -> list[tuple[Any, ...]]:
+    return session.rows("PRAGMA foreign_key_check")[:100]
 
 
 def _bound(parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
@@ -301,7 +326,7 @@ def _full(path: Path) -> DiskFullError:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
     """Turn what SQLite says into what to do."""
     try:
         yield

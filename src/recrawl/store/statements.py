@@ -10,6 +10,7 @@ from __future__ import annotations
 from recrawl.model import VISIT_COLUMNS
 from recrawl.store.ahead_statements import AheadStatements
 from recrawl.store.browse_statements import BrowseStatements
+from recrawl.store.check_statements import CheckStatements
 from recrawl.store.dialect import Dialect
 from recrawl.store.live_statements import LiveStatements
 from recrawl.store.look_up_statements import LookUpStatements
@@ -318,6 +319,7 @@ class Statements:
         self.ahead = AheadStatements(dialect)
         self.look_ups = LookUpStatements(dialect)
         self.browse = BrowseStatements(dialect)
+        self.checks = CheckStatements(dialect)
 
     def _schedule(self, dialect: Dialect) -> None:
         among = dialect.among

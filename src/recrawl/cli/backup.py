@@ -1,0 +1,107 @@
+"""``recrawl backup``: a copy of a workspace while crawls run in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recrawl.cli.configuration import parse_assignments
+from recrawl.cli.options import HERE, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.workspace import open_workspace
+from recrawl.model.words import counted
+
+EXAMPLES = """
+recrawl backup /backups/my-archive -w my-archive           a new folder below it for each backup
+recrawl backup /backups/my-archive -w my-archive --keep 7  and remove all but the newest seven
+recrawl backup /backups/my-archive --copy                  archive files as copies, not as hard links
+recrawl restore /backups/my-archive my-archive-again       the newest one
+"""
+
+
+def backup(  # noqa: PLR0913 - one argument an option
+    folder: Annotated[Path, typer.Argument(help="The folder of backups; made if it is missing.")],
+    keep: Annotated[
+        int | None, typer.Option(min=1, metavar="BACKUPS", help="Backups to keep, the newest; older ones are removed.")
+    ] = None,
+    *,
+    logs: Annotated[bool, typer.Option("--logs", help="Include the logs.")] = False,
+    copy: Annotated[
+        bool, typer.Option("--copy", help="Copy archive files, where they could be shared by hard links.")
+    ] = False,
+    pg_dump: Annotated[
+        Path | None, typer.Option(metavar="PROGRAM", help="PostgreSQL's pg_dump, if it is not the one in the path.")
+    ] = None,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Copy a workspace while crawls run in it.
+
+    Each backup is a folder of its own below FOLDER, named by its time: settings, models, one state of the store, and of
+    the archive files exactly what that state acknowledges. manifest.json lists all files with size and digest and is
+    written last: a folder without it is no backup, and the next run removes it.
+
+    Archive files that are closed never change, so they are shared with the workspace, or with the backup before, by
+    hard links where the file system allows it: only what is new takes time and room. Keep backups on another disk if
+    they are to survive this one.
+
+    An SQLite store is copied by its own backup API. A PostgreSQL store is copied by pg_dump, of an exported snapshot;
+    if pg_dump is not installed here, the command is printed, and the snapshot held until you have run it elsewhere.
+    Imported files outside the workspace are not copied.
+    """
+    from recrawl.cli.tables import print_json
+    from recrawl.cli.waiting import progress
+    from recrawl.crawl.backup import Order, make_backup
+    from recrawl.crawl.clock import RealClock
+
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    order = Order(place.folder, place.store, folder, logs=logs, copy=copy, keep=keep, pg_dump=pg_dump)
+    with progress() as tell:
+        made = make_backup(order, RealClock().now(), tell, _ask_to_dump)
+    manifest = made.manifest
+    if json_output:
+        print_json(
+            {
+                "folder": str(made.folder),
+                "files": len(manifest.files),
+                "bytes": sum(entry.size for entry in manifest.files),
+                "new_bytes": made.new,
+                "snapshot": manifest.snapshot or None,
+                "committed": {e.path: e.committed for e in manifest.files if e.committed is not None},
+                "missing": manifest.missing,
+                "removed": made.removed,
+            }
+        )
+        return
+    size = sum(entry.size for entry in manifest.files)
+    typer.echo(f"Backed up {counted(len(manifest.files), 'file')}, {size / 1e6:,.1f} MB, in {made.folder}.")
+    typer.echo(f"{made.new / 1e6:,.1f} MB are new; the rest is shared by hard links.")
+    if manifest.snapshot:
+        typer.echo(f"The store was dumped from snapshot {manifest.snapshot}, which matches these archive files:")
+        for entry in manifest.files:
+            if entry.committed is not None:
+                typer.echo(f"  {entry.path} up to byte {entry.committed}")
+    if manifest.missing:
+        typer.echo(f"Not in this workspace, and not copied: {', '.join(manifest.missing[:3])}", err=True)
+    if made.removed:
+        typer.echo(f"Removed {counted(made.removed, 'older backup')}.")
+
+
+def _ask_to_dump(command: list[str]) -> None:
+    """Have somebody run pg_dump, while the snapshot is held."""
+    import shlex
+    import sys
+
+    from recrawl.errors import ConfigError
+
+    line = shlex.join(command)
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            "pg_dump is not installed here.",
+            f"Install PostgreSQL's programs, or name it with --pg-dump. It runs: {line}",
+        )
+    typer.echo("pg_dump is not installed here. The snapshot is held: run this where it is, then press Enter:", err=True)
+    typer.echo(line)
+    typer.prompt("", default="", show_default=False, prompt_suffix="", err=True)

@@ -1,0 +1,264 @@
+"""Whether a workspace is whole: what is wrong with it, how bad that is, and what of it can be repaired.
+
+Store and archive files are compared both ways: every capture's bytes are there with the right digest, and every record
+is known. Tables that follow from others are compared with them. A crawl may run meanwhile: a record that is being
+written is no fault.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from recrawl.crawl.presence import WORKERS, at_work
+from recrawl.crawl.recovery import give_back
+from recrawl.crawl.rollcall import is_alive, roll
+from recrawl.crawl.verify_archive import ArchiveCheck, Sample
+from recrawl.formats.disk import is_running
+from recrawl.store.base import Store
+from recrawl.store.base_checks import Horizon, Tell
+
+EXAMPLES = 5
+"""Examples that are kept of each kind of finding."""
+
+
+class Severity(enum.StrEnum):
+    """How bad a finding is."""
+
+    ERROR = "error"
+    """Bytes or visits are lost or damaged."""
+    WARNING = "warning"
+    """Nothing is lost, but something is not as it should be. Mostly it follows from other data and can be repaired."""
+    NOTE = "note"
+    """Worth knowing."""
+
+
+class Kind(NamedTuple):
+    """What a kind of finding means."""
+
+    severity: Severity
+    meaning: str
+    remedy: str = ""
+
+
+_RESTORE = "Restore a backup."
+_REPAIR = "Repair it with --repair."
+KINDS = {
+    "store_damaged": Kind(Severity.ERROR, "the database is damaged", _RESTORE),
+    "index_damaged": Kind(Severity.WARNING, "an index of the database differs from its table", _REPAIR),
+    "file_missing": Kind(Severity.ERROR, "captures lie in an archive file that is not there", _RESTORE),
+    "imported_file_missing": Kind(
+        Severity.WARNING, "captures lie in an imported file that is not there", "Put the file back where it was."
+    ),
+    "file_damaged": Kind(Severity.ERROR, "an archive file has bytes that are no record", _RESTORE),
+    "record_missing": Kind(Severity.ERROR, "no record begins where the store says that a capture lies", _RESTORE),
+    "record_damaged": Kind(Severity.ERROR, "a record is cut or differs from its digest", _RESTORE),
+    "imported_damaged": Kind(Severity.WARNING, "a capture in an imported file cannot be read, or is another one"),
+    "record_differs": Kind(Severity.ERROR, "a record is not the capture that the store describes", _RESTORE),
+    "revisit_dangling": Kind(Severity.ERROR, "a revisit repeats a capture that is not there", _RESTORE),
+    "record_unindexed": Kind(Severity.WARNING, "the visit of a record is known, but not its place", _REPAIR),
+    "record_unknown": Kind(
+        Severity.WARNING, "a record of a page belongs to no visit", "Import the file to make its visits known."
+    ),
+    "record_doubled": Kind(Severity.NOTE, "a capture is in the archive files twice"),
+    "capture_without_visit": Kind(Severity.ERROR, "a capture of our own belongs to no visit", _RESTORE),
+    "capture_page_missing": Kind(Severity.ERROR, "a capture belongs to a page that is not there", _RESTORE),
+    "visit_page_missing": Kind(Severity.ERROR, "a visit belongs to a page that is not there", _RESTORE),
+    "visit_invalid": Kind(Severity.ERROR, "a visit has an outcome or a time that cannot be", _RESTORE),
+    "page_host_missing": Kind(Severity.ERROR, "a page belongs to a host that is not there", _RESTORE),
+    "site_capture_broken": Kind(Severity.ERROR, "the log of a site capture has gaps", _RESTORE),
+    "visit_ahead": Kind(Severity.WARNING, "a visit is dated after now: the clock was wrong then, or is wrong now"),
+    "segment": Kind(Severity.WARNING, "counts or the packed copy of a segment of visits are wrong", _REPAIR),
+    "page_unscheduled": Kind(Severity.WARNING, "a page is not in the schedule", _REPAIR),
+    "schedule_host": Kind(Severity.WARNING, "a page is scheduled under another host than its own", _REPAIR),
+    "page_hash": Kind(Severity.WARNING, "a page cannot be found by its URL", _REPAIR),
+    "page_key": Kind(Severity.WARNING, "the key of a page is not that of its URL"),
+    "host_next_due": Kind(Severity.WARNING, "a host is due at another time than its first page", _REPAIR),
+    "host_ready_far": Kind(Severity.WARNING, "a host may not be asked for more than a month", _REPAIR),
+    "lease_wrong": Kind(Severity.WARNING, "a lease is not covered by a hold on its host", _REPAIR),
+    "lease_far": Kind(Severity.WARNING, "a lease ends much later than any lease does", _REPAIR),
+    "hold_far": Kind(Severity.WARNING, "a host is held for much longer than any host is", _REPAIR),
+    "lease_of_dead": Kind(
+        Severity.WARNING,
+        "a lease is held by a worker that is not at work",
+        "Repair it with --repair, or wait: it ends after crawl.lease_time.",
+    ),
+    "failing_wrong": Kind(Severity.WARNING, "a page is listed as failing without a failed visit", _REPAIR),
+    "link_dangling": Kind(Severity.WARNING, "a link leads from or to a page that is not there", _REPAIR),
+    "link_times": Kind(Severity.WARNING, "a link was last seen before it was first seen", _REPAIR),
+    "orphan_row": Kind(Severity.WARNING, "a row is about a page that is not there", _REPAIR),
+    "claim_page_missing": Kind(Severity.NOTE, "a claim is about a page that is not there"),
+    "file_left_open": Kind(
+        Severity.NOTE, "an archive file was left open by a process that was killed", "The next run finishes it."
+    ),
+    "worker_left": Kind(Severity.NOTE, "a worker was killed", "The next run gives back what it had leased."),
+    "part_left": Kind(Severity.NOTE, "a file was left half-written by a process that is gone", _REPAIR),
+    "not_checked": Kind(Severity.NOTE, "captures lie in files that an index names and nobody imported: not checked"),
+    "not_alone": Kind(Severity.NOTE, "captures lie in files whose records cannot be read alone: not checked"),
+}
+"""Every kind of finding."""
+
+
+@dataclass(slots=True)
+class Finding:
+    """All findings of one kind."""
+
+    kind: str
+    count: int = 0
+    repaired: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    @property
+    def about(self) -> Kind:
+        """What the kind means."""
+        return KINDS[self.kind]
+
+
+class Findings:
+    """What was found, by kind, with a few examples of each: bounded, however much is wrong."""
+
+    def __init__(self) -> None:
+        self._by_kind: dict[str, Finding] = {}
+
+    def add(self, kind: str, examples: Iterable[str], count: int = 1, repaired: int = 0) -> None:
+        """Take findings of a kind in."""
+        found = self._by_kind.setdefault(kind, Finding(kind))
+        found.count += count
+        found.repaired += repaired
+        found.examples += list(examples)[: EXAMPLES - len(found.examples)]
+
+    def all(self) -> list[Finding]:
+        """The worst first."""
+        worst = list(Severity)
+        return sorted(self._by_kind.values(), key=lambda found: (worst.index(found.about.severity), found.kind))
+
+    def left(self, severity: Severity) -> int:
+        """How many findings of a severity are not repaired."""
+        return sum(found.count - found.repaired for found in self._by_kind.values() if found.about.severity is severity)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a check of a workspace brought."""
+
+    findings: Findings
+    captures: int
+    """Captures whose bytes were read."""
+    records: int
+    """Records of archive files that were read, of all types."""
+    files: int
+    read: int
+    """Bytes of archive files."""
+    sample: Sample | None
+    """How far the sample speaks for the rest; ``None`` if all was checked."""
+
+    def facts(self) -> dict[str, object]:
+        """For other programs."""
+        return {
+            "errors": self.findings.left(Severity.ERROR),
+            "warnings": self.findings.left(Severity.WARNING),
+            "notes": self.findings.left(Severity.NOTE),
+            "findings": [
+                {
+                    "severity": found.about.severity.value,
+                    "kind": found.kind,
+                    "count": found.count,
+                    "repaired": found.repaired,
+                    "meaning": found.about.meaning,
+                    "remedy": found.about.remedy,
+                    "examples": found.examples,
+                }
+                for found in self.findings.all()
+            ],
+            "captures": self.captures,
+            "records": self.records,
+            "files": self.files,
+            "bytes": self.read,
+            "sample": None if self.sample is None else asdict(self.sample),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What to check, and how."""
+
+    repair: bool = False
+    """Repair what is derived. Visits and bytes are never touched."""
+    sample: int | None = None
+    """Captures whose bytes are read, drawn at random; all if ``None``."""
+    pause: float = 0.0
+    """Seconds that hosts rest whose leases are given back."""
+    horizon: Horizon = field(default_factory=Horizon)
+
+
+def verify(  # noqa: PLR0913 - what, when, how, and whom to tell
+    store: Store, folder: Path, now: float, scope: Scope, *, rng: np.random.Generator, tell: Tell
+) -> Verification:
+    """Check the workspace in a folder, whose archive files lie in ``warc/``."""
+    findings = Findings()
+    _check_engine(store, findings, scope)
+    _check_leases(store, folder, now, findings, scope)
+    for fault in store.check_derived(now, scope.horizon, tell, repair=scope.repair):
+        findings.add(fault.kind, fault.examples, fault.count, fault.repaired)
+    archive = ArchiveCheck(store, folder / "warc", findings.add, tell, repair=scope.repair)
+    drawn = None
+    if scope.sample is None:
+        archive.check_all()
+    else:
+        drawn = archive.check_sample(scope.sample, rng)
+    _check_leftovers(folder, findings, repair=scope.repair)
+    return Verification(findings, archive.captures, archive.records, archive.files, archive.read, drawn)
+
+
+def _check_engine(store: Store, findings: Findings, scope: Scope) -> None:
+    said = store.engine_faults(thorough=scope.sample is None)
+    of_indexes = [text for text in said if "index" in text]
+    others = [text for text in said if "index" not in text]
+    if others:
+        findings.add("store_damaged", others, len(others))
+    if of_indexes:
+        repaired = 0
+        if scope.repair and not others:
+            store.rebuild_indexes()
+            repaired = len(of_indexes)
+        findings.add("index_damaged", of_indexes, len(of_indexes), repaired)
+
+
+def _check_leases(store: Store, folder: Path, now: float, findings: Findings, scope: Scope) -> None:
+    """Find leases of workers that are not at work, and workers that were killed.
+
+    A worker that began or ended meanwhile is not reported: its leases are not in both lists.
+    """
+    before = store.leases()
+    here = set(at_work(folder))
+    left = sorted(_names(folder / WORKERS) - here)
+    alive = here | {one.worker for one in roll(store.controls()) if is_alive(one, now)} - set(left)
+    dead = [lease for lease in set(before) & set(store.leases()) if lease.until > now and lease.worker not in alive]
+    if scope.repair and left:
+        give_back(store, folder, now, scope.pause)
+    if dead:
+        repaired = sum(lease.worker in left for lease in dead) if scope.repair else 0
+        examples = sorted(f"page {lease.page} of {lease.worker}" for lease in dead)
+        findings.add("lease_of_dead", examples, len(dead), repaired)
+    if left:
+        findings.add("worker_left", left, len(left), len(left) if scope.repair else 0)
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+
+
+def _check_leftovers(folder: Path, findings: Findings, *, repair: bool) -> None:
+    """Find files that exports and other writers left half-written."""
+    for path in sorted([*folder.glob(".*.part"), *folder.glob("*/.*.part")]):
+        process = path.name.removesuffix(".part").rpartition(".")[2]
+        if process.isdigit() and is_running(int(process)):
+            continue
+        if repair:
+            path.unlink(missing_ok=True)
+        findings.add("part_left", [str(path.relative_to(folder))], repaired=int(repair))
