@@ -16,6 +16,8 @@ import pytest
 
 from recrawl.cli.main import main
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+"""Benchmarks are commands, and import each other by name as Python does for scripts."""
 BIN = Path(sys.executable).parent
 COLLECTION = "judged"
 _START_TRIES = 600

@@ -6,27 +6,19 @@ asked for, warcio and pywb are the judges of what was written.
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import json
-import os
 import signal
-import socket
-import subprocess
-import sys
-import threading
 import time
 import urllib.request
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import apsw
 import numpy as np
 import pytest
 import yaml
+from killed_crawls import ALL, Site, Starter, a_site, a_starter, rows, until
 from warcio.archiveiterator import ArchiveIterator
 
 from recrawl.model import Outcome, Verdict
@@ -34,10 +26,7 @@ from recrawl.store.open import open_store
 from recrawl.time import to_timestamp14
 
 resource = pytest.importorskip("resource", reason="processes are forked here, and this system cannot")
-STARTER = Path(__file__).parents[1] / "crawl" / "crawl_process.py"
-HOSTS, PAGES, CONCURRENCY = 5, 12, 8
-ALL = HOSTS * (PAGES + 1)
-"""Pages there are: numbered ones, and the home of each host."""
+CONCURRENCY = 8
 LOOKS = 2
 """Most requests for one page that a process which is killed can cost: a visit, and its second look."""
 SETTINGS = {
@@ -48,163 +37,19 @@ SETTINGS = {
 }
 
 
-PATIENCE = 120
-
-
-def until(so, said):
-    """Wait until it is so; else tell what is ``said``."""
-    for _ in range(PATIENCE * 200):
-        if so():
-            return
-        time.sleep(0.005)
-    raise AssertionError(f"no progress: {said()}")
-
-
-class Request(NamedTuple):
-    time: float
-    url: str
-
-
-class BusySite(asyncio.Protocol):
-    """One connection to a few hosts that answer at once, and whose pages change now and then."""
-
-    log: list[Request]
-    open: set[asyncio.BaseTransport]
-
-    def connection_made(self, transport):
-        self.open.add(transport)
-        self._transport = transport
-        self._host = transport.get_extra_info("sockname")
-        self._data = b""
-
-    def connection_lost(self, _error):
-        self.open.discard(self._transport)
-
-    def data_received(self, data):
-        self._data += data
-        while b"\r\n\r\n" in self._data:
-            head, _, self._data = self._data.partition(b"\r\n\r\n")
-            path = head.split(b" ", 2)[1].decode()
-            now = time.time()  # noqa: TID251 - a server of its own, beside the crawler
-            if path != "/robots.txt":
-                self.log.append(Request(now, f"http://{self._host[0]}:{self._host[1]}{path}"))
-            self._transport.write(answer(path, head, now))
-
-
-def answer(path, head, now):
-    if path == "/robots.txt":
-        return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-    number = int(path.strip("/") or 0)
-    version = int(now / (1.0 + number % 4))
-    tag = b'"%d"' % version
-    if b"If-None-Match: " + tag in head:
-        return b"HTTP/1.1 304 Not Modified\r\nETag: " + tag + b"\r\n\r\n"
-    links = "".join(f'<a href="/{(number * 3 + n) % PAGES}">{n}</a> ' for n in range(3))
-    prose = " ".join(f"word{(number * 7919 + version * 104_729 + n * n) % 9973}" for n in range(200))
-    body = f"<html><body><p>{prose}</p>{links}</body></html>".encode()
-    fields = b"Content-Type: text/html\r\nETag: " + tag
-    return b"HTTP/1.1 200 OK\r\n%s\r\nContent-Length: %d\r\n\r\n%s" % (fields, len(body), body)
-
-
-@dataclass
-class Site:
-    port: int
-    log: list[Request]
-    open: set[asyncio.BaseTransport]
-    """Connections that the server has not seen the end of."""
-
-    @property
-    def homes(self):
-        return [f"http://127.0.0.{number + 1}:{self.port}/" for number in range(HOSTS)]
-
-    def until_all_is_read(self):
-        """Return when the server has read what dead crawlers sent: it may not have come to that yet."""
-        for number in range(HOSTS):  # whoever connected before is taken in before
-            with socket.create_connection((f"127.0.0.{number + 1}", self.port), PATIENCE) as connection:
-                connection.sendall(b"GET /robots.txt HTTP/1.1\r\n\r\n")
-                assert connection.recv(1)
-        until(lambda: not self.open, lambda: f"connections that do not end: {self.open}")
-
-    def is_quiet(self):
-        """Whether nobody asked for anything in the last second."""
-        return time.time() - self.log[-1].time > 1.0  # noqa: TID251 - its own log
-
-
 @pytest.fixture
 def site():
     try:
-        socket.create_server((f"127.0.0.{HOSTS}", 0)).close()
+        with a_site() as place:
+            yield place
     except OSError:
         pytest.skip("hosts are addresses of loopback here, and this system has but one")
-    log, ready, stop = [], threading.Event(), []
-    place = Site(0, log, set())
-
-    async def serve():
-        loop = asyncio.get_running_loop()
-        made = type("Connection", (BusySite,), {"log": log, "open": place.open})
-        servers = [await loop.create_server(made, "127.0.0.1", 0)]
-        place.port = servers[0].sockets[0].getsockname()[1]
-        servers += [await loop.create_server(made, f"127.0.0.{n + 1}", place.port) for n in range(1, HOSTS)]
-        over = asyncio.Event()
-        stop.append(lambda: loop.call_soon_threadsafe(over.set))
-        ready.set()
-        await over.wait()
-        for server in servers:
-            server.close()
-
-    thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
-    thread.start()
-    assert ready.wait(PATIENCE)
-    yield place
-    stop[0]()
-    thread.join(PATIENCE)
-
-
-class Starter:
-    """Runs ``recrawl`` in processes of its own, quickly."""
-
-    def __init__(self, process, said):
-        self._process, self._said = process, said
-
-    def _ask(self, order):
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
-
-    def start(self, *arguments):
-        return self._ask({"run": [str(argument) for argument in arguments], "said": str(self._said)})
-
-    def end(self, process, number=None):
-        """Send it a signal and wait for its end; its exit code."""
-        if number is not None:
-            os.kill(process, number)
-        return self._ask({"wait": process})
-
-    def said(self):
-        return self._said.read_text(encoding="utf-8") if self._said.exists() else ""
-
-
-@contextmanager
-def a_starter(folder):
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECRAWL_")}  # noqa: TID251 - a child's
-    inherited["OPENBLAS_NUM_THREADS"] = "1"
-    command = [sys.executable, STARTER]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, env=inherited, **pipes) as process:
-        assert process.stdout.readline() == "ready\n"
-        yield Starter(process, folder / "said.txt")
-        process.stdin.close()
 
 
 @pytest.fixture(scope="module")
 def starter(tmp_path_factory):
     with a_starter(tmp_path_factory.mktemp("starter")) as started:
         yield started
-
-
-def rows(visits):
-    columns = [column.tolist() for column in visits.columns().values()]
-    return {(row[0], row[1]): row[2:] for row in zip(*columns, strict=True)}
 
 
 @dataclass

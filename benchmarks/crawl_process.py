@@ -15,17 +15,24 @@ import pkgutil
 import sys
 from contextlib import redirect_stdout, suppress
 
-ROOMS = ("crawl", "fetch", "store", "detect", "schedule", "predict", "formats.warc", "formats.warc_stream")
-VERBS = ("run", "run_display", "wiring", "interrupts", "workspace", "configuration", "main", "verbs", "sources")
-LIBRARIES = ("pycurl", "apsw", "psycopg", "selectolax", "isal.igzip", "rich.live", "uvloop", "scipy.special")
+PACKAGES = ("crawl", "fetch", "store", "detect", "schedule", "predict", "estimate", "capture", "formats")
+COMMANDS = (
+    *("run", "run_display", "wiring", "interrupts", "workspace", "configuration", "main", "verbs", "sources"),
+    *("verify", "backup", "restore", "export", "export_forms", "importing", "capture", "capture_run", "capture_output"),
+)
+LIBRARIES = (
+    *("pycurl", "apsw", "psycopg", "selectolax", "isal.igzip", "rich.live", "rich.progress", "rich.table"),
+    *("uvloop", "scipy.special", "pyarrow.parquet"),
+)
 
 
 def load_everything() -> None:
-    for name in (f"recrawl.{room}" for room in ROOMS):
+    """Import all that commands need, and run once what is slow the first time."""
+    for name in (f"recrawl.{package}" for package in PACKAGES):
         module = importlib.import_module(name)
         for found in pkgutil.iter_modules(getattr(module, "__path__", [])):
             importlib.import_module(f"{name}.{found.name}")
-    for name in (*(f"recrawl.cli.{verb}" for verb in VERBS), *LIBRARIES):
+    for name in (*(f"recrawl.cli.{command}" for command in COMMANDS), *LIBRARIES):
         importlib.import_module(name)
     warm_up()
 
@@ -66,11 +73,13 @@ def be_recrawl(arguments: list[str], said: str) -> None:
 
 
 def say(word: object) -> None:
+    """Answer an order."""
     sys.stdout.write(f"{word}\n")
     sys.stdout.flush()
 
 
 def serve() -> None:
+    """Take orders until there are no more."""
     say("ready")
     for line in sys.stdin:
         order = json.loads(line)
