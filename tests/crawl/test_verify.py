@@ -50,6 +50,7 @@ def test_a_whole_workspace_has_no_findings(maker):
 REPAIRED = {
     "host_next_due": "UPDATE host SET next_due = next_due + 5 WHERE id = 1",
     "host_ready_far": f"UPDATE host SET ready_at = {NOW + 40 * 86_400} WHERE id = 2",
+    "due_far": f"UPDATE schedule SET due = {NOW + 1e9} WHERE page = 2",
     "page_unscheduled": "DELETE FROM schedule WHERE page = 3",
     "schedule_host": "UPDATE schedule SET host = 1 WHERE page = 2",
     "segment": "UPDATE visit_segment SET visits = visits + 1",
@@ -152,9 +153,15 @@ def test_pages_that_cannot_be_found_are_found_again(maker):
         assert store.find(url).id == 1
 
 
-def test_visits_ahead_of_the_clock_are_told(maker):
+def test_visits_ahead_of_the_clock_are_told_and_those_that_are_marked_noted(maker):
     maker.fill()
-    assert kinds(check(maker, now=NOW - 1e6, horizon=Horizon(lease=1e9, ready=1e9))) == {"visit_ahead"}
+    early, horizon = NOW - 1e6, Horizon(lease=1e9, ready=1e9)
+    assert kinds(check(maker, now=early, horizon=horizon)) == {"visit_ahead"}
+    with open_store(maker.location) as store:
+        some = store.visits().take(slice(0, 4))
+        store._database.write(lambda session: segments.mark_misdated(session, some))
+    found = check(maker)
+    assert [(one.kind, one.count) for one in found.findings.all()] == [("visit_misdated", 4)]
 
 
 # -- bytes ------------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ class Horizon(NamedTuple):
     """The end of a lease, and of a hold on a host. Leases last minutes."""
     ready: float = 31 * 86_400.0
     """When a host may be asked again. Retry-After counts for 30 days at most."""
+    due: float = 20 * 365 * 86_400.0
+    """When a page is due, if it is ever."""
     visit: float = 60.0
     """When a visit was made."""
 

@@ -21,14 +21,14 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from recrawl.model import IntArray
-from recrawl.store import recording
+from recrawl.store import frontier, recording
 from recrawl.store.archives import columns_of
 from recrawl.store.base_checks import Fault, Horizon, LeaseRow, Tell
 from recrawl.store.database import Database, Session
 from recrawl.store.discovery import key_hash
 from recrawl.store.statements import NOT_HELD
 from recrawl.store.values import CaptureRecord, Captures
-from recrawl.store.visit_checks import Span, Tally, check_segments, check_visits_of_captures
+from recrawl.store.visit_checks import Span, Tally, check_segments, check_visits_of_pages
 from recrawl.urls import surt
 
 _AT_ONCE = 20_000
@@ -60,7 +60,7 @@ def check_derived(database: Database, now: float, horizon: Horizon, tell: Tell, 
     )
     ranges = list(_ranges(last_page or 0))
     passes: list[tuple[str, list[Span], list[_Check]]] = [
-        ("pages", ranges, _page_checks()),
+        ("pages", ranges, _page_checks(now, horizon)),
         ("hosts", list(_ranges(last_host or 0)), _host_checks(now, horizon)),
         ("captures of sites", [(_LEAST, _MOST)], _site_checks()),
     ]
@@ -73,9 +73,9 @@ def check_derived(database: Database, now: float, horizon: Horizon, tell: Tell, 
     for done, span in enumerate(ranges):
         tell("keys and visits of pages", done, len(ranges))
         _check_keys(database, span, tally, repair=repair)
-        check_visits_of_captures(database, span, tally, repair=repair)
+        check_visits_of_pages(database, span, now + horizon.visit, tally, repair=repair)
     tell("keys and visits of pages", 1, 1)
-    check_segments(database, now, horizon, tally, tell, repair=repair)
+    check_segments(database, tally, tell, repair=repair)
     return tally.faults()
 
 
@@ -111,7 +111,7 @@ _ABOUT_PAGES = ("schedule", "lease", "fingerprint", "failing", "unjudged", "unre
 """Tables with a row for a page."""
 
 
-def _page_checks() -> list[_Check]:
+def _page_checks(now: float, horizon: Horizon) -> list[_Check]:
     there = "NOT EXISTS (SELECT 1 FROM page WHERE page.id = {0})"
     orphans = [
         _Check(
@@ -136,6 +136,14 @@ def _page_checks() -> list[_Check]:
             "SELECT page.id, url FROM schedule JOIN page ON page.id = schedule.page "
             "WHERE schedule.page > $1 AND schedule.page <= $2 AND schedule.host <> page.host",
             repair=_move_to_host,
+        ),
+        _Check(
+            "due_far",
+            "SELECT page, 'page ' || page FROM schedule WHERE page > $1 AND page <= $2 AND due > $3 AND due < $4",
+            (now + horizon.due, np.inf),
+            repair=lambda session, ids: frontier.set_due(
+                session, ids, np.full(len(ids), now), frontier.claim_hosts(session, ids)
+            ),
         ),
         _Check(
             "page_host_missing",

@@ -10,9 +10,9 @@ import numpy as np
 from recrawl.model import ANSWERED, AnyArray, BoolArray, Outcome, Verdict
 from recrawl.model.arrays import ends_of_runs
 from recrawl.store import segments
-from recrawl.store.base_checks import Fault, Horizon, Tell
+from recrawl.store.base_checks import Fault, Tell
 from recrawl.store.database import Database, Session
-from recrawl.store.segments import LOOK, SEGMENT_VISITS, WITHDRAWN
+from recrawl.store.segments import LOOK, MISDATED, SEGMENT_VISITS, WITHDRAWN
 
 EXAMPLES = 5
 """Faults of a kind that are named."""
@@ -21,7 +21,7 @@ _FIRST_TIME, _LAST_TIME = 0.0, 4_102_444_800.0
 """1970, where broken clocks begin, and 2100."""
 _KEYS = np.dtype([("page", np.int64), ("time", np.float64)])
 _VISITS = np.dtype([("page", np.int64), ("time", np.float64), ("segment", np.int64), ("outcome", np.int64)])
-_OUTCOMES = np.array([*Outcome, WITHDRAWN])
+_OUTCOMES = np.array([*Outcome, *(outcome | MISDATED for outcome in Outcome), WITHDRAWN])
 Span: TypeAlias = tuple[int, int]
 """Ids above the first, up to the second."""
 
@@ -51,15 +51,18 @@ class Tally:
         ]
 
 
-def check_visits_of_captures(database: Database, span: Span, tally: Tally, *, repair: bool) -> None:
-    """Each capture of our own belongs to a visit, and each page on the list of failing pages to one that failed."""
+def check_visits_of_pages(database: Database, span: Span, latest: float, tally: Tally, *, repair: bool) -> None:
+    """Each capture of our own belongs to a visit, each failing page has failed, and no visit is dated after ``latest``.
+
+    Visits that were marked as misdated are told apart: their captures are there all the same.
+    """
 
     def work(session: Session) -> tuple[AnyArray, AnyArray, AnyArray]:
         statements = session.statements.checks
         captures = session.table(_KEYS, statements.captures_between, *span)
         failing = session.table(_KEYS, statements.failing_between, *span)
         ids = np.array([segment for segment, _ in session.rows(session.statements.segment_states)], np.int64)
-        if not len(ids) or not (len(captures) or len(failing)):
+        if not len(ids):
             return captures, failing, np.empty(0, _VISITS)
         return captures, failing, session.table(_VISITS, statements.visits_between, ids, *span)
 
@@ -69,11 +72,16 @@ def check_visits_of_captures(database: Database, span: Span, tally: Tally, *, re
         visits = visits[ends_of_runs(visits["page"], visits["time"]) & (visits["outcome"] != WITHDRAWN)]
     lost = captures[~_among(captures, visits)]
     tally.add("capture_without_visit", [_named(row) for row in lost[:EXAMPLES]], len(lost))
-    wrong = failing[~_among(failing, visits[visits["outcome"] > ANSWERED])]
+    outcome = visits["outcome"] % MISDATED
+    wrong = failing[~np.isin(failing["page"], visits["page"][outcome > ANSWERED])]
     if len(wrong) and repair:
         pages = np.unique(wrong["page"])
         database.write(lambda session: session.run(session.statements.checks.delete_from["failing"], pages))
     tally.add("failing_wrong", [_named(row) for row in wrong[:EXAMPLES]], len(wrong), repaired=repair)
+    misdated = visits[visits["outcome"] >= MISDATED]
+    tally.add("visit_misdated", [_named(row) for row in misdated[:EXAMPLES]], len(misdated))
+    ahead = visits[(visits["time"] > latest) & (visits["outcome"] < MISDATED)]
+    tally.add("visit_ahead", [_named(row) for row in ahead[:EXAMPLES]], len(ahead))
 
 
 def _among(rows: AnyArray, visits: AnyArray) -> BoolArray:
@@ -120,16 +128,14 @@ def _summary(looks: AnyArray) -> tuple[int, int, int, float, float, bytes]:
     return (
         len(looks),
         int((looks["verdict"] == Verdict.CHANGED).sum()),
-        int(((looks["outcome"] > ANSWERED) & (looks["outcome"] != WITHDRAWN)).sum()),
+        int(((looks["outcome"] > ANSWERED) & (looks["outcome"] < MISDATED)).sum()),
         float(looks["time"].min()),
         float(looks["time"].max()),
         segments.pack(looks),
     )
 
 
-def check_segments(  # noqa: PLR0913 - what, when, and whom to tell
-    database: Database, now: float, horizon: Horizon, tally: Tally, tell: Tell, *, repair: bool
-) -> None:
+def check_segments(database: Database, tally: Tally, tell: Tell, *, repair: bool) -> None:
     """Each segment has as many visits as is noted, and a full one a packed copy that says what its rows do."""
     ids = database.read(_segment_ids)
     for done, segment in enumerate(ids):
@@ -139,7 +145,7 @@ def check_segments(  # noqa: PLR0913 - what, when, and whom to tell
             if repair:
                 database.write(lambda session, segment=segment: _repair_segment(session, segment))  # type: ignore[misc]
             tally.add("segment", [f"segment {segment}"], repaired=repair)
-        _check_looks(database, segment, found.looks, now + horizon.visit, tally)
+        _check_looks(database, segment, found.looks, tally)
     tell("segments of visits", 1, 1)
 
 
@@ -186,11 +192,9 @@ def _repair_segment(session: Session, segment: int) -> None:
         )
 
 
-def _check_looks(database: Database, segment: int, looks: AnyArray, latest: float, tally: Tally) -> None:
+def _check_looks(database: Database, segment: int, looks: AnyArray, tally: Tally) -> None:
     odd = ~np.isin(looks["outcome"], _OUTCOMES) | ~(looks["time"] >= _FIRST_TIME) | ~(looks["time"] < _LAST_TIME)
     tally.add("visit_invalid", [_named(row) for row in looks[odd][:EXAMPLES]], int(odd.sum()))
-    ahead = (looks["time"] > latest) & ~odd
-    tally.add("visit_ahead", [_named(row) for row in looks[ahead][:EXAMPLES]], int(ahead.sum()))
     lost = database.read(
         lambda session: session.rows(
             "SELECT DISTINCT page FROM visit WHERE segment = $1 "
