@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 from recrawl.crawl.presence import present
 from recrawl.crawl.verify import KINDS, Scope, Severity, verify
 from recrawl.crawl.verify_archive import upper_bound
+from recrawl.formats.disk import PART, unfinished_file
 from recrawl.model import Outcome, Visits
 from recrawl.store import segments, visit_checks
 from recrawl.store.base_checks import Horizon
@@ -291,13 +291,16 @@ def test_leases_of_the_dead_are_told_and_given_back(sqlite_maker):
 
 def test_half_written_files_of_the_dead_are_told_and_removed(sqlite_maker):
     sqlite_maker.fill()
-    mine, theirs = (sqlite_maker.folder / f".x.cdxj.{process}.part" for process in (os.getpid(), 2**22 + 1))
-    mine.touch()
+    theirs = sqlite_maker.folder / f".x.cdxj.0123abcd{PART}"
     theirs.touch()
-    assert [one.kind for one in check(sqlite_maker).findings.all()] == ["part_left"]
-    check(sqlite_maker, repair=True)
-    assert mine.exists()
-    assert not theirs.exists()
+    with unfinished_file(sqlite_maker.folder / "reports.csv") as mine:
+        theirs.touch()  # who writes removes what is left, once
+        assert [(one.kind, one.examples) for one in check(sqlite_maker).findings.all()] == [
+            ("part_left", [theirs.name])
+        ]
+        check(sqlite_maker, repair=True)
+        assert mine.exists()
+        assert not theirs.exists()
 
 
 # -- samples ----------------------------------------------------------------------------------------

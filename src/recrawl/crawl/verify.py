@@ -19,7 +19,7 @@ from recrawl.crawl.presence import WORKERS, at_work
 from recrawl.crawl.recovery import give_back
 from recrawl.crawl.rollcall import is_alive, roll
 from recrawl.crawl.verify_archive import ArchiveCheck, Sample
-from recrawl.formats.disk import is_running
+from recrawl.formats.disk import find_abandoned, remove_abandoned
 from recrawl.store.base import Store
 from recrawl.store.base_checks import Horizon, Tell
 
@@ -261,10 +261,8 @@ def _names(folder: Path) -> set[str]:
 
 def _check_leftovers(folder: Path, findings: Findings, *, repair: bool) -> None:
     """Find files that exports and other writers left half-written."""
-    for path in sorted([*folder.glob(".*.part"), *folder.glob("*/.*.part")]):
-        process = path.name.removesuffix(".part").rpartition(".")[2]
-        if process.isdigit() and is_running(int(process)):
-            continue
-        if repair:
-            path.unlink(missing_ok=True)
-        findings.add("part_left", [str(path.relative_to(folder))], repaired=int(repair))
+    for place in (folder, *(path for path in folder.iterdir() if path.is_dir())):
+        left = [str(path.relative_to(folder)) for path in find_abandoned(place)]
+        if left:
+            removed = len(remove_abandoned(place)) if repair else 0
+            findings.add("part_left", left, len(left), min(removed, len(left)))

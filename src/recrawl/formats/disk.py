@@ -119,6 +119,21 @@ def remove_abandoned(folder: Path) -> list[str]:
     return removed
 
 
+def find_abandoned(folder: Path) -> list[Path]:
+    """The unfinished files and folders in a folder whose writers are gone. They stay. O(files there)."""
+    found = []
+    for path in sorted(folder.glob(f".*{PART}")):
+        held = path / _LOCK if path.is_dir() else path
+        with suppress(OSError):
+            if not held.exists():
+                found.append(path)
+                continue
+            with held.open("rb") as file:
+                if lock(file) and is_at(file, held):
+                    found.append(path)
+    return found
+
+
 def _remove_once(folder: Path) -> None:
     """The same, once in a process: who writes a thousand files into a folder does not look through it each time."""
     if folder not in _looked_through:
