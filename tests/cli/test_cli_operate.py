@@ -336,6 +336,30 @@ def test_a_slot_that_is_too_short_leaves_the_rest_to_the_next(run, serve):
 
 
 @pytest.mark.usefixtures("workspace")
+def test_once_goes_on_while_a_host_only_rests_between_two_requests(run, serve):
+    """More pages than are leased from a host at once, and a pause of some tenths of a second after each."""
+    site = serve(pages=24, delay=0.02)
+    run("add", site.home, "-w", "ws")
+    ran = run("run", "-w", "ws", *HURRY, "--set", "politeness.factor=5", *RICH, "--once", "--for", "100s")
+    assert len(site.visits()) == 25
+    assert "Ended because nothing more is due that may be visited now, 0 pages due." in ran.stdout.splitlines()[-1]
+
+
+@pytest.mark.usefixtures("workspace")
+def test_the_last_line_says_why_a_run_ended_and_how_much_is_due(run, serve):
+    site = serve(pages=24)
+    run("add", *(f"{site.home}{number}.html" for number in range(24)), "-w", "ws")
+    slow = ("--set", "politeness.min_delay=30s", "--set", "politeness.max_delay=30s")
+    ran = run("run", "-w", "ws", *HURRY[4:], *slow, *RICH, "--for", "2s")
+    assert ran.returncode == 0, ran.stderr
+    last = ran.stdout.splitlines()[-1]
+    assert last.startswith("Ended because its time is over, ")
+    due = read_json(run("status", "-w", "ws", "--json"))["due"]
+    assert due >= 22
+    assert f", {due} pages due" in last
+
+
+@pytest.mark.usefixtures("workspace")
 def test_no_more_visits_are_made_than_the_budget_allows_over_all_runs(run, serve):
     site = serve(pages=30)
     run("add", site.home, "-w", "ws")

@@ -173,7 +173,7 @@ def page(path):
 
 
 @asynccontextmanager
-async def scene(folder, *, hosts=2, durable=True, pace=None, on_visits=lambda _visited: None):
+async def scene(folder, *, hosts=2, every=0.5 * HOUR, durable=True, pace=None, on_visits=lambda _visited: None):  # noqa: PLR0913
     asked = Counter()
 
     def answer_to(path, host):
@@ -213,7 +213,7 @@ async def scene(folder, *, hosts=2, durable=True, pace=None, on_visits=lambda _v
         store.discover([*healthy, *poisoned], START)
         async with live_crawl(
             "one",
-            FixedInterval(0.5 * HOUR),
+            FixedInterval(every),
             clock=clock,
             store=store,
             folder=folder,
@@ -380,3 +380,31 @@ def test_a_progress_that_cannot_be_told_does_not_end_the_run(tmp_path):
 
     asyncio.run(crawl())
     assert len(injection.hits) == len(KINDS)
+
+
+def test_a_page_that_broke_us_twice_is_quarantined_and_released_by_a_good_visit(tmp_path, monkeypatch):
+    injection = Injection([FAULTS[0]])
+
+    async def crawl():
+        async with scene(tmp_path, every=3 * HOUR) as here:
+            here.poison(injection)
+            injection.urls = {url: 0 for url, kind in injection.urls.items() if kind == 0}
+            injection.pages = {page: 0 for page, kind in injection.pages.items() if kind == 0}
+            [page] = injection.pages
+            inject(monkeypatch, "read dates", injection)
+            await here.driver.run(START + DAY)
+            mine = here.visits(here.poisoned[0])
+            assert len(mine) == 3
+            assert np.diff(mine.time).tolist() == pytest.approx([HOUR, 6 * HOUR], rel=0.01), "hours, then days"
+            failing = here.store.failing(99)
+            assert failing.page.tolist() == [page]
+            assert failing.faults.tolist() == [3]
+            assert failing.reason[0] == "read dates: ValueError('poison')"
+            assert here.store.quarantined() == 1
+            monkeypatch.undo()  # somebody repaired it
+            await here.driver.run(START + 3 * DAY)
+            assert here.visits(here.poisoned[0]).status[-1] == 200
+            assert here.store.quarantined() == 0
+
+    asyncio.run(crawl())
+    check_archive(tmp_path)

@@ -51,3 +51,17 @@ def test_due_times_come_in_the_order_asked_for(three_hosts):
     assert three_hosts.due(np.array([], np.int64)).tolist() == []
     with pytest.raises(KeyError):
         three_hosts.due(np.array([1, 77]))
+
+
+def test_a_host_that_rests_between_two_requests_is_soon_free_and_one_in_trouble_is_not(three_hosts):
+    hosts = np.array([1, 2])
+    three_hosts.set_host(hosts, ready_at=np.array([42.0, 640.0]), delay=np.array([0.0, 300.0]))
+    assert three_hosts.backlog(40.0).resting == 5
+    assert three_hosts.soon_free(40.0, 30.0) == 42.0
+    assert three_hosts.soon_free(40.0, 1.0) == math.inf
+    assert three_hosts.soon_free(341.0, 1.0) == 42.0, "the second asks for a pause of its own"
+    three_hosts.pause(hosts[:1])
+    assert three_hosts.soon_free(40.0, 30.0) == math.inf
+    three_hosts.resume(hosts[:1])
+    three_hosts.lease("other", 43.0, 9, per_host=9, ttl=60.0)
+    assert three_hosts.soon_free(44.0, 30.0) == math.inf, "somebody else visits it"

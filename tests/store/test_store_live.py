@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from recrawl.model import NoiseCounts, Outcome, Visits
+from recrawl.model.failures import OUR_FAULT
 from recrawl.store.values import Conduct, Lessons
 
 
@@ -138,3 +139,27 @@ def test_controls_are_told_and_taken_back(store):
     store.set_control("paused", None, 8.0)
     assert store.controls() == {"schedule.budget": "20"}
     assert store.controls_changed() == 8.0
+
+
+def test_a_page_that_breaks_our_code_twice_is_quarantined_until_a_visit_goes_well(store):
+    pages = store.discover(["http://a.example/1", "http://a.example/2"], 0.0)
+
+    def visit(time, outcome, status, reasons=None):
+        store.lease("w", time, 9, per_host=9, ttl=60.0)
+        both = Visits.of(pages, np.full(2, time), outcome=outcome, status=status)
+        store.record(both, worker="w", due=np.full(2, time), reasons=reasons)
+
+    visit(1.0, Outcome.UNREACHABLE, -2)
+    visit(2.0, [Outcome.UNREACHABLE] * 2, [OUR_FAULT, -2], ["links: ValueError()", ""])
+    assert store.quarantined() == 0
+    visit(3.0, [Outcome.UNREACHABLE] * 2, [OUR_FAULT, OUR_FAULT], ["dates: KeyError()", "dates: KeyError()"])
+    failing = store.failing(9)
+    assert dict(zip(failing.page.tolist(), failing.faults.tolist(), strict=True)) == {
+        int(pages[0]): 2,
+        int(pages[1]): 1,
+    }
+    assert list(failing.reason) == ["dates: KeyError()"] * 2
+    assert store.quarantined() == 1
+    visit(4.0, Outcome.FETCHED, 200)
+    assert store.quarantined() == 0
+    assert not len(store.failing(9))

@@ -48,7 +48,7 @@ _SPARE = {
     What.HOSTS: ("ready_at", "lies", "delay"),
     What.VISITS: ("seconds", "size"),
     What.MISDATED: ("seconds", "size"),
-    What.FAILING: ("since", "last_try"),
+    What.FAILING: ("since", "last_try", "quarantined"),
 }
 """Columns that a narrow terminal can do without, the least needed first."""
 
@@ -69,8 +69,10 @@ def listing(  # noqa: C901, PLR0913 - one argument an option, one case a table
     back. Hosts come with their pause between requests, when they may next be asked, whether they are paused, how many
     of their pages fail or are forbidden by robots.txt, and whether what they say of changes proved true. Visits come
     latest first, the ones that found nothing or failed included. What is due comes with how late it is and why it is
-    due, what fails with what went wrong, for how long and how often, and when it is tried again. Misdated visits were
-    made while the clock was wrong: their times were ahead of it when that was found, and no estimate uses them.
+    due, what fails with what went wrong, for how long and how often, and when it is tried again. A page that recrawl
+    itself failed at twice in a row is quarantined: it is tried again after hours, then days, until a visit goes well.
+    Misdated visits were made while the clock was wrong: their times were ahead of it when that was found, and no
+    estimate uses them.
     """
     from recrawl.cli.knowledge import host_id
     from recrawl.cli.listing_work import due, failing, hosts

@@ -11,6 +11,7 @@ from recrawl.cli.settings import ScheduleSettings
 from recrawl.cli.status_words import failure_words
 from recrawl.detect.conduct import is_believed
 from recrawl.model import FloatArray, IntArray, Outcome
+from recrawl.store.values import QUARANTINED
 
 if TYPE_CHECKING:
     from recrawl.store.base import Store
@@ -106,7 +107,11 @@ def failing(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
         "url": store.urls(page),
         "outcome": [in_words(Outcome(code)) for code in found.outcome[some].tolist()],
         "status": found.status[some].tolist(),
-        "meaning": [failure_words(status) for status in found.status[some].tolist()],
+        "meaning": [
+            f"{failure_words(status)}, at {reason}" if reason else failure_words(status)
+            for status, reason in zip(found.status[some].tolist(), found.reason[some], strict=True)
+        ],
+        "quarantined": (found.faults[some] >= QUARANTINED).tolist(),
         "tries": found.failures[some].tolist(),
         "since": found.since[some].tolist(),
         "last_try": found.time[some].tolist(),

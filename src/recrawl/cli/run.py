@@ -10,6 +10,7 @@ import typer
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import HERE, SetOption, WorkspaceOption, command_in, seconds_of
 from recrawl.cli.workspace import Workspace, open_workspace
+from recrawl.errors import StoreError
 from recrawl.model.words import counted
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from recrawl.cli.run_display import Tally
     from recrawl.cli.starting import Start
     from recrawl.crawl.clock import RealClock
-    from recrawl.crawl.driver import Driver
+    from recrawl.crawl.driver import Driver, EndedBy
     from recrawl.crawl.home_scope import HomeScope
     from recrawl.crawl.pulse import Pulse, PulseTaker
     from recrawl.crawl.target import Visited
@@ -230,12 +231,16 @@ async def _crawl(
                     await driver.run(end, together(show, watched), until_idle=once)
             except asyncio.CancelledError:
                 typer.echo("Stopped at once: what was under way is dropped and will be visited again.", err=True)
+                typer.echo(_still_due(takers[0].take(anew=True), store), err=True)
                 return ExitCode.FORCED
+            except StoreError:
+                _tell_error(driver, takers[0])
+                raise
             if driver.clock_was_set and not interrupts:
                 return ExitCode.OK
             last = takers[0].take(anew=True)
     typer.echo(tally.words())
-    _tell_what_waits(last)
+    typer.echo(_ending(driver.ended_by, last, store))
     return ExitCode.INTERRUPTED if interrupts else ExitCode.OK
 
 
@@ -262,15 +267,41 @@ def worker_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
 
 
-def _tell_what_waits(last: Pulse) -> None:
-    """What is due and was not visited, and why."""
-    if last.paused:
-        typer.echo(f"The crawl is paused, {counted(last.due, 'page')} due: recrawl resume lets it go on.")
-    elif last.due and last.left is not None and last.left < 1:
-        typer.echo(
-            f"The budget is spent, {counted(last.due, 'page')} due: what waits is visited later. "
-            "recrawl plan says what more would buy."
-        )
+def _tell_error(driver: Driver, taker: PulseTaker) -> None:
+    """Say that an error ends a run that had begun; what it was is told after it."""
+    if driver.has_begun and not driver.clock_was_set:
+        due = taker.take(count=False).due
+        typer.echo(f"Ended by an error, {counted(due, 'page')} due when last counted.", err=True)
+
+
+def _ending(by: EndedBy | None, last: Pulse, store: Store) -> str:
+    """The last line: why the run ended, how many pages are due, and what they wait for."""
+    from recrawl.crawl.driver import EndedBy
+
+    due = _still_due(last, store)
+    spent = last.due > 0 and last.left is not None and last.left < 1
+    if by is EndedBy.PAUSE:
+        return f"The crawl is paused, {due} recrawl resume lets it go on."
+    if by is EndedBy.BUDGET:
+        return f"The budget is spent, {due} recrawl plan says what more would buy."
+    also = " The crawl is paused." if last.paused else " The budget is spent." if spent else ""
+    return f"Ended because {by.value if by else 'of an error'}, {due}{also}"
+
+
+def _still_due(last: Pulse, store: Store) -> str:
+    """How many pages are due, and how many of these cannot be visited now. Two counts by the store."""
+    from contextlib import suppress
+
+    quarantined = 0
+    with suppress(StoreError):
+        quarantined = store.quarantined()
+    waiting = [
+        *([f"{last.resting:,} on hosts that rest"] if last.resting else []),
+        *([f"{last.held:,} on paused hosts"] if last.held else []),
+    ]
+    details = f" ({', '.join(waiting)})" if waiting else ""
+    due = f"{counted(last.due, 'page')} due{details}"
+    return f"{due}, {quarantined:,} in quarantine." if quarantined else f"{due}."
 
 
 class Term(NamedTuple):

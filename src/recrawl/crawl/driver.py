@@ -7,6 +7,7 @@ same two run in the simulator, and a test compares the two logs. On a virtual cl
 from __future__ import annotations
 
 import asyncio
+import enum
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
@@ -87,6 +88,16 @@ class Pace:
     """Seconds after which an idle worker asks for new pages; infinity if nobody else adds any."""
     finish_within: float = math.inf
     """Seconds for which requests are waited for when a run ends; what is not answered by then is visited again."""
+
+
+class EndedBy(enum.Enum):
+    """What ended a run."""
+
+    IDLE = "nothing more is due that may be visited now"
+    TIME = "its time is over"
+    BUDGET = "the budget is spent"
+    PAUSE = "the crawl is paused"
+    STOP = "it was told to stop"
 
 
 class Driver:
@@ -182,6 +193,8 @@ class Driver:
         self._looks: dict[asyncio.Task[Ended], int] = {}
         """At how many looks each visit was under way."""
         self._stopping = self._is_ready = False
+        self.ended_by: EndedBy | None = None
+        """What ended the last run; ``None`` while it runs, and after an error."""
         self._asleep: Sleep[set[asyncio.Task[Ended | None]]] = Sleep()
 
     async def get_ready(self, until: float = math.inf, tell: Callable[[str], None] = lambda _doing: None) -> None:
@@ -222,7 +235,7 @@ class Driver:
             StoreError: the store is damaged, or there was still no room or no store when the run was to end. What was
                 made since is not acknowledged, and will be visited again.
         """
-        forced = False
+        forced, self.ended_by = False, None
         self.clock_was_set = False
         try:
             if not self._is_ready:
@@ -264,6 +277,8 @@ class Driver:
 
     async def _wind_up(self) -> None:
         """Finish what runs, record it, and give the rest back."""
+        if self.ended_by is None:
+            self.ended_by = EndedBy.STOP if self._stopping else EndedBy.TIME
         await self._finish()
         self._settle(())
         self._settling.ask_again()
@@ -292,6 +307,7 @@ class Driver:
             self._fit(now)
             return False
         if until_idle and self._is_idle(now):
+            self.ended_by = self.ended_by or EndedBy.IDLE
             return True
         self._settle(await self._wait(min(when, until)))
         return False
@@ -359,9 +375,15 @@ class Driver:
         if self._running or self._acknowledging or (self._fits is not None and self._fits.is_pending):
             return False
         if self._steering.is_held(now):
+            self.ended_by = EndedBy.PAUSE if self._steering.paused else EndedBy.BUDGET
             return True
+        if self._hands:
+            return False
         at_once = (errand for errand in self._errands.due(now) if self._politeness.free_at(errand.host) < now + MINUTE)
-        return not self._hands and self._store.next_due() > now and next(at_once, None) is None
+        if next(at_once, None) is not None:
+            return False
+        # A host that only rests between two requests is waited for; one that is in trouble or held by others is not.
+        return math.isinf(self._store.soon_free(now, self._politeness.rules.longest))
 
     def _set_out(self, now: float) -> float:
         """Start all requests that there is room for; when the next page may be asked for if nothing is done before."""

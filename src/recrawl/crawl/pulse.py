@@ -56,6 +56,8 @@ class Pulse:
     """Bytes written to archive files since the run began."""
     events: Mapping[str, int]
     """Logged since the run began, by level."""
+    resting: int = 0
+    """Pages that are due on hosts that may not be asked yet."""
 
 
 @dataclass(slots=True)
@@ -93,6 +95,7 @@ class PulseTaker:
             in_hand=load.in_hand,
             due=backlog.due,
             held=backlog.paused,
+            resting=backlog.resting,
             late=max(now - backlog.earliest, 0.0) if backlog.due else 0.0,
             next_due=self._next_due,
             hosts_resting=int((free_at > now).sum()),

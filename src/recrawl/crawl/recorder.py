@@ -207,6 +207,7 @@ class Recorder:
             links=group.links,
             worker=self._worker,
             host_ready=group.host_ready,
+            reasons=_reasons(group.batch),
             lessons=group.lessons,
             on_lost=self._lost.append,
         )
@@ -464,6 +465,13 @@ def announce(store: Store, agenda: Agenda, page: IntArray, time: FloatArray) -> 
 def recall_signals(store: Store, agenda: Agenda, pages: IntArray) -> None:
     """Tell an agenda what sites announced of these pages so far: state is a fold, so recovery is replay."""
     announce(store, agenda, *signals(store.claims(pages)))
+
+
+def _reasons(batch: Sequence[Visited]) -> list[str] | None:
+    """What our own code failed at, for each visit; ``None`` if it did not."""
+    if not any(visited.is_our_fault for visited in batch):
+        return None
+    return [visited.reason if visited.is_our_fault else "" for visited in batch]
 
 
 def recall(store: Store, pages: IntArray, validators: Sequence[Validators]) -> list[Known | None]:

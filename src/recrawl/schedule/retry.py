@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from recrawl.model import ANSWERED, AnyArray, FloatArray, IntArray, Outcome
-from recrawl.model.failures import NO_NAME, NO_TRUST, NOT_ALLOWED
+from recrawl.model.failures import NO_NAME, NO_TRUST, NOT_ALLOWED, OUR_FAULT
 from recrawl.time import DAY, HOUR, MINUTE
 
 
@@ -45,6 +45,9 @@ TROUBLED_HOST = Backoff(first=MINUTE, factor=2.0, longest=4 * HOUR)
 """All pages of a host that does not answer: about a dozen requests on the first day, six on each further one."""
 NOBODY_ASKED = Backoff(first=MINUTE, factor=2.0, longest=DAY)
 """The address is not one that we connect to: to look again costs nobody anything, and people mend their settings."""
+OUR_OWN = Backoff(first=HOUR, factor=6.0, longest=7 * DAY)
+"""Our own code failed on the page: it will fail again until somebody repairs it, and each try costs the host a request.
+From the second failure on the page is quarantined; a visit that goes well releases it."""
 FORBIDDEN = Backoff(first=DAY, factor=2.0, longest=30 * DAY)
 """We are not wanted, or robots.txt says so: rules are read again after a day and seldom change."""
 
@@ -61,7 +64,9 @@ def _by_outcome() -> Mapping[Outcome, Backoff]:
 
 
 def _by_failure() -> Mapping[int, Backoff]:
-    return MappingProxyType({NO_TRUST: SLOW_TO_HEAL, NO_NAME: SLOW_TO_HEAL, NOT_ALLOWED: NOBODY_ASKED})
+    return MappingProxyType(
+        {NO_TRUST: SLOW_TO_HEAL, NO_NAME: SLOW_TO_HEAL, NOT_ALLOWED: NOBODY_ASKED, OUR_FAULT: OUR_OWN}
+    )
 
 
 @dataclass(frozen=True, slots=True)

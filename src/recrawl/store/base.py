@@ -49,6 +49,8 @@ class Recorded(TypedDict, total=False):
     """Before which time nobody asks the host, for each visit; the latest stands."""
     site: SiteProgress | None
     """The step of a site capture that the visit was. It is refused if another process made that step."""
+    reasons: Sequence[str] | None
+    """What our own code failed at, for each visit; empty where it did not."""
     lessons: Lessons | None
     """What else they taught: what pages look like now, and counts about noise and about hosts that are added."""
 
@@ -289,6 +291,18 @@ class Store(Archives, LookUps, RobotsCopies, Checks, Protocol):
 
     def next_due(self) -> float:
         """The earliest time at which ``lease`` could return something; ``inf`` if nothing is scheduled."""
+        ...
+
+    def soon_free(self, now: float, pause: float) -> float:
+        """When the first host can be leased from that has a page due by ``now``; ``inf`` if there is none.
+
+        Hosts that anybody holds do not count, nor those that rest for longer than the pause they ask for, or for
+        ``pause`` seconds if that is more: they are in trouble, or sent us away. O(hosts with a page due).
+        """
+        ...
+
+    def quarantined(self) -> int:
+        """How many pages are quarantined: our own code failed on them twice in a row. O(pages that fail)."""
         ...
 
     # -- captures of whole sites ----------------------------------------------------------------

@@ -145,13 +145,20 @@ def due_pages(session: Session, now: float, limit: int, host: int | None) -> Due
 
 def backlog(session: Session, now: float) -> Backlog:
     """How much is due. O(pages that are due)."""
-    [(due, awake, earliest)] = session.rows(session.statements.live.backlog, now)
-    return Backlog(int(due), int(due) - int(awake), float("inf") if earliest is None else float(earliest))
+    [(due, awake, earliest, resting)] = session.rows(session.statements.live.backlog, now)
+    first = float("inf") if earliest is None else float(earliest)
+    return Backlog(int(due), int(due) - int(awake), first, int(resting))
 
 
 def next_due(session: Session) -> float:
     """The earliest time at which a lease could return something. One look at an index."""
     [(wake,)] = session.rows(session.statements.next_wake)
+    return float("inf") if wake is None else float(wake)
+
+
+def soon_free(session: Session, now: float, pause: float) -> float:
+    """When the first host can be leased from that has a page due and is at most between two requests."""
+    [(wake,)] = session.rows(session.statements.live.soon_free, now, pause)
     return float("inf") if wake is None else float(wake)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from recrawl.model import ANSWERED, AnyArray, IntArray, NoiseCounts, Visits
 from recrawl.model.arrays import starts_of_runs
+from recrawl.model.failures import OUR_FAULT
 from recrawl.store.database import Session
 from recrawl.store.values import Conduct, Failing, Lessons
 
@@ -20,6 +22,7 @@ _FAILING = np.dtype(
         ("failures", np.int64),
         ("outcome", np.uint8),
         ("status", np.int16),
+        ("faults", np.int64),
     ]
 )
 
@@ -79,16 +82,27 @@ def _add_conduct(session: Session, conduct: Conduct) -> None:
     session.apply(session.statements.live.add_conduct, hosts, *sums)
 
 
-def note_failures(session: Session, visits: Visits) -> None:
-    """Keep the list of pages that fail: visits of distinct pages, each the last of its page."""
+def note_failures(session: Session, visits: Visits, reasons: Sequence[str] | None = None) -> None:
+    """Keep the list of pages that fail: visits of distinct pages, each the last of its page.
+
+    ``reasons`` say for each visit what our own code failed at.
+    """
     failed = visits.outcome > ANSWERED
     answered = visits.page[~failed]
     if len(answered):
         session.run(session.statements.live.drop_failures, answered)
     bad = visits.take(failed)
     if len(bad):
-        once = np.ones(len(bad), np.int64)
-        session.apply(session.statements.live.add_failures, bad.page, bad.time, bad.time, once, bad.outcome, bad.status)
+        once, faults = np.ones(len(bad), np.int64), (bad.status == OUR_FAULT).astype(np.int64)
+        said = [reasons[row] if reasons else "" for row in np.flatnonzero(failed).tolist()]
+        columns = (bad.page, bad.time, bad.time, once, bad.outcome, bad.status, faults, said)
+        session.apply(session.statements.live.add_failures, *columns)
+
+
+def quarantined(session: Session) -> int:
+    """How many pages broke our own code often enough to be quarantined."""
+    [(count,)] = session.rows(session.statements.live.quarantined)
+    return int(count)
 
 
 def failing(session: Session, limit: int, host: int | None) -> Failing:
@@ -97,7 +111,9 @@ def failing(session: Session, limit: int, host: int | None) -> Failing:
         table = session.table(_FAILING, session.statements.live.failing, limit)
     else:
         table = session.table(_FAILING, session.statements.live.failing_of_host, host, limit)
-    return Failing(*_columns(table))
+    said = dict(session.rows(session.statements.live.fault_reasons)) if (table["faults"] > 0).any() else {}
+    columns: list[Any] = [*_columns(table), [said.get(page, "") for page in table["page"].tolist()]]
+    return Failing(*columns)
 
 
 def _columns(table: AnyArray) -> list[AnyArray]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from recrawl.store.dialect import Dialect
+from recrawl.store.values import QUARANTINED
 
 _NOISE_TYPES = dict.fromkeys(("host", "part", "near", "near_differed", "far", "far_differed", "pages"), "bigint")
 _COUNTED = ("near", "near_differed", "far", "far_differed")
@@ -15,6 +16,7 @@ _FAILING_TYPES = {
     "failures": "integer",
     "outcome": "smallint",
     "status": "smallint",
+    "faults": "integer",
 }
 
 
@@ -40,15 +42,18 @@ class LiveStatements:
         )
         self._failures(dialect)
         self._settings(dialect)
-        self._backlog()
+        self._backlog(dialect)
 
     def _failures(self, dialect: Dialect) -> None:
         self.add_failures = dialect.insert(
             "failing",
-            _FAILING_TYPES,
+            _FAILING_TYPES | {"reason": "text"},
             "ON CONFLICT (page) DO UPDATE SET time = excluded.time, failures = failing.failures + 1, "
-            "outcome = excluded.outcome, status = excluded.status WHERE excluded.time > failing.time",
+            "outcome = excluded.outcome, status = excluded.status, faults = failing.faults + excluded.faults, "
+            "reason = excluded.reason WHERE excluded.time > failing.time",
         )
+        self.fault_reasons = "SELECT page, reason FROM failing WHERE faults > 0 AND reason <> ''"
+        self.quarantined = f"SELECT count(*) FROM failing WHERE faults >= {QUARANTINED}"
         self.drop_failures = f"DELETE FROM failing WHERE page {dialect.among(1)}"
         columns = ", ".join(f"failing.{name}" for name in _FAILING_TYPES)
         self.failing = f"SELECT {columns} FROM failing ORDER BY time DESC, page LIMIT $1"
@@ -74,11 +79,17 @@ class LiveStatements:
         self.controls = "SELECT name, value FROM control WHERE value IS NOT NULL ORDER BY name"
         self.controls_changed = "SELECT max(changed) FROM control"
 
-    def _backlog(self) -> None:
+    def _backlog(self, dialect: Dialect) -> None:
         """By hosts that have a page due: so these cost what is due, not what there is."""
         due = "FROM host JOIN schedule ON schedule.host = host.id WHERE host.next_due <= $1 AND schedule.due <= $1"
         self.backlog = (
-            f"SELECT count(*), coalesce(sum(CASE WHEN host.paused = 0 THEN 1 ELSE 0 END), 0), min(schedule.due) {due}"
+            f"SELECT count(*), coalesce(sum(CASE WHEN host.paused = 0 THEN 1 ELSE 0 END), 0), min(schedule.due), "
+            f"coalesce(sum(CASE WHEN host.paused = 0 AND host.ready_at > $1 THEN 1 ELSE 0 END), 0) {due}"
+        )
+        # Hosts that nobody holds, with a page due, and at most in the pause between two requests.
+        self.soon_free = (
+            "SELECT min(wake) FROM host WHERE paused = 0 AND held_by IS NULL AND next_due <= $1 "
+            f"AND ready_at <= $1 + {dialect.larger}(delay, $2)"
         )
         self.due_pages = f"SELECT page, host, due {due} ORDER BY due, page LIMIT $2"
         self.due_pages_of_host = (

@@ -51,10 +51,11 @@ def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each
     host_ready: FloatArray | None = None,
     site: SiteProgress | None = None,
     lessons: Lessons | None = None,
+    reasons: Sequence[str] | None = None,
     on_lost: Callable[[IntArray], object] | None = None,
 ) -> None:
     """Append visits and everything that follows from them."""
-    for name, column in (("due", due), ("validators", validators), ("host_ready", host_ready)):
+    for name, column in (("due", due), ("validators", validators), ("host_ready", host_ready), ("reasons", reasons)):
         if column is not None and len(column) != len(visits):
             msg = f"{name} has {len(column)} entries for {len(visits)} visits"
             raise ValueError(msg)
@@ -76,7 +77,8 @@ def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each
             _keep_lost(session, visits.take(~kept), on_lost)
             latest = latest[kept[latest]]
             links, lessons = _links_of(links, ours), _lessons_of(lessons, kept)
-        learned.note_failures(session, visits.take(latest))
+        said = [reasons[row] for row in latest.tolist()] if reasons is not None else None
+        learned.note_failures(session, visits.take(latest), said)
         append(session, visits if kept.all() else visits.take(kept))
     else:
         append(session, visits)

@@ -211,6 +211,8 @@ failing = sa.Table(
     sa.Column("failures", sa.Integer, nullable=False),
     sa.Column("outcome", sa.SmallInteger, nullable=False),
     sa.Column("status", sa.SmallInteger, nullable=False),
+    sa.Column("faults", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("reason", sa.Text, nullable=False, server_default=""),
 )
 
 control = sa.Table(

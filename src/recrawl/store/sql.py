@@ -297,6 +297,14 @@ class SqlStore(SqlArchives, SqlLookUps, SqlRobots, SqlChecks):
         """The earliest time at which a lease could return something."""
         return self._database.read(frontier.next_due)
 
+    def soon_free(self, now: float, pause: float) -> float:
+        """When the first host is free that has a page due and only rests between two requests."""
+        return self._database.read(lambda session: frontier.soon_free(session, now, pause))
+
+    def quarantined(self) -> int:
+        """How many pages are quarantined."""
+        return self._database.read(learned.quarantined)
+
     def begin_site_capture(self, site: str, terms: str, *, delay: float, now: float, known: FoundPages) -> int:
         """Note a capture that begins."""
         return self._database.write(

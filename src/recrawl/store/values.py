@@ -263,6 +263,10 @@ class Lessons:
     """Likewise."""
 
 
+QUARANTINED = 2
+"""Faults of our own code in a row, from which on a page is quarantined."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failing:
     """Pages whose last visit of our own told nothing, as columns."""
@@ -278,6 +282,10 @@ class Failing:
     """Of the last (:class:`recrawl.model.Outcome`)."""
     status: IntArray
     """Of the last: HTTP status, or a negative number of Heritrix's."""
+    faults: IntArray
+    """How many of the failures in a row were faults of our own code; from :data:`QUARANTINED` on it is quarantined."""
+    reason: Sequence[str]
+    """Step and error of the last, if it was such a fault."""
 
     def __len__(self) -> int:
         return len(self.page)
@@ -306,6 +314,8 @@ class Backlog:
     """Those of them on hosts that are paused."""
     earliest: float
     """When the first of them was due, seconds since the epoch; infinity if none is."""
+    resting: int = 0
+    """Those of them on hosts that are not paused, but not to be asked yet."""
 
 
 @dataclass(frozen=True, slots=True)
