@@ -186,6 +186,12 @@ def test_a_thread_speaks_for_a_worker_whose_loop_is_busy_and_not_after_it_left(s
     passing.seconds += 3 * CALL_EVERY
     mine.say_again(START + 3 * CALL_EVERY)
     assert roll(store.controls()) == [AtWork("mine", START + 3 * CALL_EVERY, START, visits=7)]
+    mine.call(AtWork("mine", START + 3 * CALL_EVERY, START))
+    assert not mine.was_silent
+    passing.seconds += SILENCE  # all of it was stopped, and the thread speaks first
+    mine.say_again(START + SILENCE)
+    mine.call(AtWork("mine", START + SILENCE, START))
+    assert mine.was_silent
     mine.leave(START)
     passing.seconds += 3 * CALL_EVERY
     mine.say_again(START + 6 * CALL_EVERY)

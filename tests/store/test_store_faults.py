@@ -297,3 +297,29 @@ def test_a_full_disk_of_the_server(postgres_location):
         assert len(store.visits()) == 0
         store.record(Visits.of(pages, 1.0))
         assert len(store.visits()) == 1
+
+
+@pytest.mark.parametrize("engine", ["postgres"])
+def test_a_worker_that_is_stopped_within_a_transaction_does_not_hold_up_others_for_ever(location, monkeypatch):
+    """Its connection lives on, and with it the locks on rows: the server undoes what it began, and it does it again."""
+    monkeypatch.setattr("recrawl.store.postgres.LONGEST_STOP", 0.3)
+    with open_store(location) as stopped, open_store(location) as other:
+        pages = stopped.discover(["http://a.example/"], 1.0)
+        begun, go_on, tries = threading.Event(), threading.Event(), []
+
+        def work(session):
+            session.rows(session.statements.lock_hosts, np.array([1]))
+            tries.append(1)
+            begun.set()
+            assert go_on.wait(120.0)
+            return session.run(session.statements.pause_hosts, 0, np.array([1]))
+
+        thread = threading.Thread(target=lambda: stopped._database.write(work))
+        thread.start()
+        assert begun.wait(120.0)
+        other.reschedule(pages, np.array([5.0]))  # waits for the row
+        go_on.set()
+        thread.join(120.0)
+        assert not thread.is_alive()
+        assert len(tries) == 2
+        assert stopped.due(pages).tolist() == [5.0]

@@ -72,6 +72,8 @@ class RollCall:
         """Held while something is said: a thread may speak for this worker, and must not after it left."""
         self.others: list[AtWork] = []
         """Who else was at work at the last call."""
+        self._silent_before = False
+        """Whether that was so before a thread spoke, and the loop has not heard of it."""
         self.was_silent = False
         """Whether so much time passed before the last call that others may have taken this worker for dead."""
 
@@ -80,8 +82,8 @@ class RollCall:
         began = self._passed(me.at)
         with self._saying:
             self._say(me)
-        self.was_silent = math.isfinite(self._said_at) and began - self._said_at > SILENCE / 2
-        self._said_at = began
+            self.was_silent, self._silent_before = self._silent_before or self._is_late(began), False
+            self._said_at = began
         self.others = self._others(self._store.controls(), me.at)
 
     def say_again(self, now: float) -> None:
@@ -90,7 +92,12 @@ class RollCall:
             began = self._passed(now)
             if self._me is not None and began - self._said_at > 2 * CALL_EVERY:
                 self._say(replace(self._me, at=now))
+                self._silent_before |= self._is_late(began)
                 self._said_at = began
+
+    def _is_late(self, passed: float) -> bool:
+        """Whether others may have taken this worker for dead by now: half of the time is left for the way to them."""
+        return math.isfinite(self._said_at) and passed - self._said_at > SILENCE / 2
 
     def _say(self, me: AtWork) -> None:
         self._store.set_control(_WORKER + self._worker, json.dumps(asdict(me), allow_nan=False), me.at)

@@ -26,6 +26,9 @@ from recrawl.store.statements import Statements
 
 T = TypeVar("T")
 
+LONGEST_STOP = 15.0
+"""Seconds for which a worker that is stopped, or whose machine is gone, keeps its locks on rows: others wait for them.
+The server then undoes its transaction; a worker that goes on does it again."""
 ATTEMPTS = 5
 """How often a transaction is begun before its failure is the caller's."""
 
@@ -168,7 +171,7 @@ class PostgresDatabase:
                 try:
                     connection.execute(begin.encode())
                     result = work(PostgresSession(connection))
-                except psycopg.OperationalError as error:
+                except (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout) as error:
                     _roll_back(connection)
                     if attempt < ATTEMPTS and (connection.closed or isinstance(error, _CROSSED)):
                         continue
@@ -196,6 +199,7 @@ class PostgresDatabase:
             raise StoreError(f"The store {self._shown} is closed.", "Open it again.")
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+            self._connection.execute(f"SET idle_in_transaction_session_timeout = {int(1000 * LONGEST_STOP)}".encode())
             register_arrays(self._connection)
         return self._connection
 
@@ -212,7 +216,7 @@ class PostgresDatabase:
             if self._patience is None:
                 raise
             raise too_long(self._patience) from error
-        except psycopg.OperationalError as error:
+        except (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout) as error:
             reason = str(error).strip().partition("\n")[0]  # libpq goes on with guesses
             raise StoreAwayError(
                 f"The database {self._shown} is out of reach: {reason.rstrip('.')}.",
@@ -242,7 +246,9 @@ _CROSSED = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure
 
 
 def _roll_back(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-    with suppress(psycopg.OperationalError):  # a lost connection has been rolled back by the server
+    with suppress(
+        psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout
+    ):  # a lost connection has been rolled back by the server
         connection.execute(b"ROLLBACK")
 
 
