@@ -17,11 +17,13 @@ from recrawl.cli.status_words import failure_words
 from recrawl.cli.status_work import work_facts
 from recrawl.detect.explanation import reasons
 from recrawl.detect.side_by_side import side_by_side
+from recrawl.errors import InputError
 from recrawl.estimate.estimator import Evidence
 from recrawl.estimate.grid_prior import GridPriors, fit_priors
 from recrawl.estimate.posterior import Posterior
 from recrawl.estimate.watched import as_watched
 from recrawl.model import ChangeKind, Histories, Verdict, Visits
+from recrawl.show.dashboard.routes import RefusedError
 from recrawl.store.browse import PageQuery
 from recrawl.time import MINUTE
 
@@ -135,13 +137,16 @@ class WorkspaceAnswers:
         from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
 
         with self._stores.one() as store:
-            story = story_of(
-                store,
-                ArchivedBytes(self._place.warc, imported_into(store)),
-                _page(store, page),
-                math.inf if at is None else at,
-                changed=changed,
-            )
+            try:
+                story = story_of(
+                    store,
+                    ArchivedBytes(self._place.warc, imported_into(store)),
+                    _page(store, page),
+                    math.inf if at is None else at,
+                    changed=changed,
+                )
+            except InputError as error:  # a question that makes sense, of a visit that there is not
+                raise RefusedError(error.what, "Leave out at and changed, or wait for a visit.", status=404) from error
         told = compared(story, self._place.configuration.settings.detect.standards())
         facts: dict[str, Any] = {name: value for name, value in as_facts(story, told, None).items() if name != "page"}
         facts["steps"] = [] if told is None else [list(step) for step in reasons(told)]

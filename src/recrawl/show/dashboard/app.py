@@ -181,7 +181,12 @@ class Pages:
         return response
 
     def _asked(self, view: View, request: Request) -> Asked:
-        given = {**dict(request.query_params), **{name: str(value) for name, value in request.path_params.items()}}
+        said = request.query_params.multi_items()
+        given = dict(said)
+        if len(given) < len(said):
+            twice = next(name for name in given if sum(name == other for other, _ in said) > 1)
+            raise RefusedError(f"{twice[:40]!r} is said more than once.", "Say it once.")
+        given |= {name: str(value) for name, value in request.path_params.items()}
         return Asked(parse(view.parameters, given), self._site.clock())
 
     def _check(self, request: Request, shown: str) -> None:

@@ -24,6 +24,9 @@ _ORDER_ERRORS = {
 }
 
 
+_TEXT = r"[^\x00-\x1f]*"
+
+
 def document(views: Sequence[View], actions: Sequence[Action], version: str, *, token: bool) -> Schema:
     """The whole document (OpenAPI 3.1). With ``token`` looking needs it, too; a change always does."""
     paths: dict[str, Schema] = {}
@@ -99,7 +102,8 @@ def _get(view: View) -> Schema:
 
 def _post(action: Action) -> Schema:
     required = [one.name for one in action.parameters if one.required]
-    form: Schema = {"type": "object", "properties": {one.name: _schema(one) for one in action.parameters}}
+    said = {one.name: _schema(one) for one in action.parameters} | {FORM_TOKEN: {"type": "string"}}
+    form: Schema = {"type": "object", "properties": said, "additionalProperties": False}
     if required:
         form["required"] = required
     return {
@@ -111,7 +115,10 @@ def _post(action: Action) -> Schema:
         "parameters": [
             {"name": HEADER_TOKEN, "in": "header", "required": False, "schema": {"type": "string"}},
         ],
-        "requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": form}}},
+        "requestBody": {
+            "required": bool(required),
+            "content": {"application/x-www-form-urlencoded": {"schema": form}, "application/json": {"schema": form}},
+        },
         "responses": {
             "200": {
                 "description": "It is done.",
@@ -170,7 +177,9 @@ def _schema(one: Parameter) -> Schema:
         if one.choices:
             schema["enum"] = list(one.choices)
         else:
-            schema |= {"maxLength": LONGEST_TEXT, "pattern": r"^[^\x00-\x1f]*$"}
+            schema |= {"maxLength": LONGEST_TEXT, "pattern": f"^{one.pattern or _TEXT}$"}
+            if one.required:
+                schema["minLength"] = 1
     return schema
 
 

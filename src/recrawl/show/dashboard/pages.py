@@ -75,7 +75,12 @@ def views(stores: Stores, answers: Answers, survey: Callable[[], Found[Survey]])
                     default="url",
                     choices=tuple(ORDERS),
                 ),
-                Parameter("after", "Go on from here: what the answer before said in next.", default=""),
+                Parameter(
+                    "after",
+                    "Go on from here: what the answer before said in next.",
+                    default="",
+                    pattern="[A-Za-z0-9_-]*",
+                ),
                 Parameter("limit", "Rows.", "integer", default=50, least=1, most=MOST_ROWS),
             ),
             {

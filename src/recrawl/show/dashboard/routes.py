@@ -6,7 +6,7 @@ as JSON. An action changes something, and is only done for somebody who may (see
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -43,6 +43,8 @@ class Parameter:
     choices: tuple[str, ...] = ()
     least: float | None = None
     most: float | None = None
+    pattern: str = ""
+    """What a text must match as a whole, for the document; whoever reads the text checks it. Empty for any."""
     place: Literal["query", "path", "form"] = "query"
 
     def parse(self, text: str | None) -> Value:
@@ -62,26 +64,30 @@ class Parameter:
             case "integer" | "number":
                 return self._number(text)
             case "boolean":
-                if text not in _BOOLEANS:
+                if text.lower() not in _BOOLEANS:
                     raise RefusedError(f"{self.name} is {_short(text)}, not true or false.", self.meaning)
-                return _BOOLEANS[text]
+                return _BOOLEANS[text.lower()]
             case "string":
                 return self._text(text)
 
     def _number(self, text: str) -> int | float:
-        try:
-            value = int(text) if self.kind == "integer" and len(text) < _DIGITS else float(text)
-        except ValueError as error:
-            raise RefusedError(f"{self.name} is {_short(text)}, which is no number.", self.meaning) from error
-        if self.kind == "integer" and not isinstance(value, int):
-            raise RefusedError(f"{self.name} is no whole number that can be.", self.meaning)
+        text = text.strip()
+        if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+            raise RefusedError(f"{self.name} is {_short(text)}, which is no number.", self.meaning)
+        value: int | float = int(text) if _WHOLE.fullmatch(text) else float(text)
+        if self.kind == "integer" and isinstance(value, float):  # 2.0 is a whole number, in JSON, too
+            if not value.is_integer() or abs(value) >= _EXACT:
+                raise RefusedError(f"{self.name} is no whole number that can be.", self.meaning)
+            value = int(value)
         least = self.least if self.least is not None else -LARGEST
         most = self.most if self.most is not None else LARGEST
-        if not (math.isfinite(value) and least <= value <= most):
+        if not least <= value <= most:
             raise RefusedError(f"{self.name} is {_short(text)}; it must be {least:g} to {most:g}.", self.meaning)
         return value
 
     def _text(self, text: str) -> str:
+        if not text and self.required:
+            raise RefusedError(f"{self.name} is missing.", self.meaning)
         if self.choices and text not in self.choices:
             raise RefusedError(f"{self.name} is {_short(text)}.", f"It must be one of: {', '.join(self.choices)}.")
         if len(text) > LONGEST_TEXT:
@@ -91,9 +97,18 @@ class Parameter:
         return text
 
 
-_BOOLEANS = {"true": True, "1": True, "on": True, "false": False, "0": False, "": False}
+_BOOLEANS = {
+    **dict.fromkeys(("true", "1", "on", "yes"), True),
+    **dict.fromkeys(("false", "0", "off", "no", ""), False),
+}
+"""Programs write True, forms on, people yes: all of them mean it, in whatever case."""
 _PRINTABLE = 32
-_DIGITS = 20
+_WHOLE = re.compile(r"-?\d+", re.ASCII)
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+"""As JSON writes numbers; zeros may lead."""
+_LONGEST_NUMBER = 40
+_EXACT = 2.0**53
+"""Below this every whole number is a float of its own."""
 
 
 def _short(text: str) -> str:
