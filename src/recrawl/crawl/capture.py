@@ -31,16 +31,17 @@ from recrawl.crawl.judging import Judging, JudgingRules
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.parse_pool import ParsePool
 from recrawl.crawl.scope import SiteScope
-from recrawl.crawl.target import Broken, Result, RulesRead, SeenOnce, Target, TurnedAway, Visited
+from recrawl.crawl.target import Broken, Result, RulesRead, SeenOnce, Target, TurnedAway, Visited, failed_visit
 from recrawl.crawl.versions import settled
 from recrawl.crawl.visitor import Visitor
+from recrawl.errors import RecrawlError
 from recrawl.fetch.doors import Doors
 from recrawl.fetch.request import Fetcher
 from recrawl.fetch.robots import RobotsCache
 from recrawl.model import ANSWERED, Capture
 from recrawl.schedule.politeness import Politeness
 from recrawl.store.base import Store
-from recrawl.store.site_values import SiteCapture
+from recrawl.store.site_values import FoundPages, SiteCapture
 from recrawl.time import Clock
 from recrawl.urls import surt
 
@@ -136,18 +137,53 @@ class SiteDriver:
             visited = await self._see(stop, site)
             if visited is None:
                 return None
-            host_ready = self._slots.free_at(visited.target.host)
-            found = self._recorder.record(capture, Stage(course, stop, site), visited, host_ready)
+            visited, found = self._record(capture, Stage(course, stop, site), visited)
             course.done((visited.first or visited).visit.outcome)
             course.found(found.rate, found.weight)
             for look in (visited.first, visited) if visited.first else (visited,):
-                self._told(look)
-            progress(self._progress(course, capture.delay))
+                with self._faults.contained():
+                    self._told(look)
+            with self._faults.contained():
+                progress(self._progress(course, capture.delay))
         return self._finish(capture, course)
 
     # -- one step -------------------------------------------------------------------------------
 
+    def _record(self, capture: SiteCapture, stage: Stage, visited: Visited) -> tuple[Visited, FoundPages]:
+        """Acknowledge a step; it as it was recorded, and the pages it found.
+
+        If our own code fails at that, the visit failed: it is recorded with its bytes as they came, or without them.
+        """
+        site = stage.site
+        while True:
+            pages, scope = len(site.page), site.scope
+            try:
+                host_ready = self._slots.free_at(visited.target.host)
+                return visited, self._recorder.record(capture, stage, visited, host_ready)
+            except Exception as error:
+                if waits_for(error) is not None or (visited.is_our_fault and visited.capture is None):
+                    raise
+                fault, first = Fault.of(error), visited.first or visited
+                self._faults.broke_visit(first.target.url, fault)
+                site.back_to(pages, scope)
+                self._archive.give_up()  # what was archived of it does not count
+                kept = None if visited.is_our_fault else first.capture
+                visited = failed_visit(first.target, first.visit.time, fault.words, kept)
+
     async def _see(self, stop: Stop, site: SiteMap) -> Visited | None:
+        """Go to a page in its slot; ``None`` if no slot begins. A fault of our own code becomes a failed visit."""
+        try:
+            return await self._seen(stop, site)
+        except RecrawlError:
+            raise
+        except Exception as error:
+            if (trouble := waits_for(error)) is not None:
+                raise trouble from error
+            page, host, url = site.page[stop.number], site.host[stop.number], site.url[stop.number]
+            self._slots.let_go(host)
+            return self._broken(Broken(Target(page, host, url, 0.0), self._clock.now(), Fault.of(error)))
+
+    async def _seen(self, stop: Stop, site: SiteMap) -> Visited | None:
         """Go to a page in its slot, and once more in the next if a revisit is in doubt; ``None`` if no slot begins."""
         page, host, url = site.page[stop.number], site.host[stop.number], site.url[stop.number]
         known = self._recorder.known(page, conditional=stop.revisit)

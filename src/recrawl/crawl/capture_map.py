@@ -67,6 +67,12 @@ class SiteMap:
                 new.append(page)
         return new
 
+    def back_to(self, pages: int, scope: SiteScope) -> None:
+        """Forget all but the first pages: the step that found the others could not be recorded."""
+        self._known.difference_update(self.page[pages:])
+        del self.page[pages:], self.url[pages:], self._place[pages:], self.host[pages:]
+        self.scope = scope
+
     def _add(self, page: int, url: str, place: Place) -> None:
         self.page.append(page)
         self.url.append(url)

@@ -66,19 +66,23 @@ class StepRecorder:
         looks = [visited.first, visited] if visited.first else [visited]
         visited, stop = looks[0], stage.stop
         visit = visited.visit
-        links = links_of(visited)
-        ids = self._store.discover(links, visit.time, importance=0.0)
-        self._note(visited, ids)
-        captures = [record for kept in self._archive.keep(looks) for record in kept]
+        found = self._nothing_found()
+        if not visited.is_our_fault:
+            links = links_of(visited)
+            ids = self._store.discover(links, visit.time, importance=0.0)
+            self._note(visited, ids)
+        answered = [look for look in looks if look.capture is not None]
+        captures = [record for kept in self._archive.keep(answered) for record in kept] if answered else []
         self._archive.settle()
-        found = self._found(stage.site, stop, links, ids, visit.outcome)
+        if not visited.is_our_fault:
+            found = self._found(stage.site, stop, links, ids, visit.outcome)
         step = SiteStep(
             stage.course.steps, stop.number, stop.revisit, visit.time, outcome=visit.outcome, verdict=visit.verdict
         )
         lessons = self._judging.lessons(looks)
         self._store.record(
             Visits.from_rows(look.visit for look in looks),
-            validators=[last_version(look) for look in looks],
+            validators=[None if look.is_our_fault else last_version(look) for look in looks],
             captures=captures,
             host_ready=np.full(len(looks), host_ready),
             site=SiteProgress(capture.id, step, found, known=stage.course.pages),
@@ -111,10 +115,13 @@ class StepRecorder:
         stated = newly_stated(judgement.validators, before)
         self._store.add_claims(last_modified_claims([] if stated is None else [(page, time, stated)]))
 
+    def _nothing_found(self) -> FoundPages:
+        return self.rated(np.empty(0, np.int64), np.empty(0, np.int64))
+
     def _found(self, site: SiteMap, stop: Stop, links: Sequence[str], ids: IntArray, outcome: Outcome) -> FoundPages:
         """Pages that a visit found, in the order of its links; a revisit finds none."""
         if stop.revisit:
-            return self.rated(np.empty(0, np.int64), np.empty(0, np.int64))
+            return self._nothing_found()
         if outcome == Outcome.REDIRECTED and links:
             site.follow(stop.number, links[0])
         new = np.array(site.admit(stop.number, links, ids.tolist()), np.int64)

@@ -62,6 +62,11 @@ class Slots:
         if wait is not None:
             self._politeness.block_until(host, now + wait)
 
+    def let_go(self, host: int) -> None:
+        """End a request at this host, if one is under way: our own code failed on the way to its end."""
+        if math.isinf(self._politeness.free_at(host)):
+            self._politeness.done(host, self._clock.now(), 0.0)
+
     def give_back(self, host: int, until: float) -> None:
         """Nothing was asked in the slot: its address serves others. The next one begins at ``until``."""
         self._politeness.undone(host)

@@ -59,7 +59,8 @@ class Group:
     """How many of the visits that were to be prepared are dealt with: the rest is left for another group."""
     visits: Visits
     due: FloatArray
-    validators: Sequence[Validators]
+    validators: Sequence[Validators | None]
+    """What each page said about its version; ``None`` leaves what is known."""
     host_ready: FloatArray
     lessons: Lessons
     again: IntArray
@@ -173,7 +174,7 @@ class Recorder:
         captures = self._keep(batch)
         visits = Visits.from_rows(visited.visit for visited in batch)
         again = visits.page[self._respelled(batch)]
-        validators = [last_version(visited) for visited in batch]
+        validators = [None if visited.is_our_fault else last_version(visited) for visited in batch]
         lessons = self._judging.lessons(batch)
         # Last, since the policy cannot be untold of a visit.
         due = self._due(batch, visits, now)
@@ -184,10 +185,9 @@ class Recorder:
         """The same for visits that failed because our own code did: no more is done than has to be."""
         captures = self._keep([visited for visited in batch if visited.capture is not None])
         visits = Visits.from_rows(visited.visit for visited in batch)
-        validators = [visited.judgement.validators for visited in batch]
         lessons = Lessons([b""] * len(batch))
         due, none = self._due(batch, visits, now), visits.page[:0]
-        return Group(batch, covers, visits, due, validators, host_ready, lessons, none, captures, None)
+        return Group(batch, covers, visits, due, [None] * len(batch), host_ready, lessons, none, captures, None)
 
     def settle(self, group: Group) -> None:
         """Wait until the disk has what was archived. A thread may do it, a group at a time."""
@@ -391,11 +391,11 @@ class Recorder:
             for page in group.visits.page.tolist():
                 self._memory.forget(page)
 
-    def _remember(self, batch: Sequence[Visited], last: Sequence[Validators]) -> None:
+    def _remember(self, batch: Sequence[Visited], last: Sequence[Validators | None]) -> None:
         """Keep what is known after these visits. Of a page with several the store knows better: each brought links."""
         often = Counter(visited.visit.page for visited in batch)
         for visited, version in zip(batch, last, strict=True):
-            if often[visited.visit.page] == 1:
+            if version is not None and often[visited.visit.page] == 1:
                 self._memory.remember(visited.visit.page, known_after(visited, version))
             else:
                 self._memory.forget(visited.visit.page)
