@@ -179,6 +179,7 @@ class Starter:
 
     def __init__(self, process: subprocess.Popen[str], said: Path) -> None:
         self._process, self._said = process, said
+        self._running: set[int] = set()
 
     def _ask(self, order: dict[str, object]) -> int:
         stdin, stdout = _pipe(self._process.stdin), _pipe(self._process.stdout)
@@ -188,14 +189,23 @@ class Starter:
 
     def start(self, *arguments: object) -> int:
         """Start ``recrawl`` with these arguments; the number of the process."""
-        return self._ask({"run": [str(argument) for argument in arguments], "said": str(self._said)})
+        process = self._ask({"run": [str(argument) for argument in arguments], "said": str(self._said)})
+        self._running.add(process)
+        return process
 
     def end(self, process: int, number: int | None = None) -> int:
         """Send it a signal and wait for its end; its exit code."""
         if number is not None:
             with suppress(ProcessLookupError):
                 os.kill(process, number)
+        self._running.discard(process)
         return self._ask({"wait": process})
+
+    def kill_rest(self) -> None:
+        """Kill what still runs: a test that fails leaves nothing behind."""
+        for process in self._running:
+            for child in (*children_of(process), process):
+                kill(child)
 
     def run(self, *arguments: object) -> int:
         """Run ``recrawl`` to its end; its exit code."""
@@ -221,8 +231,12 @@ def a_starter(folder: Path) -> Iterator[Starter]:
     with subprocess.Popen(command, text=True, env=inherited, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         if _pipe(process.stdout).readline() != "ready\n":
             raise AssertionError("the starter does not start")
-        yield Starter(process, folder / "said.txt")
-        _pipe(process.stdin).close()
+        starter = Starter(process, folder / "said.txt")
+        try:
+            yield starter
+        finally:
+            starter.kill_rest()
+            _pipe(process.stdin).close()
 
 
 def children_of(process: int) -> list[int]:

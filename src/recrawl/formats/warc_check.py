@@ -35,8 +35,8 @@ class CheckedRecord(NamedTuple):
     """Where its gzip member ends; ``None`` if the file is packed in another way, or not at all."""
     kind: str
     """WARC-Type, in small letters."""
-    id: str
     url: str
+    """WARC-Target-URI of a capture; empty for other records, and so is what follows."""
     date: str
     """WARC-Date as written."""
     time: float | None
@@ -47,8 +47,6 @@ class CheckedRecord(NamedTuple):
     """What is wrong with its bytes; empty if nothing is."""
     refers_to: Reference | None
     """Of a revisit that names its original."""
-    concurrent_to: str
-    """The record that this one belongs to, by its id; empty if it stands alone."""
     status: int
     mime: str
     size: int
@@ -93,7 +91,7 @@ def _checked(record: Any, at: int, packed: int | None) -> CheckedRecord:  # noqa
 
     has_head = kind in {"response", "revisit"}
     first, head = begin(read, record.content_length) if has_head else (b"", NO_HEAD)
-    given = digest_of(headers.get_bytes(b"WARC-Payload-Digest"))
+    given = digest_of(headers.get_bytes(b"WARC-Payload-Digest")) if kind in CAPTURES else ""
     algorithm, _, value = given.rpartition(":")
     known = algorithm in hashlib.algorithms_available
     found = digests(read, record.content_length, first, head, algorithm if known else "sha1")
@@ -106,22 +104,22 @@ def _checked(record: Any, at: int, packed: int | None) -> CheckedRecord:  # noqa
         fault = "its bytes have another digest than the record says"
     elif wrong_payload:
         fault = "its payload has another digest than the record says"
-    date, target = named("WARC-Date"), headers.get_bytes(b"WARC-Refers-To-Target-URI")
-    referred = named("WARC-Refers-To-Date")
+    is_capture = kind in CAPTURES
+    date = named("WARC-Date") if is_capture else ""
+    target = headers.get_bytes(b"WARC-Refers-To-Target-URI") if kind == "revisit" else None
+    referred = named("WARC-Refers-To-Date") if target else ""
     return CheckedRecord(
         at,
         end,
         kind,
-        named("WARC-Record-ID"),
-        target_of(headers.get_bytes(b"WARC-Target-URI") or b""),
+        target_of(headers.get_bytes(b"WARC-Target-URI") or b"") if is_capture else "",
         date,
         parse_date(date) if date else None,
         _sha1(f"sha1:{given}") if given and not algorithm else b"",
         fault,
-        Reference(target_of(target), referred) if kind == "revisit" and target and referred else None,
-        named("WARC-Concurrent-To"),
+        Reference(target_of(target), referred) if target and referred else None,
         head.status,
-        head.mime if head.length else mime_of(headers.get_bytes(b"Content-Type")),
+        head.mime if head.length or not is_capture else mime_of(headers.get_bytes(b"Content-Type")),
         record.content_length - head.length,
     )
 
