@@ -82,6 +82,8 @@ def _fill(store, now):
     rng = np.random.default_rng(3)
     urls = [f"http://{host}.example/{section}/{number}" for host in "ab" for section in "xy" for number in range(32)]
     pages = store.discover([*urls, "http://a.example/%22onmouseover=alert(5)"], now - 20 * DAY)
+    silent = store.discover([SILENT], now - 20 * DAY)
+    store.lease("me", now, 1_000, per_host=1_000, ttl=DAY)
     page = np.repeat(pages[:-1], 6)
     time = now - DAY * (16.0 - 2.5 * np.tile(np.arange(6), len(pages) - 1)) - rng.uniform(0, 3600, len(page))
     verdict = np.where(np.tile(np.arange(6), len(pages) - 1) == 0, Verdict.UNKNOWN, Verdict.UNCHANGED)
@@ -92,7 +94,6 @@ def _fill(store, now):
     status = np.where(failed, 503, 200)
     visits = Visits.of(page, time, outcome=outcome, verdict=verdict, status=status, cost=0.2)
     store.record(visits, due=now + rng.uniform(-3, 9, len(page)) * DAY, worker="me")
-    silent = store.discover([SILENT], now - 20 * DAY)
     store.record(Visits.of(silent, [now - DAY], outcome=Outcome.UNREACHABLE), due=np.array([now + DAY]), worker="me")
 
 

@@ -25,8 +25,10 @@ def filled(store):
     pages = store.discover(urls, NOW - 1000.0)
     ignored = store.discover(["http://a.test/ignored"], NOW, importance=0.0)
     rng = np.random.default_rng(5)
-    store.reschedule(pages, NOW + np.round(rng.uniform(-500, 500, len(pages)) / 100) * 100)
     failed = pages[::7]
+    store.lease("me", NOW, len(pages), per_host=len(pages), ttl=100.0)
+    store.acknowledge("me", np.setdiff1d(pages, failed))
+    store.reschedule(pages, NOW + np.round(rng.uniform(-500, 500, len(pages)) / 100) * 100)
     store.record(
         Visits.from_rows([_failure(page) for page in failed.tolist()]),
         due=np.full(len(failed), NOW + 50.0),
