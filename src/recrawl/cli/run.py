@@ -239,7 +239,7 @@ async def _crawl(
             if driver.clock_was_set and not interrupts:
                 return ExitCode.OK
             last = takers[0].take(anew=True)
-    typer.echo(tally.words())
+    typer.echo(tally.words() + start.words())
     typer.echo(_ending(driver.ended_by, last, store))
     return ExitCode.INTERRUPTED if interrupts else ExitCode.OK
 

@@ -66,6 +66,8 @@ class Start:
         self._runs_since: float | None = None
         self._time: StoreTime | None = None
         self._said = ""
+        self._misdated = 0
+        """Visits that were marked since the run began."""
 
     def left(self) -> float:
         """Seconds of the term that are left: time counts from the first visit on, whoever sets the clock."""
@@ -118,6 +120,7 @@ class Start:
 
     def tell_ahead(self, found: FoundAhead) -> None:
         """Say what lay ahead of the clock, and what became of it."""
+        self._misdated += found.misdated - found.restored
         if found.visits:
             visits, far = counted(found.visits, "visit"), format_duration(found.seconds)
             typer.echo(
@@ -127,6 +130,12 @@ class Start:
             )
         if found.restored:
             typer.echo(f"{counted(found.restored, 'visit')} taken for misdated before stand again.", err=True)
+
+    def words(self) -> str:
+        """For the end of a run: another line, if there is anything to say."""
+        if self._misdated <= 0:
+            return ""
+        return f"\nThe clock was wrong: {counted(self._misdated, 'visit')} misdated. recrawl list misdated names them."
 
     def _tell_apart(self, ahead: float) -> None:
         where = "ahead of" if ahead > 0 else "behind"
