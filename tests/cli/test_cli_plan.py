@@ -111,7 +111,7 @@ def test_a_page_is_ever_likelier_to_have_changed_while_nobody_looks(run, workspa
         newest.append(next(row["p_changed"] for row in rows if row["url"].endswith("/59")))
     assert newest == sorted(newest)
     assert newest[0] < newest[-1] < 1
-    assert "changes, at the pace of now" in run("plan", "-w", workspace).stdout
+    assert "P(changed)" in run("plan", "-w", workspace).stdout
 
 
 @pytest.mark.parametrize("policy", ["valued", "uniform"])

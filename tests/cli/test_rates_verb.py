@@ -492,7 +492,7 @@ def test_the_first_rows_are_those_of_a_stable_sort(limit):
         ((800 * DAY, 100 * DAY, 3_000 * DAY), "about every 2.2 years, 0.27–8.2"),
         ((30.0, 10.0, 90.0), "about every 30 seconds, 10–90"),
         ((2 * HOUR, 1.0, np.inf), "about every 2 hours, 1 second or more"),
-        ((np.nan, np.nan, np.nan), "unknown"),
+        ((np.nan, np.nan, np.nan), "not known"),
         ((np.inf, 0.0, np.inf), "not seen to change"),
     ],
 )

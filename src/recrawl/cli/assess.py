@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recrawl.assess.shown import Rule
-from recrawl.cli.assess_answer import ESTIMATOR, Asked
+from recrawl.cli.assess_answer import Asked
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import (
     HERE,
@@ -24,7 +25,7 @@ from recrawl.cli.options import (
 )
 from recrawl.cli.waiting import bars, line
 from recrawl.cli.workspace import open_workspace
-from recrawl.estimate.estimators import ESTIMATORS
+from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 
 if TYPE_CHECKING:
     from recrawl.cli.assess_output import Wanted
@@ -68,7 +69,7 @@ def assess(  # noqa: PLR0913 - one argument an option
     ] = None,
     estimator: Annotated[
         str, typer.Option(metavar="NAME", help=f"How rates are estimated: {', '.join(ESTIMATORS)}.")
-    ] = ESTIMATOR,
+    ] = DEFAULT,
     merge_within: Annotated[
         str,
         typer.Option(
@@ -129,8 +130,10 @@ def assess(  # noqa: PLR0913 - one argument an option
         _assess_files(check_files(files, "assess"), merged, asked, wanted, digests_only=digests_only)
         return
     place = open_workspace(workspace, parse_assignments(assignments or []))
+    from recrawl.cli.predict_use import expected_changes
+
     with place.open_store() as store:
-        _assess(store, asked, wanted, None)
+        _assess(store, replace(asked, expected=expected_changes(place, store)), wanted, None)
 
 
 def _assess_files(paths: list[Path], merge_within: float, asked: Asked, wanted: Wanted, *, digests_only: bool) -> None:

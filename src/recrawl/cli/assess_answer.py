@@ -18,19 +18,15 @@ from recrawl.assess.shown_chance import chance_unchanged
 from recrawl.assess.statement import Found
 from recrawl.assess.subsites import Foreseen, SubSites, joined_sections, propose
 from recrawl.cli.assess_recorded import Recorded, recorded
-from recrawl.cli.knowledge import Span, estimate_from, learn, lesson_of, section_labels
+from recrawl.cli.knowledge import Expected, Knowledge, Span, learn, middle_of, section_labels
 from recrawl.cli.rates_question import estimator_named
 from recrawl.errors import InputError
 from recrawl.estimate.estimator import Estimator, Evidence
-from recrawl.estimate.operational_posterior import OperationalPosterior
-from recrawl.estimate.posterior import Posterior
+from recrawl.estimate.estimators import DEFAULT
 from recrawl.model import Belief, FloatArray, IntArray
 from recrawl.store.base import Store
 from recrawl.time import MINUTE, WEEK
 
-ESTIMATOR = "gamma"
-"""Blur counts changes, and counts have no bound. A page that changed at every look may change at any rate above that of
-the looks; a Gamma stays near it, where a learned grid may believe in its fastest rate."""
 _HEAD_START = 0.125
 _SITEMAP = re.compile(r"sitemap.*\.xml(\.gz)?")
 FEWEST_PAGES = 20
@@ -53,11 +49,13 @@ class Asked:
     """Whether each archive file is a crawl."""
     delay: float | None = None
     """Seconds between downloads of a capture to come; as in this archive if nobody says."""
-    estimator: str = ESTIMATOR
+    estimator: str = DEFAULT
     only_pages: bool = False
     """Whether to leave out what archives of other crawlers hold for crawlers alone: robots.txt and sitemaps."""
     pages: IntArray | None = None
     """Only these pages, by id, ascending; all if nobody says."""
+    expected: Expected | None = None
+    """What a model expects of pages, if there is one: as ``recrawl rates`` is told."""
 
 
 class NothingToJudgeError(InputError):
@@ -92,6 +90,9 @@ class Answer:
     recorded: Recorded
     left_out: int
     """Files for crawlers that were not judged."""
+    low: FloatArray
+    """Ends of the 90 % interval of each rate, per second; NaN where it is not known."""
+    high: FloatArray
 
     def names(self, pages: IntArray) -> list[str]:
         """URLs of page ids."""
@@ -120,8 +121,7 @@ def answer(store: Store, asked: Asked) -> Answer:
         )
     pages = store.pages(looks.page)
     hosts, site = np.unique(pages.host, return_inverse=True)
-    belief = _belief(store, looks, asked.estimator)
-    rate = np.full(len(looks), np.nan) if belief is None else belief.mean()
+    belief, rate, low, high = _belief(store, looks, asked)
     record = recorded(store, looks)
     if asked.by_file:
         rounds = known_rounds(looks, site, _files(store, looks))
@@ -132,7 +132,9 @@ def answer(store: Store, asked: Asked) -> Answer:
     quality = archive_quality(looks, rate, weight, site, rounds=rounds, once=record.once, rule=asked.rule)
     at = quality.end if asked.at is None else asked.at
     seen = shown(looks, rate, at, asked.rule)
-    chance = np.full(len(looks), np.nan) if belief is None else chance_unchanged(looks, seen, belief)
+    chance = np.full(len(looks), np.nan)
+    if belief is not None:
+        chance = np.where(np.isnan(rate), np.nan, chance_unchanged(looks, seen, belief))
     section, sections = section_labels(urls)
     return Answer(
         quality,
@@ -147,6 +149,8 @@ def answer(store: Store, asked: Asked) -> Answer:
         _parts(quality, section, sections, asked.delay),
         record,
         left_out,
+        low,
+        high,
     )
 
 
@@ -165,16 +169,23 @@ def _only(looks: Looks, urls: list[str], wanted: list[bool]) -> tuple[Looks, lis
     return looks.take(rows), [urls[row] for row in rows.tolist()]
 
 
-def _belief(store: Store, looks: Looks, estimator: str) -> Belief | None:
-    """What is believed of each page; nothing, if no page was ever seen twice: then nobody knows."""
-    lesson, chosen = lesson_of(store, Span()), estimator_named(estimator)
-    if not len(lesson.histories.gaps):
-        return None
-    if isinstance(chosen, Posterior | OperationalPosterior):
-        belief = learn(store, estimator=chosen).belief
-    else:
-        belief = estimate_from(replace(lesson, evidence=without_quick_gaps(lesson.evidence)), chosen).belief
-    return belief.take(np.searchsorted(lesson.histories.page, looks.page))
+def learned_for(store: Store, asked: Asked) -> Knowledge:
+    """What is believed of pages: what ``recrawl rates`` says of a workspace. In files, quick gaps are no evidence."""
+    chosen = estimator_named(asked.estimator)
+    return learn(store, Span(), Unhurried(chosen) if asked.only_pages else chosen, asked.expected)
+
+
+def _belief(store: Store, looks: Looks, asked: Asked) -> tuple[Belief | None, FloatArray, FloatArray, FloatArray]:
+    """What is believed of each page, its rate, and the ends of its interval: none and NaN where nothing is known."""
+    known = learned_for(store, asked)
+    if not len(known.histories.gaps):
+        nothing = np.full(len(looks), np.nan)
+        return None, nothing, nothing, nothing
+    rows = np.searchsorted(known.histories.page, looks.page)
+    heard = without_quick_gaps(known.lesson.evidence) if asked.only_pages else known.lesson.evidence
+    rate = np.where(heard.histories.counts() > 0, middle_of(known.belief, heard.histories), np.nan)[rows]
+    low, high = (end[rows] for end in known.interval())
+    return known.belief.take(rows), rate, np.minimum(low, rate), np.maximum(high, rate)
 
 
 def without_quick_gaps(evidence: Evidence) -> Evidence:
@@ -227,7 +238,7 @@ def _parts(quality: ArchiveQuality, section: IntArray, sections: list[str], dela
     size = np.bincount(quality.site)
     largest = np.argsort(-size, kind="stable")[:_MOST_SITES]
     for site in np.sort(largest[size[largest] >= FEWEST_PAGES]).tolist():
-        inside = np.flatnonzero(quality.site == site)
+        inside = np.flatnonzero((quality.site == site) & ~np.isnan(quality.rate))
         numbers, label = np.unique(section[inside], return_inverse=True)
         if len(numbers) == 1:
             continue

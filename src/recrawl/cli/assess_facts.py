@@ -64,6 +64,7 @@ def facts(found: Answer, archive: Archive | None, most: int) -> dict[str, Any]:
     crawl = last_judged(found)
     inside = found.together.inside
     breaking = np.flatnonzero(seen.there() & ~inside)
+    known = found.chance[seen.there() & ~np.isnan(found.chance)]
     return {
         "schema": SCHEMA,
         "files": [] if archive is None else [_file(one) for one in archive.brought],
@@ -83,7 +84,8 @@ def facts(found: Answer, archive: Archive | None, most: int) -> dict[str, Any]:
             "at": iso(found.at),
             "pages": int(seen.there().sum()),
             "proved": int(seen.proved().sum()),
-            "expectedUnchanged": float(found.chance[seen.there()].sum()),
+            "expectedUnchanged": float(known.sum()) if len(known) else None,
+            "expectedUnchangedOf": len(known),
             "secondsApart": float(np.ptp(seen.time[seen.there()])) if bool(seen.there().any()) else None,
             "validTogether": {
                 "pages": int(inside.sum()),

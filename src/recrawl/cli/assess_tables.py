@@ -73,6 +73,8 @@ def pages(found: Answer, most: int | None = None) -> Columns:
         "last_look": _times(looks.time[looks.offsets[1:] - 1][rows]),
         **_ordered(counted, rows),
         "changes_per_day": (quality.rate * DAY)[rows].tolist(),
+        "low": (found.low * DAY)[rows].tolist(),
+        "high": (found.high * DAY)[rows].tolist(),
         "distance": quality.distance[rows].tolist(),
         "blur_predicted": quality.predicted[rows].tolist(),
         "blur": quality.achieved[rows].tolist(),

@@ -78,7 +78,8 @@ class BelievedRates:
         from recrawl.cli.knowledge import Span, learn  # takes long to import, and a first capture has nothing to learn
 
         known = learn(self.store, Span(until=self.until), expected=self.compared)
-        return known.histories.page, known.belief.mean() if len(known.histories) else np.empty(0)
+        twice = np.flatnonzero(known.histories.counts() > 0)  # of the others nothing is known but what is expected
+        return known.histories.page[twice], known.rate[twice]
 
     @cached_property
     def _around(self) -> prior.NeighbourPrior:

@@ -15,6 +15,7 @@ from recrawl.estimate.clocked_belief import ClockedBelief
 from recrawl.estimate.dated_posterior import DatedPosterior
 from recrawl.estimate.estimator import Estimate, Estimator, Evidence, estimate
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
+from recrawl.estimate.gaps import highest_rate_told
 from recrawl.estimate.operational_posterior import OperationalPosterior
 from recrawl.estimate.point import PointBelief
 from recrawl.estimate.posterior import GammaPosterior, Posterior
@@ -30,6 +31,8 @@ Expected: TypeAlias = Callable[[IntArray], FloatArray]
 """How often pages, given by id, are expected to change, per second: what a model says."""
 LinkBeliefs: TypeAlias = Mapping[str, Callable[[IntArray], GammaBelief]]
 """What is believed of the rates of new links of pages, given by id: of ``internal`` and ``external`` ones."""
+LEVEL = 0.9
+"""Of the intervals that are shown."""
 CLUSTERS_UP_TO = 300_000
 """Pages up to which directories are groups of their own beside hosts: beyond, reading every URL would take longest."""
 
@@ -72,9 +75,33 @@ class Knowledge:
         """About the same pages."""
         return self.estimate.belief
 
+    @property
+    def rate(self) -> FloatArray:
+        """The middle of what is believed of each page, per second; NaN of pages seen once: nothing is known of them.
+
+        The one number that all commands show; never above what its observations can tell. The mean is none: of a page
+        that changed at every observation only a lower bound is known, and the mean of such a belief is all tail.
+        """
+        rate = middle_of(self.belief, self.lesson.evidence.histories)
+        return np.where(self.histories.counts() > 0, rate, np.nan)
+
+    def interval(self) -> tuple[FloatArray, FloatArray]:
+        """Ends of the 90 % intervals of the same, per second."""
+        low, high = (self.belief.quantile(q) for q in ((1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0))
+        return np.minimum(low, self.rate), np.maximum(high, self.rate)
+
     def fresh(self, now: float) -> FloatArray:
         """Probability that each page is still as it was when last seen."""
         return self.belief.survival(np.maximum(now - self.histories.last_visit, 0.0))
+
+
+def middle_of(belief: Belief, observed: Histories) -> FloatArray:
+    """The middle of each belief, or the highest rate that the observations can tell, if that is lower.
+
+    What a formula for a single rate says is left as it is.
+    """
+    middle = belief.quantile(0.5)
+    return middle if isinstance(belief, PointBelief) else np.minimum(middle, highest_rate_told(observed))
 
 
 def learn(

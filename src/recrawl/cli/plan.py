@@ -155,7 +155,7 @@ def _print_next(columns: Columns) -> None:
         "worth": ["–" if worth == float("inf") else f"{worth:.0%}" for worth in columns["worth"]],
         "last look": [shown_time(when) for when in columns["last_look"]],
         "P(changed)": ["–" if share != share else f"{share:.0%}" for share in columns["p_changed"]],  # noqa: PLR0124 - NaN
-        "changes, at the pace of now": columns["in_words"],
+        "changes": columns["in_words"],
     }
     print_table(list(shown), list(zip(*shown.values(), strict=True)), right=("worth", "P(changed)"))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recrawl.cli.knowledge import host_id
+from recrawl.cli.knowledge import Span, host_id, learn
 from recrawl.cli.plan_next import Columns, Unmet, WhatIf, cannot_be_met, chosen, next_pages, what_if
 from recrawl.cli.plan_outlook import Outlook
 from recrawl.cli.tables import rows_of
@@ -42,7 +42,8 @@ def coming(store: Store, outlook: Outlook, host: str | None, limit: int | None) 
     wanted = np.flatnonzero(chosen(outlook, host_id(store, host)))
     order = wanted[np.lexsort((outlook.pages.id[wanted], outlook.due[wanted]))]
     buys = what_if(outlook)
-    columns = next_pages(store, outlook, order[:limit])
+    known = learn(store, Span(until=outlook.now), expected=outlook.expected)
+    columns = next_pages(store, outlook, order[:limit], known)
     return Coming(outlook, columns, outlook.due[wanted], buys, cannot_be_met(outlook, buys))
 
 

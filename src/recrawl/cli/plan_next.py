@@ -18,6 +18,7 @@ from recrawl.plan.keeping import Kept, keep, keep_at_rates
 from recrawl.time import DAY, format_duration
 
 if TYPE_CHECKING:
+    from recrawl.cli.knowledge import Knowledge
     from recrawl.store.base import Store
 
 Columns = dict[str, list[Any]]
@@ -56,12 +57,19 @@ def what_if(outlook: Outlook) -> WhatIf:
     return WhatIf(less, now, more, evenly[1])
 
 
-def next_pages(store: Store, outlook: Outlook, rows: IntArray) -> Columns:
-    """The pages at these rows: when, and why."""
+def next_pages(store: Store, outlook: Outlook, rows: IntArray, known: Knowledge | None = None) -> Columns:
+    """The pages at these rows: when, and why.
+
+    How often they change is what ``recrawl rates`` has ``known`` of them; without it, what the policy believes of pages
+    that were seen.
+    """
     ids = outlook.pages.id[rows]
     last, due = outlook.last_look[rows], outlook.due[rows]
     urgency = outlook.policy.urgency(ids, outlook.now)
-    words, changed = _beliefs(outlook, rows)
+    rate, low, high = _rates(outlook, rows, known)
+    changed = outlook.expert.changed(ids, outlook.now)
+    with np.errstate(divide="ignore"):
+        words = [in_words(*times) for times in (1.0 / np.stack([rate, high, low])).T.tolist()]
     with np.errstate(invalid="ignore"):  # nothing times without limit
         value = _prices(outlook, rows) * urgency
     return {
@@ -73,7 +81,10 @@ def next_pages(store: Store, outlook: Outlook, rows: IntArray) -> Columns:
         "value": value.tolist(),
         "worth": urgency.tolist(),
         "last_look": last.tolist(),
-        "p_changed": changed,
+        "p_changed": changed.tolist(),
+        "changes_per_day": (rate * DAY).tolist(),
+        "low": (low * DAY).tolist(),
+        "high": (high * DAY).tolist(),
         "in_words": words,
     }
 
@@ -87,13 +98,21 @@ def _prices(outlook: Outlook, rows: IntArray) -> FloatArray:
     return np.full(len(rows), math.nan) if prices is None else prices.of(outlook.pages.host[rows])
 
 
-def _beliefs(outlook: Outlook, rows: IntArray) -> tuple[list[str], list[float]]:
-    """What is believed of each page: in words at the pace it has now, and by its own clock that it has changed."""
-    belief = outlook.belief.take(rows)
-    with np.errstate(divide="ignore"):
-        every, longest, shortest = (1.0 / belief.quantile(q) for q in (0.5, 0.05, 0.95))
-    words = [in_words(*times) for times in np.stack([every, shortest, longest]).T.tolist()]
-    return words, outlook.expert.changed(outlook.pages.id[rows], outlook.now).tolist()
+def _rates(outlook: Outlook, rows: IntArray, known: Knowledge | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The rate of each page and the ends of its interval, per second; NaN where nothing is known."""
+    if known is None:
+        belief = outlook.belief.take(rows)
+        seen = ~np.isnan(outlook.last_look[rows])
+        middle, low, high = (np.where(seen, belief.quantile(q), np.nan) for q in (0.5, 0.05, 0.95))
+        return middle, low, high
+    ids, page = outlook.pages.id[rows], known.histories.page
+    place = np.minimum(np.searchsorted(page, ids), max(len(page) - 1, 0))
+    there = page[place] == ids if len(page) else np.zeros(len(ids), np.bool_)
+    found = (known.rate, *known.interval())
+    middle, low, high = (
+        np.where(there, one[place], np.nan) if len(page) else np.full(len(ids), np.nan) for one in found
+    )
+    return middle, low, high
 
 
 def reasons(outlook: Outlook, rows: IntArray) -> list[str]:

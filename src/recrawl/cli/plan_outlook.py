@@ -84,6 +84,8 @@ class Outlook:
     demand: Demand
     """Of the same pages, for what a budget would do. Where new links are wanted, by their rates."""
     hosts: HostTable
+    expected: Expected | None = None
+    """What a model says of changes of pages before their histories tell."""
 
     @property
     def of_links(self) -> bool:
@@ -169,7 +171,7 @@ def look_ahead(
     )  # fmt: skip
     put_off = np.maximum(np.nan_to_num(due - wanted, posinf=0.0), 0.0)
     hosts = hosts_of(store, settings, now)
-    return Outlook(now, settings, policy, expert, pages, due, put_off, last, belief, demand, hosts)
+    return Outlook(now, settings, policy, expert, pages, due, put_off, last, belief, demand, hosts, expected)
 
 
 def hosts_of(store: Store, settings: Settings, now: float) -> HostTable:

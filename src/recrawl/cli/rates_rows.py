@@ -18,17 +18,16 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from recrawl.cli.knowledge import Lesson, host_id, learn, lesson_of, section_labels
+from recrawl.cli.knowledge import LEVEL, Lesson, host_id, learn, lesson_of, middle_of, section_labels
 from recrawl.cli.rates_question import By, Question
 from recrawl.estimate.confidence import information, likelihood_ratio
+from recrawl.estimate.gaps import highest_rate_told
 from recrawl.estimate.point import PointBelief
 from recrawl.estimate.point_estimators import at_site_level
 from recrawl.model import Belief, BoolArray, FloatArray, GammaBelief, Histories, IntArray
 from recrawl.store.base import Store
 from recrawl.time import DAY
 
-LEVEL = 0.9
-"""Of the intervals."""
 _FEWEST, _MOST, _MOST_DRAWN = 40, 200, 20_000_000
 """Values drawn of each page: at least, at most, and of all pages together as long as that leaves enough of each."""
 _AT_ONCE = 20_000
@@ -66,6 +65,10 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.rate)
+
+    def known(self) -> BoolArray:
+        """Which rows have a page that was observed more than once: one capture says nothing about rates."""
+        return self.looks > self.pages
 
     def bounds(self, which: IntArray) -> tuple[FloatArray, FloatArray]:
         """Ends of the 90 % interval of these rows, per second.
@@ -122,7 +125,7 @@ def _rows(  # noqa: PLR0913, PLR0917 - what is known, when, and of whom
     return Rows(
         lesson,
         belief,
-        belief.quantile(0.5),
+        middle_of(belief, lesson.evidence.histories),
         histories.counts() + 1,
         histories.changes(),
         histories.observed(),
@@ -191,6 +194,11 @@ def _sum_of(pages: Rows, label: IntArray, count: int) -> tuple[FloatArray, tuple
         return _sum_of_points(pages, label, weight, scale)
     sums = scale * _drawn_sums(pages.belief, label, weight, count)
     low, rate, high = np.quantile(sums, [(1.0 - LEVEL) / 2.0, 0.5, (1.0 + LEVEL) / 2.0], axis=0)
+    told = highest_rate_told(pages.lesson.evidence.histories)
+    bound = np.unique(label[pages.rate >= told])
+    if len(bound):  # some pages changed at every observation: of these only so much counts for the middle
+        rate[bound] = np.quantile(scale * _drawn_sums(pages.belief, label, weight, count, told), 0.5, axis=0)[bound]
+        low = np.minimum(low, rate)
     [alone] = np.nonzero(np.bincount(label, minlength=count)[label] == 1)
     group = label[alone]
     rate[group] = pages.rate[alone]
@@ -198,14 +206,21 @@ def _sum_of(pages: Rows, label: IntArray, count: int) -> tuple[FloatArray, tuple
     return rate, (low, high)
 
 
-def _drawn_sums(belief: Belief, label: IntArray, weight: FloatArray, count: int) -> FloatArray:
-    """Weighted sums of each group, drawn so many times: a row a draw. O(pages and groups), each a few dozen times."""
+def _drawn_sums(
+    belief: Belief, label: IntArray, weight: FloatArray, count: int, most: FloatArray | None = None
+) -> FloatArray:
+    """Weighted sums of each group, drawn so many times: a row a draw. O(pages and groups), each a few dozen times.
+
+    ``most`` is what a draw of each page counts for at most.
+    """
     draws = int(np.clip(_MOST_DRAWN / max(len(label), count, 1), _FEWEST, _MOST))
     rng, sums = np.random.default_rng(1), np.zeros((draws, count))
     for start in range(0, len(label), _AT_ONCE):
         rows = np.arange(start, min(start + _AT_ONCE, len(label)))
         some = belief.take(rows)
         values = np.stack([some.quantile((place + 0.5) / draws) for place in range(draws)])
+        if most is not None:
+            values = np.minimum(values, most[rows])
         for draw, drawn in enumerate(rng.permuted(values, axis=0)):
             sums[draw] += np.bincount(label[rows], weight[rows] * drawn, count)
     return sums

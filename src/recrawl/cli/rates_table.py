@@ -28,7 +28,8 @@ def answer(store: Store, question: Question) -> tuple[Columns, int]:
     rows = rows_for(store, question)
     shown = np.flatnonzero(wanted(store, question, rows.host, rows.looks, partial(_names, store, rows)))
     order = shown[_first(_key(store, rows, question.sort)[shown], question.limit)]
-    return _columns(store, rows, order, np.stack([rows.rate[order], *rows.bounds(order)]), question), len(shown)
+    rate = np.stack([rows.rate[order], *rows.bounds(order)])
+    return _columns(store, rows, order, np.where(rows.known()[order], rate, np.nan), question), len(shown)
 
 
 def draw(columns: Columns, by: By, path: Path) -> None:
@@ -36,7 +37,8 @@ def draw(columns: Columns, by: By, path: Path) -> None:
     from recrawl.show.rates import RateSample, RatesPicture, draw_rates
 
     with np.errstate(divide="ignore"):
-        every, longest, shortest = (1.0 / np.array(columns[name]) for name in ("changes_per_day", "low", "high"))
+        rates = np.stack([np.array(columns[name], np.float64) for name in ("changes_per_day", "low", "high")])
+        every, longest, shortest = 1.0 / rates[:, ~np.isnan(rates[0])]
     title = f"How often {len(every):,} {by.value}s change"
     draw_rates(RatesPicture(RateSample(f"{by.value}s", every), every, shortest, longest, title), path)
 
@@ -48,12 +50,13 @@ def _names(store: Store, rows: Rows, which: IntArray) -> list[str]:
 
 
 def _key(store: Store, rows: Rows, sort: Sort) -> FloatArray:
-    """What rises in the order asked for."""
+    """What rises in the order asked for; rows of which nothing is known come last."""
+    known = rows.known()
     keys: dict[Sort, Callable[[], FloatArray]] = {
-        Sort.OFTEN: lambda: -rows.rate,
-        Sort.SELDOM: lambda: rows.rate,
-        Sort.CHANGED: lambda: -rows.p_changed,
-        Sort.UNSURE: lambda: -_doubt(rows),
+        Sort.OFTEN: lambda: np.where(known, -rows.rate, np.inf),
+        Sort.SELDOM: lambda: np.where(known, rows.rate, np.inf),
+        Sort.CHANGED: lambda: np.where(known, -rows.p_changed, np.inf),
+        Sort.UNSURE: lambda: np.where(known, -_doubt(rows), np.inf),
         Sort.LOOKS: lambda: -rows.looks.astype(np.float64),
         Sort.RECENT: lambda: -np.nan_to_num(rows.last_change, nan=-np.inf),
         Sort.NAME: lambda: _ranks(_names(store, rows, np.arange(len(rows)))),
@@ -103,7 +106,7 @@ def _columns(store: Store, rows: Rows, order: IntArray, rate: FloatArray, questi
         "observed": rows.observed[order].tolist(),
         "last_look": rows.last_look[order].tolist(),
         "last_change": rows.last_change[order].tolist(),
-        "p_changed": rows.p_changed[order].tolist(),
+        "p_changed": np.where(rows.known()[order], rows.p_changed[order], np.nan).tolist(),
         "method": [question.estimator.name] * len(order),
         "kind": [question.kind.name.lower()] * len(order),
     }

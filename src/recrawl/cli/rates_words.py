@@ -25,9 +25,11 @@ def in_words(every: float, shortest: float, longest: float) -> str:
     ('about every 15 hours, 4 seconds or more', 'hardly ever; less often than every 2 days')
     >>> in_words(math.inf, 40 * DAY, math.inf), in_words(DAY, DAY, DAY)
     ('not seen to change; less often than every 40 days', 'about every 24 hours')
+    >>> in_words(math.nan, math.nan, math.nan)
+    'not known'
     """
     if math.isnan(every):
-        return "unknown"
+        return "not known"
     if every >= _FOREVER:
         known = math.isfinite(shortest) and shortest > 0
         middle = "not seen to change" if math.isinf(every) else "hardly ever"

@@ -11,6 +11,9 @@ import numpy as np
 
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray
 
+CHANGES_PER_GAP = 4.5
+"""A page that changes so often in a gap is found unchanged after it once in 90 times: higher rates look the same."""
+
 
 class Looks(NamedTuple):
     """Looks at some pages, in the order of time for each page; page i has ``gaps[first[i]:last[i]]``."""
@@ -79,3 +82,20 @@ def _first_bad(gaps: FloatArray) -> int | None:
 
 def _complaint(where: str, gap: float) -> str:
     return f"{where} has a gap of {gap} seconds between two looks; gaps must be positive and finite"
+
+
+def highest_rate_told(histories: Histories) -> FloatArray:
+    """The rate of each page, per second, above which its observations are all the same; infinity without any. O(gaps).
+
+    Of a page that changed at every observation only a lower bound is known: whatever is believed beyond
+    ``CHANGES_PER_GAP`` in its shortest gap is what was believed before, and no finding.
+
+    >>> from recrawl.model import Visits
+    >>> highest_rate_told(Histories.from_visits(Visits.of([1, 1, 1], [0.0, 9.0, 12.0], verdict=[0, 2, 2]))).tolist()
+    [1.5]
+    """
+    out = np.full(len(histories), np.inf)
+    rows = np.flatnonzero(histories.counts())
+    if len(rows):
+        out[rows] = CHANGES_PER_GAP / np.minimum.reduceat(histories.gaps, histories.offsets[rows])
+    return out

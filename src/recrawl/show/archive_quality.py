@@ -92,7 +92,11 @@ def shown_words(seen: Shown, chance: FloatArray, joint: JointValidity, urls: Seq
 
 
 def _expected(chance: FloatArray) -> str:
-    return "" if bool(np.isnan(chance).any()) else f", {chance.sum():.1f} in expectation"
+    known = chance[~np.isnan(chance)]
+    if not len(known):
+        return ""
+    unknown = len(chance) - len(known)
+    return f", {known.sum():.1f} in expectation" + (f" ({unknown:,} seen once: not known)" if unknown else "")
 
 
 def _mean(value: FloatArray, weight: FloatArray) -> float:

@@ -1,0 +1,120 @@
+"""One estimator for all commands: the same page has the same rate and interval wherever it is shown.
+
+And what it says is bounded by what observations can tell: of a page that changed at every one only a lower bound is
+known, and the mean of a Gamma belief, which commands showed before, is then anything (6.7e10 changes a day).
+"""
+
+import json
+
+import numpy as np
+import pytest
+
+from recrawl.cli.assess_answer import Asked, answer
+from recrawl.cli.capture_rates import BelievedRates
+from recrawl.cli.rates_question import Question
+from recrawl.cli.rates_rows import rows_for
+from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
+from recrawl.model import Verdict, Visits
+from recrawl.store.open import open_store
+from recrawl.time import DAY, to_timestamp14
+
+START = 1.75e9
+WEEKS = 10
+ALWAYS, SOMETIMES, NEVER = 20, 30, 9
+ONCE = "http://one.example/once"
+
+
+@pytest.fixture
+def archive(run, tmp_path):
+    """Ten weekly observations of 59 pages: some change three times a day, some at times, some never; one seen once."""
+    folder = tmp_path / "ws"
+    assert run("init", folder).returncode == 0
+    rng = np.random.default_rng(5)
+    urls = [f"http://one.example/part{row % 3}/{row}" for row in range(ALWAYS + SOMETIMES + NEVER)]
+    chance = np.repeat([1.0, 0.3, 0.0], [ALWAYS, SOMETIMES, NEVER])
+    with open_store(folder / "recrawl.db") as store:
+        pages = store.discover([*urls, ONCE], START)
+        for week in range(WEEKS):
+            changed = rng.random(len(urls)) < chance
+            verdict = np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED)
+            if not week:
+                verdict[:] = Verdict.UNKNOWN
+            store.record(Visits.of(pages[:-1], START + 7 * week * DAY + np.arange(len(urls)), verdict=verdict))
+        store.record(Visits.of(pages[-1:], START + DAY, verdict=Verdict.UNKNOWN))
+    return folder
+
+
+def told(rows):
+    return {row["url"]: tuple(row[name] for name in ("changes_per_day", "low", "high")) for row in rows}
+
+
+def close(one, other):
+    return one == other if None in one + other else one == pytest.approx(other, rel=1e-9)
+
+
+def test_every_command_says_the_same_of_a_page(run, archive):
+    where, many = ("-w", archive, "--json"), ("--limit", "100")
+    rates = told(json.loads(run("rates", *where, *many).stdout))
+    assess = told(json.loads(run("assess", *where, *many).stdout)["worstPages"])
+    plan = told(json.loads(run("plan", *where, *many).stdout)["next"])
+    assert len(rates) == ALWAYS + SOMETIMES + NEVER + 1
+    assert set(rates) == set(assess) == set(plan)
+    for url, known in rates.items():
+        assert close(known, assess[url]), url
+        assert close(known, plan[url]), url
+    with open_store(archive / "recrawl.db") as store:  # a capture, and the sections of a report
+        page = store.pages().id
+        now = START + 100 * DAY
+        captured = dict(zip(store.urls(page), BelievedRates(store, now)(page) * DAY, strict=True))
+        report = rows_for(store, Question(ESTIMATORS[DEFAULT], now))
+        shown = answer(store, Asked()).quality
+        assert np.array_equal(shown.looks.page, report.lesson.histories.page)
+        np.testing.assert_allclose(shown.rate[report.known()], report.rate[report.known()], rtol=1e-9)
+    assert all(close((captured[url],), known[:1]) for url, known in rates.items() if url != ONCE)
+
+
+def test_one_capture_says_nothing_about_rates(run, archive):
+    where = ("-w", archive, "--json", "--limit", "100")
+    rates = json.loads(run("rates", *where).stdout)
+    assert [row["url"] for row in rates if row["changes_per_day"] is None] == [ONCE]
+    assert rates[-1]["url"] == ONCE  # whatever is not known comes last
+    assert rates[-1]["in_words"] == "not known"
+    assert rates[-1]["low"] is rates[-1]["high"] is rates[-1]["p_changed"] is None
+    assess = json.loads(run("assess", *where).stdout)
+    [once] = [row for row in assess["worstPages"] if row["url"] == ONCE]
+    assert once["changes_per_day"] is once["blur"] is once["chance_unchanged"] is None
+    assert assess["shown"]["expectedUnchangedOf"] == ALWAYS + SOMETIMES + NEVER
+    [planned] = [row for row in json.loads(run("plan", *where).stdout)["next"] if row["url"] == ONCE]
+    assert planned["changes_per_day"] is None
+    assert planned["in_words"] == "not known"
+    assert "1 seen once: not known" in run("assess", "-w", archive).stdout
+
+
+def test_weekly_crawls_of_pages_that_change_daily_tell_no_more_than_a_few_changes_a_week(run, archive):
+    found = told(json.loads(run("rates", "-w", archive, "--json", "--limit", "100").stdout))
+    for row in range(ALWAYS):
+        rate, low, high = found[f"http://one.example/part{row % 3}/{row}"]
+        assert 0.5 / 7 < low <= rate <= 4.6 / 7 < 3.0 < high  # what they really do is not ruled out
+    blur = [
+        row["blur"] for row in json.loads(run("assess", "-w", archive, "--json", "--limit", "100").stdout)["worstPages"]
+    ]
+    assert max(one for one in blur if one is not None) < 10
+
+
+def test_an_index_in_which_some_pages_always_changed_is_expected_to_be_as_coherent_as_it_is(run, tmp_path):
+    """Three crawls of 140 pages, of which 15 changed every time: a Gamma expected far fewer to be coherent."""
+    lines = [" CDX N b a m s k r M S V g"]
+    for page in range(140):
+        for crawl, day in enumerate((0.0, 7.0, 8.0)):
+            digest = f"V{crawl}" if page < 15 else "SAME"
+            when = to_timestamp14(START + day * DAY + 30.0 * page)
+            lines.append(f"org,site)/{page} {when} http://site.org/{page} text/html 200 {digest} - - 100 0 a.warc.gz")
+    file = tmp_path / "made.cdx"
+    file.write_text("\n".join([*lines, ""]))
+    said = json.loads(run("assess", file, "--json", "--limit", "200").stdout)
+    worst = said["worstPages"]
+    assert max(row["changes_per_day"] for row in worst) < 10
+    assert max(row["blur"] for row in worst) < 50
+    for crawl in said["crawls"]:
+        if crawl["expected_coherent"] is not None:
+            assert crawl["expected_coherent"] == pytest.approx(crawl["coherent"], rel=0.05)
