@@ -82,15 +82,19 @@ class BelievedRates:
         return known.histories.page[twice], known.rate[twice]
 
     @cached_property
-    def _around(self) -> prior.NeighbourPrior:
-        """What to expect of a page that nobody has seen."""
+    def _around(self) -> tuple[prior.NeighbourPrior, bool]:
+        """What to expect of a page that nobody has seen, and whether any observation taught it."""
         histories = self.store.histories(until=self.until)
-        return prior.fit(histories, self._host(histories.page), self._section(histories.page))
+        found = prior.fit(histories, self._host(histories.page), self._section(histories.page))
+        return found, bool(len(histories.gaps))
 
     def _expected(self, page: IntArray) -> FloatArray:
         if self.expected is not None:
             return self.expected(page)
-        return self._around.of(self._host(page), self._section(page)).mean()
+        around, taught = self._around
+        belief = around.of(self._host(page), self._section(page))
+        # The middle, as of pages that were seen: where some changed at every observation the mean is all tail.
+        return belief.quantile(0.5) if taught else belief.mean()
 
     def _host(self, page: IntArray) -> IntArray:
         pages = self.store.pages(np.unique(page))

@@ -5,7 +5,9 @@ The rate is believed per operational second; t seconds after the last look the c
 
     S(t) = e^{−Λ/J}·S_belief(Λ) + (1 − e^{−Λ/J})·S_prior(Λ).
 
-Rates are shown per wall second at the page's lasting speed: its age counts, what its cluster does this week does not.
+Rates are shown per wall second at the page's lasting speed: that of its age, times what the other factors made of the
+time in which the page was observed, on average. What its cluster does this week does not count. Without that average
+rates would be those of a time in which nothing happens: where changes come in bursts, the rate long after the last one.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ import numpy as np
 
 from recrawl.estimate.operational import OperationalTime
 from recrawl.estimate.posterior import Learned
-from recrawl.model import AnyArray, FloatArray, GridBelief
+from recrawl.model import AnyArray, FloatArray, GridBelief, Histories
 
+SILENCE = 3.0
+"""Expected changes in a silence that comes once in twenty times: −ln .05."""
 _BLOCK = 16_384
 
 
@@ -34,6 +38,8 @@ class ClockedBelief:
     """Seconds since the epoch; NaN where there was none: the clock of such a page is the wall's."""
     last_change: FloatArray
     """The last look that found a change; NaN if none did."""
+    usual: FloatArray
+    """Mean operational seconds per second by all factors but age, over the time in which each page was observed."""
 
     def __len__(self) -> int:
         return len(self.learned.belief)
@@ -81,7 +87,11 @@ class ClockedBelief:
     def take(self, rows: AnyArray | slice) -> ClockedBelief:
         """The belief about the pages at these positions."""
         return ClockedBelief(
-            self.learned.take(rows), self.clock.take(rows), self.last_look[rows], self.last_change[rows]
+            self.learned.take(rows),
+            self.clock.take(rows),
+            self.last_look[rows],
+            self.last_change[rows],
+            self.usual[rows],
         )
 
     # -- inside -------------------------------------------------------------------------------
@@ -100,7 +110,7 @@ class ClockedBelief:
 
     def _lasting_speed(self) -> FloatArray:
         lasting = replace(self.clock, calendar=None, week=None, bursts=None)
-        return np.where(np.isnan(self.last_look), 1.0, lasting.speed(self._rows(), self._start()))
+        return np.where(np.isnan(self.last_look), 1.0, lasting.speed(self._rows(), self._start()) * self.usual)
 
     def _mixed(self, passed: FloatArray, of: Callable[[GridBelief], FloatArray]) -> FloatArray:
         """What holds of the belief, or of the prior where the page has jumped since."""
@@ -109,3 +119,28 @@ class ClockedBelief:
             return held
         jumped = -np.expm1(-passed / self.learned.jump)
         return held + jumped * (of(self.learned.priors.belief.take(self.learned.row)) - held)
+
+
+def usual_speed(clock: OperationalTime, histories: Histories, told: Histories, middle: FloatArray) -> FloatArray:
+    """Mean speed by all factors but age over the observed time of each page; 1 where there is none. O(gaps).
+
+    ``told`` are the histories in operational time, ``middle`` the middle of what is believed of each page, per
+    operational second. A page that stopped changing had fast times that are over: a mean above 1 counts only as far
+    as the silence up to the last look allows, which has a chance of 5 % at the rate ``SILENCE`` / its length.
+    """
+    out = np.ones(len(histories))
+    rows = np.flatnonzero(histories.counts())
+    if clock.is_wall() or not len(rows):
+        return out
+    by_age = replace(clock, calendar=None, week=None, bursts=None)
+    aged = by_age.elapsed(rows, histories.first_visit[rows], histories.last_visit[rows])
+    passed = np.add.reduceat(told.gaps, told.offsets[rows])
+    out[rows] = np.divide(passed, aged, out=np.ones(len(rows)), where=aged > 0)
+    last = histories.last_visit[rows]
+    changed = histories.last_change[rows]
+    silent = last - np.where(np.isnan(changed), histories.first_visit[rows], changed)
+    shown = middle[rows] * by_age.speed(rows, last)
+    with np.errstate(divide="ignore"):
+        allowed = SILENCE / (silent * shown)
+    out[rows] = np.maximum(np.minimum(out[rows], allowed), np.minimum(out[rows], 1.0))
+    return out

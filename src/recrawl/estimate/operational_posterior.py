@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from recrawl.estimate.clocked_belief import ClockedBelief
+from recrawl.estimate.clocked_belief import ClockedBelief, usual_speed
 from recrawl.estimate.dated_posterior import Heard, hear, mixed
 from recrawl.estimate.estimator import Evidence
 from recrawl.estimate.operational import OperationalTime
@@ -51,7 +51,8 @@ class OperationalPosterior:
         heard = hear(evidence, self.sources)
         if heard.any():
             learned = self._dated(learned, stretched, heard, _operational(clock, evidence, heard))
-        return ClockedBelief(learned, clock, histories.last_visit, histories.last_change)
+        usual = usual_speed(clock, histories, stretched.histories, learned.belief.quantile(0.5))
+        return ClockedBelief(learned, clock, histories.last_visit, histories.last_change, usual)
 
     def _dated(self, learned: Learned, stretched: Evidence, heard: Heard, passed: Heard) -> Learned:
         told = as_dated(stretched.histories, passed.gap, passed.age)
