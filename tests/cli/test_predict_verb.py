@@ -19,16 +19,22 @@ from recrawl.cli.predict_models import load_model
 from recrawl.cli.predict_training import drifts_of, retrained
 from recrawl.cli.predict_use import live_model
 from recrawl.cli.predict_watch import LiveModel, ModelWatch
-from recrawl.cli.wiring import policy_of
+from recrawl.cli.wiring import WorkspaceFits, policy_of
 from recrawl.cli.workspace import open_workspace
+from recrawl.crawl.fit_process import FitRequest, read_state, write_state
+from recrawl.crawl.fitting import ScheduleFit
 from recrawl.errors import ExitCode
 from recrawl.model import Verdict, Visits
 from recrawl.predict.drift import Fit
 from recrawl.predict.prior_model import PriorModel
+from recrawl.schedule.agenda import Agenda
+from recrawl.schedule.fixed_interval import FixedInterval
+from recrawl.schedule.politeness import PolitenessRules
 from recrawl.time import DAY
 
 START = 1_700_000_000.0
 PAGES, LOOKS = 72, 6
+PATIENCE = 200.0
 
 
 def record(url, time, body):
@@ -244,6 +250,7 @@ def test_a_model_that_fits_no_longer_is_trained_anew_beside_the_crawl(run, ws):
         with ModelWatch(place, live, said.append) as watch:
             watch.check()
             watch.check()
+            watch._work.exception(PATIENCE)
             watch.heed()
         watch.heed()
         assert len(np.unique(live(ids))) > 3
@@ -275,7 +282,8 @@ def test_a_model_whose_links_fit_no_longer_is_replaced_in_a_run_that_wants_links
         assert "new internal links; 4,800 came. Train it again" in told
         with ModelWatch(place, live, said.append) as watch:
             watch.check()
-        watch.heed()
+            watch._work.exception(PATIENCE)
+            watch.heed()
         policy.fit(1.0, old.note.until + 16 * DAY)
         after = float(policy.links(np.array([fresh])).mean()[0])
         assert before * DAY < 1.0 < after * DAY < 12.0  # truly 40 in seven days
@@ -292,3 +300,23 @@ def test_a_model_that_says_nothing_of_links_leaves_what_was_believed_of_them(ws)
         live.take_over(replace(kept, model=PriorModel({"changes": kept.model.events["changes"]})))
         assert np.array_equal(live.links["internal"](ids).a, before.a)
         assert len(LiveModel(None, store).links) == 0
+
+
+@pytest.mark.parametrize("objective", ["archive", "links"])
+def test_what_a_fit_process_hands_over_asks_the_model_as_the_run_does(ws, tmp_path, objective):
+    flags = {"schedule.objective": objective, "fetch.contact": "me@example.org"}
+    with open_workspace(ws, flags).open_store() as store, WorkspaceFits(ws, flags)() as parts:
+        now = load_model(ws, "default").note.until + DAY
+        fit = ScheduleFit(parts.store, parts.agenda, DAY)
+        wanted = fit.catch_up(now)
+        fit.fit(wanted, now)
+        parts.prepare(FitRequest(now, parts.agenda.terms, PolitenessRules(), frozenset()))
+        live = Agenda(FixedInterval(DAY), budget=1.0)
+        live.take_over(read_state(write_state(parts.agenda, parts.store, tmp_path / "state"), store), wanted)
+        np.testing.assert_array_equal(live.due(wanted.id, now), parts.agenda.due(wanted.id, now))
+        new = store.pages(store.discover(["http://a.example/item/other.html"], now))
+        for one in (live, parts.agenda):
+            one.add(new)
+            one.tell(Visits.of(new.id, [now + 1.0]))
+        np.testing.assert_allclose(live.due(new.id, now), parts.agenda.due(new.id, now))
+        assert not (tmp_path / "state").exists()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from recrawl.crawl.background import submit
 from recrawl.errors import RecrawlError
 from recrawl.estimate.empirical_bayes import UNKNOWN_RATE
 from recrawl.model import FloatArray, IntArray
@@ -94,19 +95,18 @@ class ModelWatch:
         self._place = place
         self._model = model
         self._tell = tell
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="model")
         self._work: Future[Path | None] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._worker.shutdown(wait=True, cancel_futures=True)
+        """Nobody waits for what is under way: it may take minutes."""
 
     def check(self) -> None:
         """Begin to look after the model, unless that is under way."""
         if self._work is None:
-            self._work = self._worker.submit(self._look)
+            self._work = submit(self._look)
 
     def heed(self) -> None:
         """Take over what has come of it."""

@@ -5,48 +5,42 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future
 from typing import TypeVar
 
 T = TypeVar("T")
 
 _unfinished: set[threading.Thread] = set()
-"""Threads that nobody waits for any more, or that still work."""
+"""Threads that still work."""
 
 
-async def in_thread(work: Callable[[], T]) -> T:
-    """What ``work`` returns, or raises. If the caller is cancelled, the thread works on and is left alone.
+def submit(work: Callable[[], T]) -> Future[T]:
+    """Begin work in a thread of its own; what comes of it.
 
     Unlike those of an executor, the thread does not hold up the exit of the interpreter: see :func:`is_busy`.
     """
-    loop = asyncio.get_running_loop()
-    over: asyncio.Future[T] = loop.create_future()
-
-    def tell(outcome: Callable[[], None]) -> None:
-        def settle() -> None:
-            if not over.done():
-                outcome()
-
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(settle)
+    outcome: Future[T] = Future()
 
     def run() -> None:
         try:
-            result = work()
+            outcome.set_result(work())
         except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-            caught = error
-            tell(lambda: over.set_exception(caught))
-        else:
-            tell(lambda: over.set_result(result))
+            outcome.set_exception(error)
         finally:
-            _unfinished.discard(threading.current_thread())
+            _unfinished.discard(thread)
 
+    outcome.set_running_or_notify_cancel()
     thread = threading.Thread(target=run, daemon=True, name="recrawl-background")
     _unfinished.add(thread)
     thread.start()
-    return await over
+    return outcome
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """What ``work`` returns, or raises. If the caller is cancelled, the thread works on and is left alone."""
+    return await asyncio.wrap_future(submit(work))
 
 
 def is_busy() -> bool:
-    """Whether a thread works that nobody waits for: then a process exits at once, without taking anything down."""
-    return any(thread.is_alive() for thread in _unfinished)
+    """Whether a thread still works: then a process exits at once, without taking anything down."""
+    return any(thread.is_alive() for thread in list(_unfinished))
