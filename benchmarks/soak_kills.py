@@ -62,7 +62,7 @@ FRESH_EVERY = 60
 JOBS = ("run", "fit", "import", "capture", "export", "verify", "backup", "restore")
 SHARES = {"run": 0.34, "fit": 0.1, "import": 0.1, "capture": 0.1, "export": 0.08, "verify": 0.1, "backup": 0.1}
 """Of all kills; the rest are of restore."""
-OK, FAILED = 0, 9
+OK, ERROR, FAILED, INTERRUPTED = 0, 1, 9, 11
 
 
 @dataclass
@@ -154,7 +154,8 @@ class Place:
                 time.sleep(float(self.rng.random()) * 0.2)
         code = self.starter.end(process, signal.SIGKILL)
         until(lambda: not any(map(is_alive, started)), lambda: f"{job} is dead, and {started} are not")
-        if code != -signal.SIGKILL:
+        lost_program = way == 1 and code == ERROR and job in {"backup", "restore"}  # pg_dump was killed: it says so
+        if code != -signal.SIGKILL and not lost_program:
             if code not in {OK, FAILED}:
                 raise AssertionError(f"{job} ended with {code}\n{self.starter.said()[-3000:]}")
             self.tally.ended_before += 1
@@ -259,7 +260,7 @@ class Place:
         process = self.starter.start("run", "-w", self.workspace)
         until(lambda: len(self.site.log) >= before + visits, lambda: self.starter.said()[-3000:])
         code = self.starter.end(process, signal.SIGTERM)
-        if code not in {OK, 11}:
+        if code not in {OK, INTERRUPTED}:
             raise AssertionError(f"run ended with {code}\n{self.starter.said()[-3000:]}")
         self.site.until_all_is_read()
         self.check_visits(before, 1, {})
@@ -305,6 +306,23 @@ class Place:
             self._restore(killing=False)
         return int(killed)
 
+    def back_up_beside(self, workers: int) -> None:
+        """Back up while workers crawl, twice; what is restored is whole, and a crawl goes on from it."""
+        before = len(self.site.log)
+        alive = [self.starter.start("run", "-w", self.workspace) for _ in range(workers)]
+        for _ in range(2):
+            asked = len(self.site.log)
+            until(lambda asked=asked: len(self.site.log) > asked + 20, lambda: self.starter.said()[-3000:])  # type: ignore[misc]
+            self.run(OK, "backup", self.folder / "backups", "-w", self.workspace, *self.program("pg_dump"))
+            self.check_whole()
+        for process in alive:
+            code = self.starter.end(process, signal.SIGTERM)
+            if code != INTERRUPTED:
+                raise AssertionError(f"run ended with {code}\n{self.starter.said()[-3000:]}")
+        self.site.until_all_is_read()
+        self.check_visits(before, workers, {})
+        self._restore(killing=False, going_on=True)
+
     def kill_restore(self) -> int:
         """Kill a restore: the workspace is not there, or complete."""
         self.grow()
@@ -314,7 +332,7 @@ class Place:
         self._restore(killing=False)
         return killed
 
-    def _restore(self, *, killing: bool) -> int:
+    def _restore(self, *, killing: bool, going_on: bool = False) -> int:
         again = self.folder / "again"
         shutil.rmtree(again, ignore_errors=True)
         with self.another_store() as store:
@@ -327,6 +345,13 @@ class Place:
                 return int(killed)
             self.run(OK, *arguments)
             self.check_whole(again, store or str(again / self.given))
+            if going_on or self.rng.random() < 0.2:
+                before = len(self.site.log)
+                self.run(OK, "run", "-w", again, "--for", "1s")
+                self.site.until_all_is_read()
+                if len(self.site.log) == before:
+                    raise AssertionError("a crawl that was restored does not go on")
+                self.check_whole(again, store or str(again / self.given))
         left = [path.name for path in self.folder.iterdir() if path.name.startswith(".again")]
         if left:
             raise AssertionError(f"a restore that was killed left {left}, and the next one did not remove it")

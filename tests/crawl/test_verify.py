@@ -210,6 +210,17 @@ def test_a_file_that_is_cut_or_gone_is_an_error(sqlite_maker):
     assert kinds(check(sqlite_maker, sample=5), Severity.ERROR) == {"file_missing"}
 
 
+def test_files_of_another_workspace_with_the_same_store_are_read_there(maker, tmp_path):
+    maker.fill()
+    (tmp_path / "other").mkdir()
+    [path] = maker.files
+    path.rename(tmp_path / "other" / path.name)
+    assert kinds(check(maker), Severity.ERROR) == {"file_missing"}
+    found = check(maker, archives=(tmp_path / "other",))
+    assert (found.findings.all(), found.captures) == ([], 18)
+    assert check(maker, archives=(tmp_path / "other",), sample=3).findings.all() == []
+
+
 def test_a_revisit_of_nothing_is_an_error(sqlite_maker):
     with open_store(sqlite_maker.location) as store, sqlite_maker.writer() as writer:
         [page] = store.discover(["http://a.example/"], NOW - 1e6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,6 +34,10 @@ def verify(  # noqa: PLR0913 - one argument an option
         bool, typer.Option("--repair", help="Repair what follows from other data; visits and bytes stay as they are.")
     ] = False,
     seed: Annotated[int | None, typer.Option(min=0, metavar="NUMBER", help="Random seed of the sample.")] = None,
+    archive: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="The warc/ of another workspace that shares the store. May be repeated."),
+    ] = None,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
     assignments: SetOption = None,
@@ -66,7 +71,7 @@ def verify(  # noqa: PLR0913 - one argument an option
     place = open_workspace(workspace, parse_assignments(assignments or []))
     said = place.configuration.settings
     horizon = Horizon(lease=max(HOUR, 3 * said.crawl.lease_time))
-    scope = Scope(repair, sample, said.politeness.min_delay, horizon)
+    scope = Scope(repair, sample, said.politeness.min_delay, horizon, tuple(archive or ()))
     with place.open_store() as store, progress() as tell:
         found = check(store, place.folder, RealClock().now(), scope, rng=np.random.default_rng(seed), tell=tell)
     if json_output:

@@ -51,7 +51,11 @@ _REPAIR = "Repair it with --repair."
 KINDS = {
     "store_damaged": Kind(Severity.ERROR, "the database is damaged", _RESTORE),
     "index_damaged": Kind(Severity.WARNING, "an index of the database differs from its table", _REPAIR),
-    "file_missing": Kind(Severity.ERROR, "captures lie in an archive file that is not there", _RESTORE),
+    "file_missing": Kind(
+        Severity.ERROR,
+        "captures lie in an archive file that is not there",
+        "Restore a backup; or name the folder with --archive, if another workspace shares the store.",
+    ),
     "imported_file_missing": Kind(
         Severity.WARNING, "captures lie in an imported file that is not there", "Put the file back where it was."
     ),
@@ -200,6 +204,8 @@ class Scope:
     pause: float = 0.0
     """Seconds that hosts rest whose leases are given back."""
     horizon: Horizon = field(default_factory=Horizon)
+    archives: tuple[Path, ...] = ()
+    """More folders with archive files: those of other workspaces that share the store."""
 
 
 def verify(  # noqa: PLR0913 - what, when, how, and whom to tell
@@ -211,7 +217,7 @@ def verify(  # noqa: PLR0913 - what, when, how, and whom to tell
     _check_leases(store, folder, now, findings, scope)
     for fault in store.check_derived(now, scope.horizon, tell, repair=scope.repair):
         findings.add(fault.kind, fault.examples, fault.count, fault.repaired)
-    archive = ArchiveCheck(store, folder / "warc", findings.add, tell, repair=scope.repair)
+    archive = ArchiveCheck(store, folder / "warc", findings.add, tell, repair=scope.repair, others=scope.archives)
     drawn = None
     if scope.sample is None:
         archive.check_all()

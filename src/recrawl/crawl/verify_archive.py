@@ -6,7 +6,7 @@ neither with captures nor with files, and no transaction of the store stays open
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -76,8 +76,12 @@ class _Whereabouts(NamedTuple):
 class ArchiveCheck:
     """Compares the archive files of a workspace with its store."""
 
-    def __init__(self, store: Store, warc: Path, add: Add, tell: Tell, *, repair: bool) -> None:
+    def __init__(  # noqa: PLR0913 - what, where, and whom to tell
+        self, store: Store, warc: Path, add: Add, tell: Tell, *, repair: bool, others: Sequence[Path] = ()
+    ) -> None:
+        """``others`` are more folders with archive files, of other workspaces that share the store."""
         self._store, self._warc, self._add, self._tell, self._repair = store, warc, add, tell, repair
+        self._folders = (warc, *others)
         self._is_imported = cache(imported_into(store))
         self.captures = self.records = self.files = self.read = 0
 
@@ -90,9 +94,9 @@ class ArchiveCheck:
                 places.add(piece)
             places.sort()
             names = self._names(places)
-            whole, done = sum(_size(self._warc / name) for name in names), 0
+            whole, done = sum(map(self._size, names)), 0
             for name in names:
-                step = _size(self._warc / name)
+                step = self._size(name)
                 self._check_file(name, places, lambda at, done=done: self._tell("archive files", done + at, whole))  # type: ignore[misc]
                 done += step
             self._tell("archive files", 1, 1)
@@ -109,7 +113,8 @@ class ArchiveCheck:
 
     def _names(self, places: PlaceTable) -> list[str]:
         """Archive files by their final names: those that captures lie in, and those that are there."""
-        there = {path.name.removesuffix(OPEN) for path in self._warc.glob("*.warc.gz*") if path.is_file()}
+        files = (path for folder in self._folders for path in folder.glob("*.warc.gz*") if path.is_file())
+        there = {path.name.removesuffix(OPEN) for path in files}
         return sorted(there | set(places.files()))
 
     def _check_file(self, name: str, places: PlaceTable, tell: Callable[[int], None]) -> None:
@@ -132,22 +137,30 @@ class ArchiveCheck:
             with found.path.open("rb", buffering=0) as file:
                 self._walk(file, name, places, end if found.is_open else None, tell)
         except FileNotFoundError:  # closed a moment ago, or removed by a start that found nothing in it
-            if not found.is_open or not (self._warc / name).is_file():
+            final = found.path.with_name(name)
+            if not found.is_open or not final.is_file():
                 if count:
                     self._add("file_missing", [f"{name}: {count} captures"], count)
                 return
-            with (self._warc / name).open("rb", buffering=0) as file:
+            with final.open("rb", buffering=0) as file:
                 self._walk(file, name, places, None, tell)
 
     def _find(self, name: str) -> _Whereabouts | None:
-        path = self._warc / name
-        for _ in range(2):  # between two looks a writer may have closed it
+        for path in (folder / name for folder in (*self._folders, *self._folders)):
             still_open = path.with_name(path.name + OPEN)
             with suppress(FileNotFoundError), still_open.open("rb") as file:
                 return _Whereabouts(still_open, True, not lock(file))
             if path.is_file():
                 return _Whereabouts(path, False, False)
+            # Each is looked for twice: between two looks a writer may have closed it.
         return None
+
+    def _size(self, name: str) -> int:
+        """Bytes of an archive file, 0 if it is not there."""
+        found = self._find(name)
+        with suppress(OSError):
+            return 0 if found is None else found.path.stat().st_size
+        return 0
 
     def _walk(
         self, file: BinaryIO, name: str, places: PlaceTable, end: int | None, tell: Callable[[int], None]
@@ -357,10 +370,3 @@ def upper_bound(wrong: int, drawn: int, whole: int) -> float:
     if not drawn or wrong >= drawn:
         return 1.0
     return float(betaincinv(wrong + 1, drawn - wrong, _SURE))
-
-
-def _size(path: Path) -> int:
-    for name in (path, path.with_name(path.name + OPEN)):
-        with suppress(OSError):
-            return name.stat().st_size
-    return 0
