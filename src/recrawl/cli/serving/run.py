@@ -140,6 +140,8 @@ async def _settle(first: Sequence[Looks]) -> None:
 def _server(app: ASGIApp) -> uvicorn.Server:
     import uvicorn
 
+    from recrawl.cli.serving.connections import protocol
+
     class Quiet(uvicorn.Server):
         """Leaves signals to us: one interrupt ends all servers of the process."""
 
@@ -150,6 +152,7 @@ def _server(app: ASGIApp) -> uvicorn.Server:
     return Quiet(
         uvicorn.Config(
             app,
+            http=protocol(),
             lifespan="off",
             log_level="warning",
             access_log=False,
