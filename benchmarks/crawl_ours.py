@@ -12,6 +12,7 @@ from recrawl.crawl.controls import Orders
 from recrawl.crawl.driver import Pace
 from recrawl.crawl.judging import JudgingRules
 from recrawl.crawl.live import CrawlSettings, live_crawl
+from recrawl.crawl.parse_pool import ParseLimits
 from recrawl.crawl.scope import HostScope
 from recrawl.crawl.target import Visited
 from recrawl.detect.standards import Standards
@@ -70,6 +71,7 @@ async def _crawl(folder: Path, worker: str, job: Job, on_page: Callable[[], None
             politeness=rules,
             pace=Pace(concurrency=job.concurrency),
             judging=JudgingRules(standards),
+            parsing=ParseLimits(),
         )
         orders = Orders(BUDGET, politeness=rules, concurrency=job.concurrency, standards=standards)
         hosts = frozenset(host for url in store.urls(store.pages().id) if (host := host_of(url)))
