@@ -11,19 +11,23 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from recrawl.cli.explain import compared
+from recrawl.crawl.capture_recording import links_of
 from recrawl.crawl.judging import Judging, JudgingRules, judged_apart, readers
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.parse_pool import MIB, OverBudgetError, ParseLimits, ParsePool
 from recrawl.crawl.site_files import read_announced
-from recrawl.crawl.target import Target
-from recrawl.detect import Standards, judge, known_after
+from recrawl.crawl.target import Target, Visited
+from recrawl.detect import Judgement, Standards, judge, known_after
+from recrawl.detect.learned_noise import NoiseBook
 from recrawl.detect.version import MOST_DATA, MOST_HTML, CostlyError, Effort
 from recrawl.errors import InputError
 from recrawl.formats.sitemap import Sitemap, parse_sitemap
-from recrawl.model import Capture, Outcome, Verdict
+from recrawl.model import Capture, Outcome, Verdict, Visit
 from recrawl.store.open import open_store
 from recrawl.time import VirtualClock
 
@@ -267,3 +271,25 @@ def test_sitemaps_are_read_within_their_budget_too(pool):
     assert [entry.url for entry in found.entries] == ["http://x.example/1"]
     assert asyncio.run(read_announced(answer("text/xml", page), Failing(OverBudgetError("too long")))) == "too long"
     assert "not a sitemap" in asyncio.run(read_announced(answer("text/xml", b"?" * 100_000), pool))
+
+
+def test_the_links_of_a_page_that_came_again_are_read_within_the_budget_too(pool):
+    body = b'<a href="/b">b</a>' + b" " * MOST_HTML
+    capture = answer("text/html", body)
+    visited = Visited(
+        Target(1, 1, capture.url, 0.0), Visit(1, 0.0, Outcome.FETCHED), Judgement(Outcome.FETCHED), capture
+    )
+    assert links_of(visited, pool) == links_of(visited) == ["http://x.example/b"]
+    assert links_of(visited, Failing(OverBudgetError())) == []
+
+
+def test_versions_are_compared_within_the_budget_too(pool):
+    story = SimpleNamespace(
+        before=answer("text/turtle", b"<a> <b> 1 ."),
+        after=answer("text/turtle", b"<a> <b> 2 .", 9.0),
+        repeats=False,
+        book=NoiseBook.empty(),
+    )
+    assert compared(story, Standards(), pool).diff() == compared(story, Standards()).diff()
+    with pytest.raises(OverBudgetError):
+        compared(story, Standards(), Failing(OverBudgetError()))

@@ -16,6 +16,7 @@ from recrawl.model.words import counted
 
 if TYPE_CHECKING:
     from recrawl.crawl.archived_bytes import ArchivedBytes
+    from recrawl.crawl.parse_pool import ParsePool
     from recrawl.detect.explanation import Explanation
     from recrawl.detect.learned_noise import NoiseBook
     from recrawl.detect.standards import Standards
@@ -101,14 +102,27 @@ def explain(  # noqa: PLR0913 - one argument an option
         _print_difference(told, context)
 
 
-def compared(story: Story, standards: Standards) -> Explanation | None:
-    """The judge's steps over the two versions; ``None`` where there are not two."""
+def compared(story: Story, standards: Standards, pool: ParsePool | None = None) -> Explanation | None:
+    """The judge's steps over the two versions; ``None`` where there are not two. The pool reads what is not cheap.
+
+    Raises:
+        OverBudgetError: the pool could not.
+    """
+    from recrawl.detect import judge
     from recrawl.detect.explanation import explain as steps
+    from recrawl.detect.version import CostlyError, Effort
 
     if not (story.before and story.after) or story.repeats:
         return None
     learned = frozenset(story.book.part[story.book.is_noise()].tolist())
-    return steps(story.before, story.after, replace(standards, mask=learned), story.book)
+    question = story.before, story.after, replace(standards, mask=learned), story.book
+    if pool is not None:
+        try:
+            for one in (story.before, story.after):
+                judge(one, None, standards, Effort.CHEAP)
+        except CostlyError:
+            return pool.call(steps, *question)
+    return steps(*question)
 
 
 def page_named(store: Store, url: str) -> Page:

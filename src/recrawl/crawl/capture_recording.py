@@ -17,13 +17,14 @@ from recrawl.crawl.archive import Archive
 from recrawl.crawl.capture_course import Course, Stop
 from recrawl.crawl.capture_map import SiteMap
 from recrawl.crawl.judging import Judging
+from recrawl.crawl.parse_pool import ParsePool
 from recrawl.crawl.recorder import last_modified_claims, newly_stated, recall
 from recrawl.crawl.target import Visited
 from recrawl.crawl.versions import last_version
 from recrawl.detect import Known
 from recrawl.detect.digest import digest
-from recrawl.detect.version import body_of, page_version
-from recrawl.model import FloatArray, IntArray, Outcome, Visits
+from recrawl.detect.version import CostlyError, Effort, body_of, page_version
+from recrawl.model import Capture, FloatArray, IntArray, Outcome, Visits
 from recrawl.store.base import Store
 from recrawl.store.site_values import FoundPages, SiteCapture, SiteProgress, SiteStep
 
@@ -68,7 +69,7 @@ class StepRecorder:
         visit = visited.visit
         found = self._nothing_found()
         if not visited.is_our_fault:
-            links = links_of(visited)
+            links = links_of(visited, self._judging.pool)
             ids = self._store.discover(links, visit.time, importance=0.0)
             self._note(visited, ids)
         answered = [look for look in looks if look.capture is not None]
@@ -129,16 +130,30 @@ class StepRecorder:
         return self.rated(new, np.full(len(new), stop.number))
 
 
-def links_of(visited: Visited) -> list[str]:
+def links_of(visited: Visited, pool: ParsePool | None = None) -> list[str]:
     """Absolute URLs that an answer leads to, in their order: its links, or where it redirects to.
 
-    An answer that repeats a known version says nothing new of its links, so they are read once more.
+    An answer that repeats a known version says nothing new of its links, so they are read once more; by the pool, if
+    that is not cheap.
     """
     judgement, capture = visited.judgement, visited.capture
     if judgement.outcome == Outcome.REDIRECTED:
         return [judgement.redirect_to] if judgement.redirect_to else []
     if judgement.links_read or capture is None or judgement.outcome != Outcome.FETCHED:
         return list(judgement.links)
-    body, whole = body_of(capture)
-    version = page_version(capture, body, digest(body), whole=whole)
+    if pool is not None:
+        try:
+            return _links_in(capture, Effort.CHEAP)
+        except CostlyError:
+            pass
+        try:
+            return pool.call(_links_in, capture)
+        except Exception:  # noqa: BLE001 - whatever happened to the worker: the answer was told not to be read before
+            return []
+    return _links_in(capture)
+
+
+def _links_in(capture: Capture, effort: Effort = Effort.ALL) -> list[str]:
+    body, whole = body_of(capture, effort)
+    version = page_version(capture, body, digest(body), whole=whole, effort=effort)
     return [link.url for link in version.links or ()]

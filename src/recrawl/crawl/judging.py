@@ -95,7 +95,7 @@ class Judging:
     ) -> None:
         """``pool`` reads what is not cheap to read; without it everything is read here, however long that takes."""
         self._store = store
-        self._pool = pool
+        self.pool = pool
         self.rules = rules or JudgingRules()
         self._log = log
         self._hosts: OrderedDict[int, _Host] = OrderedDict()
@@ -222,14 +222,14 @@ class Judging:
 
     async def _judged(self, capture: Capture, known: Known | None, standards: Standards) -> Judgement:
         """The judgement of an answer; by its bytes alone if it cannot be read within its budget."""
-        if self._pool is None:
+        if self.pool is None:
             return judge(capture, known, standards)
         try:
             return judge(capture, known, standards, Effort.CHEAP)
         except CostlyError:
             pass
         try:
-            return await self._pool.run(judge, capture, known, standards)
+            return await self.pool.run(judge, capture, known, standards)
         except Exception as error:  # noqa: BLE001 - whatever happened to the worker, only this page is concerned
             not_read(self._log, capture.url, error)
             return judge(capture, known, standards, Effort.BYTES)
@@ -238,14 +238,14 @@ class Judging:
         self, first: Capture, second: Capture, known: Known | None, standards: Standards
     ) -> tuple[Judgement, Judgement] | None:
         """The judgements of two looks; nothing if they cannot be read within their budget."""
-        if self._pool is None:
+        if self.pool is None:
             return looked_twice(first, second, known, standards)
         try:
             return looked_twice(first, second, known, standards, Effort.CHEAP)
         except CostlyError:
             pass
         try:
-            return await self._pool.run(looked_twice, first, second, known, standards)
+            return await self.pool.run(looked_twice, first, second, known, standards)
         except Exception as error:  # noqa: BLE001 - as above
             not_read(self._log, second.url, error)
             return None

@@ -61,7 +61,8 @@ def explain(before: Capture, after: Capture, standards: Standards = _ANY, book: 
     old_passages, passages = (shingles("\n".join(one.lines)) for one in (earlier, later))
     alike = similarity(old_passages, passages) if len(old_passages) or len(passages) else None
     # A judge who finds the same bytes reads no links: they are those of the version before.
-    old, new = first.links, second.links if second.links_read else first.links
+    old = dict.fromkeys(first.links)
+    new = dict.fromkeys(second.links if second.links_read else first.links)
     return Explanation(
         earlier,
         later,

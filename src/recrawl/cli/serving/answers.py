@@ -15,6 +15,9 @@ from recrawl.cli.serving.survey import survey_of
 from recrawl.cli.serving.survey_child import SurveyChild
 from recrawl.cli.status_words import failure_words
 from recrawl.cli.status_work import work_facts
+from recrawl.cli.wiring import parse_limits_of
+from recrawl.crawl.judging import readers
+from recrawl.crawl.parse_pool import OverBudgetError
 from recrawl.detect.explanation import reasons
 from recrawl.detect.side_by_side import side_by_side
 from recrawl.errors import InputError
@@ -58,6 +61,8 @@ class WorkspaceAnswers:
         self._stores = stores
         self._clock = clock
         self._child = SurveyChild(place)
+        detect = place.configuration.settings.detect
+        self._pool = readers(parse_limits_of(detect), detect.standards())
         self.priors: Callable[[], Found[GridPriors]] | None = None
         """What is expected of pages before their own looks; set by whoever keeps it."""
 
@@ -104,6 +109,7 @@ class WorkspaceAnswers:
     def close(self) -> None:
         """End what is under way."""
         self._child.close()
+        self._pool.close()
 
     def learn_priors(self) -> GridPriors:
         """What pages of each host are like, from a sample of all."""
@@ -147,7 +153,14 @@ class WorkspaceAnswers:
                 )
             except InputError as error:  # a question that makes sense, of a visit that there is not
                 raise RefusedError(error.what, "Leave out at and changed, or wait for a visit.", status=404) from error
-        told = compared(story, self._place.configuration.settings.detect.standards())
+        try:
+            told = compared(story, self._place.configuration.settings.detect.standards(), self._pool)
+        except OverBudgetError as error:
+            raise RefusedError(
+                f"These versions cannot be compared: {error}.",
+                "Raise detect.read_time or detect.read_memory.",
+                status=422,
+            ) from error
         facts: dict[str, Any] = {name: value for name, value in as_facts(story, told, None).items() if name != "page"}
         facts["steps"] = [] if told is None else [list(step) for step in reasons(told)]
         facts["side_by_side"] = None
