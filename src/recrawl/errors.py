@@ -64,6 +64,15 @@ class InputError(RecrawlError):
         self.position = position
 
 
+def our_fault(error: Exception, source: str, position: int | None = None) -> InputError:
+    """What to tell of a record that our own code failed on: it is passed over, and the rest goes on.
+
+    >>> str(our_fault(ValueError("x"), "a.warc.gz", 7))
+    "a.warc.gz at byte 7: recrawl itself failed here (ValueError('x')). Please report it."
+    """
+    return InputError(f"recrawl itself failed here ({error!r})", "Please report it.", source=source, position=position)
+
+
 class ConfigError(RecrawlError):
     """A setting or an option that is unknown, has a wrong value, or lacks or excludes another one."""
 

@@ -12,6 +12,7 @@ import errno
 import inspect
 import json
 import math
+import sys
 from collections import Counter
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field, is_dataclass
@@ -24,13 +25,16 @@ import numpy as np
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from recrawl.crawl.clock import RealClock
 from recrawl.crawl.driver import Driver, Pace
-from recrawl.crawl.faults import STEPS
+from recrawl.crawl.faults import STEPS, Fault, Faults, step_of, waits_for
 from recrawl.crawl.health import Health
 from recrawl.crawl.live import CrawlSettings, live_crawl, tools
+from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.metrics import Metrics
 from recrawl.crawl.scope import HostScope
-from recrawl.errors import StoreAwayError
+from recrawl.errors import DiskFullError, StoreAwayError, StoreMissingError
+from recrawl.fetch.http import HttpFetcher
 from recrawl.formats.warc_reader import read_capture
 from recrawl.model import Outcome
 from recrawl.model.failures import OUR_FAULT
@@ -173,7 +177,9 @@ def page(path):
 
 
 @asynccontextmanager
-async def scene(folder, *, hosts=2, every=0.5 * HOUR, durable=True, pace=None, on_visits=lambda _visited: None):  # noqa: PLR0913
+async def scene(  # noqa: PLR0913
+    folder, *, hosts=2, every=0.5 * HOUR, durable=True, pace=None, pause=1.0, on_visits=lambda _visited: None
+):
     asked = Counter()
 
     def answer_to(path, host):
@@ -205,7 +211,7 @@ async def scene(folder, *, hosts=2, every=0.5 * HOUR, durable=True, pace=None, o
     settings = CrawlSettings(
         budget=1.0,
         user_agent="faults/1.0 (+https://example.org/)",
-        politeness=PolitenessRules(factor=0.0, shortest=1.0, longest=1.0),
+        politeness=PolitenessRules(factor=0.0, shortest=pause, longest=pause),
         pace=pace or Pace(poll=math.inf),
         durable=durable,
     )
@@ -279,7 +285,7 @@ AFTER_THE_COMMIT = {
     "count visits",
 }
 """The visit is recorded, whatever fails then."""
-BEFORE_THE_ANSWER = {"recall the page", "queue the page", "visit", "choose validators", "fetch"}
+BEFORE_THE_ANSWER = {"check robots.txt", "recall the page", "queue the page", "visit", "choose validators", "fetch"}
 """No bytes came."""
 NOTHING_TO_RECORD = {"wait for the group", "commit"}
 """Not even a failed visit can be recorded: the page is given back, and tried again a day later."""
@@ -287,6 +293,10 @@ HARMLESS = {"rate the host"}
 """The visit is as good as without it."""
 BESIDE_PAGES = {
     "discover pages",
+    "keep robots.txt",
+    "recall the host",
+    "take in a sitemap or feed",
+    "trust dates",
     "learn from the visit",
     "read robots.txt",
     "apply robots.txt",
@@ -364,7 +374,15 @@ def test_a_step_that_fails_now_and_then_does_not_end_the_run(tmp_path, monkeypat
     assert len(injection.hits) == len(KINDS), f"{step} was called {injection.calls} times"
 
 
-SELDOM = {"read robots.txt", "apply robots.txt", "fit the policy", "read a sitemap or feed", "renew leases"}
+SELDOM = {
+    "take in a sitemap or feed",
+    "keep robots.txt",
+    "read robots.txt",
+    "apply robots.txt",
+    "fit the policy",
+    "read a sitemap or feed",
+    "renew leases",
+}
 """Called too seldom to be let pass in between."""
 
 
@@ -408,3 +426,156 @@ def test_a_page_that_broke_us_twice_is_quarantined_and_released_by_a_good_visit(
 
     asyncio.run(crawl())
     check_archive(tmp_path)
+
+
+def test_a_visit_that_is_cancelled_by_itself_fails_and_harms_no_other(tmp_path, monkeypatch):
+    injection = Injection([asyncio.CancelledError])
+
+    async def crawl():
+        async with scene(tmp_path) as here:
+            here.poison(injection)
+            injection.urls = dict.fromkeys(here.poisoned[:1], 0)
+            injection.pages = {here.page(here.poisoned[0]): 0}
+            inject(monkeypatch, "fetch", injection)
+            await here.driver.run(START + HOUR)
+            check_others(here, least=2)
+            assert set(here.visits(here.poisoned[0]).status.tolist()) == {OUR_FAULT}
+
+    asyncio.run(crawl())
+    assert injection.hits
+
+
+def test_a_visit_that_never_ends_is_given_up(tmp_path, monkeypatch):
+    """On the machine's clock: a virtual one waits for all that runs."""
+    monkeypatch.setattr(f"{__name__}.VirtualClock", lambda _start: RealClock())
+    fetch, begun = HttpFetcher.fetch, []
+
+    async def hangs(self, request):
+        if request.url.endswith("/p0"):
+            begun.append(request.url)
+            await asyncio.Event().wait()
+        return await fetch(self, request)
+
+    monkeypatch.setattr(HttpFetcher, "fetch", hangs)
+
+    async def crawl():
+        async with scene(tmp_path, pace=Pace(poll=0.05), pause=0.01) as here:
+            # As many seconds as fetches may take, or more: that is what the scene is made with.
+            here.driver._longest_visit = 1.0
+
+            def stop_when_given_up(_now):
+                if len(here.visits(here.poisoned[0])):
+                    here.driver.stop()
+
+            await here.driver.run(here.clock.now() + 120.0, stop_when_given_up)
+            mine = here.visits(here.poisoned[0])
+            assert mine.status.tolist() == [OUR_FAULT]
+            assert begun
+            others = here.store.visits()
+            assert len(np.unique(others.page[others.status > 0])) >= len(here.urls)
+            [event] = here.events("visit broken")
+            assert "did not end in time" in event["details"]["error"]
+
+    asyncio.run(crawl())
+
+
+class ByChance(Injection):
+    """Raises any kind at any call, now and then, for as long as it is told to."""
+
+    def __init__(self, kinds, seed, share):
+        super().__init__(kinds)
+        self._random, self._share, self.is_on = np.random.default_rng(seed), share, True
+
+    def raise_for(self, arguments):
+        if self.is_on and self._random.random() < self._share:
+            kind = int(self._random.integers(len(self.kinds)))
+            self.hits[kind] += 1
+            error = self.kinds[kind]()
+            raise error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_faults_by_chance_in_all_steps_at_once(tmp_path, monkeypatch, seed):
+    """Whatever fails, the run does not end; when nothing fails any more, every page is visited again."""
+    injection = ByChance(KINDS, seed, share=0.02)
+
+    async def crawl():
+        async with scene(tmp_path, every=3 * HOUR, durable=bool(seed % 2)) as here:
+            for step in STEPS:
+                inject(monkeypatch, step, injection)
+            await here.driver.run(START + 6 * HOUR)
+            injection.is_on = False
+            await here.driver.run(START + 2 * DAY)
+            for url in here.urls:
+                assert (here.visits(url).status > 0).any(), url
+
+    asyncio.run(crawl())
+    assert len(injection.hits) == len(KINDS)
+    check_archive(tmp_path)
+
+
+PATH = ["visitor", "judging", "settling", "acknowledging", "recorder", "archive", "announcements", "heritrix_log"]
+"""Modules of the crawl that a visit passes through."""
+NO_STEPS = {
+    "Recorder.prepare",
+    "Recorder.settle",
+    "Recorder.finish",
+    "Recorder.keep_aside",
+    "Recorder.give_up",
+    "WarcArchive.give_up",
+    "HeritrixLog.write_aside",
+}
+"""Their parts are steps, or they are parts of one."""
+
+
+def test_every_step_of_a_visit_is_in_the_table(tmp_path):
+    """What the driver, the visitor and the recorder call of each other during a crawl, and the table does not name."""
+    called = set()
+    inside = {f"recrawl.crawl.{name}" for name in PATH}
+    listed = {function.partition(":")[2] for function in STEPS.values()}
+
+    def profile(frame, event, _argument):
+        if event != "call" or frame.f_back is None:
+            return
+        module, caller = (one.f_globals.get("__name__", "") for one in (frame, frame.f_back))
+        name = frame.f_code.co_qualname
+        if module in inside and caller in inside and module != caller and "." in name and "<" not in name:
+            called.add(name)
+
+    async def crawl():
+        async with scene(tmp_path, durable=False) as here:
+            sys.setprofile(profile)
+            try:
+                await here.driver.run(START + HOUR)
+            finally:
+                sys.setprofile(None)
+
+    asyncio.run(crawl())
+    assert called & listed, "the table and what is called have the same names"
+    assert sorted(called - listed - NO_STEPS) == []
+
+
+def test_an_error_without_a_known_step_names_our_innermost_function():
+    with pytest.raises(StoreMissingError) as raised:
+        open_store(Path("/nowhere/at/all.db"))
+    assert Fault.of(raised.value).words.startswith("recrawl.store.")
+    assert step_of(ValueError()) == "unknown"
+    assert isinstance(waits_for(OSError(errno.ENOSPC, "full")), DiskFullError)
+    assert waits_for(OSError(errno.EIO, "tired")) is None
+
+
+def test_a_log_that_cannot_be_written_does_not_end_anything(capsys):
+    class Broken:
+        def write(self, _text):
+            raise OSError(errno.EIO, "tired")
+
+        def flush(self):
+            pass
+
+    faults = Faults(JsonLinesLog(Broken(), VirtualClock(START)))
+    for _ in range(3):
+        with faults.contained():
+            raise ValueError
+        faults.broke_visit("http://a.example/", Fault.of(ValueError()))
+    assert capsys.readouterr().err.count("cannot write its log") == 1

@@ -173,14 +173,16 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
         brought += asyncio.run(_ask(place, store, importer, urls, choices, errors, bar)) if urls else []
     finally:
         # Whatever happened, what was taken is judged; after a kill, the next import does it.
-        outcome = _judge(place, store, importer, choices, bar)
+        outcome = _judge(place, store, importer, choices, bar, errors)
     # A better record of a known capture takes its visit back and makes it anew: new is only what was not there before.
     recorded = outcome.visits_new + outcome.visits_judged_anew + sum(one.visits for one in brought)
     new = store.counts(clock.now()).visits - visits_before + outcome.visits_withdrawn
     return replace(outcome, visits_new=new, visits_judged_anew=max(recorded - new, 0))
 
 
-def _judge(place: Workspace, store: Store, importer: Importer, choices: _Choices, bar: Progress) -> _Outcome:
+def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
+    place: Workspace, store: Store, importer: Importer, choices: _Choices, bar: Progress, errors: ImportErrors
+) -> _Outcome:
     """Turn captures into visits; what an earlier import left undone is done now."""
     import numpy as np
 
@@ -202,7 +204,7 @@ def _judge(place: Workspace, store: Store, importer: Importer, choices: _Choices
         reading = bar.add_task("pages judged by content", total=len(pages))
         standards = place.configuration.settings.detect.standards()
         with readers(parse_limits_of(place.configuration.settings.detect), standards) as pool:
-            judge = PayloadJudge(store, archived.read, choices.cleaning.merge_within, standards, pool)
+            judge = PayloadJudge(store, archived.read, choices.cleaning.merge_within, standards, pool, errors.tell)
             read = judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))
     return _Outcome(judged.new, judged.anew, judged.withdrawn, read)
 

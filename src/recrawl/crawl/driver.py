@@ -267,7 +267,8 @@ class Driver:
             self._running = {}
             self._stopping = self._is_ready = False
             await self._end_fits()
-            self._end_measuring()
+            with suppress(StoreError), self._faults.contained():
+                self._end_measuring()
             with self._faults.contained():
                 self._settling.give_up()
                 self._acknowledging.give_up()

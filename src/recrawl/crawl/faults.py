@@ -27,10 +27,12 @@ T = TypeVar("T")
 STEPS: Mapping[str, str] = MappingProxyType(
     {
         # from the lease to the request
+        "recall the host": "recrawl.crawl.judging:Judging.prepare",
         "recall the page": "recrawl.crawl.recorder:Recorder.recall",
         "queue the page": "recrawl.crawl.line:Line.hold",
         "visit": "recrawl.crawl.visitor:Visitor.go",
         "read robots.txt": "recrawl.fetch.robots:RobotsCache.rules",
+        "check robots.txt": "recrawl.crawl.visitor:Visitor.without_asking",
         "choose validators": "recrawl.crawl.judging:Judging.sends",
         "fetch": "recrawl.fetch.http:HttpFetcher.fetch",
         # the answer
@@ -42,12 +44,15 @@ STEPS: Mapping[str, str] = MappingProxyType(
         "apply robots.txt": "recrawl.crawl.settling:Settling._apply",
         "take in the result": "recrawl.crawl.settling:Settling._follow",
         "read a sitemap or feed": "recrawl.crawl.announcements:Announcements.done",
+        "take in a sitemap or feed": "recrawl.crawl.recorder:Recorder.hear",
+        "keep robots.txt": "recrawl.crawl.visitor:Visitor.keep_rules",
         "wait for the group": "recrawl.crawl.acknowledging:Acknowledging.add",
         # recording
         "discover pages": "recrawl.crawl.recorder:Recorder.discover",
         "read links": "recrawl.crawl.recorder:Recorder._links",
         "read embeds": "recrawl.crawl.recorder:Recorder._take_embeds",
         "read dates": "recrawl.crawl.recorder:Recorder._dates",
+        "trust dates": "recrawl.crawl.judging:Judging.believes_dates",
         "note redirects": "recrawl.crawl.recorder:Recorder._redirects",
         "archive the answer": "recrawl.crawl.archive:WarcArchive.keep",
         "make a WARC record": "recrawl.crawl.archive:WarcArchive._entry",

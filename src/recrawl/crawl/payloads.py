@@ -21,6 +21,7 @@ from recrawl.crawl.recorder import last_modified_claims, newly_stated
 from recrawl.detect import Judgement, Known, Standards, judge, known_after, unchanged
 from recrawl.detect.learned_noise import NoiseBook
 from recrawl.detect.listed import methods_of, outcomes_of
+from recrawl.errors import InputError, RecrawlError, our_fault
 from recrawl.model import (
     ANSWERED,
     BoolArray,
@@ -83,21 +84,23 @@ class _Page:
 class PayloadJudge:
     """Reads archived bytes again and records what they say; a visit judged before is judged anew."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what it reads, and by which standards
         self,
         store: Store,
         read: ReadCapture,
         merge_within: float = 0.0,
         standards: Standards | None = None,
         pool: ParsePool | None = None,
+        on_bad: Callable[[InputError], None] = lambda _error: None,
     ) -> None:
         """``merge_within`` as in :class:`recrawl.crawl.importing.Cleaning`; ``standards`` say what counts as a change.
 
         What live visits taught about noise on a host holds for its archived pages, too. ``pool`` reads what is not
-        cheap to read.
+        cheap to read. ``on_bad`` is told of captures that our own code fails on; they are judged by their digests.
         """
         self._store = store
         self._pool = pool
+        self._on_bad = on_bad
         self._base = standards or Standards()
         self._standards: dict[int, Standards] = {}
         """Of each page at hand whose host has noise."""
@@ -119,7 +122,7 @@ class PayloadJudge:
             for captures in captures_in_pieces(self._store, some, _CAPTURES_AT_ONCE):
                 if len(some) > 1:
                     page = _Page()
-                recorded += self._record(list(self._visits(captures, keep[start : start + len(captures)], page)))
+                recorded += self._record_each(list(self._visits(captures, keep[start : start + len(captures)], page)))
                 start += len(captures)
             self._store.set_read(some)
             done += len(some)
@@ -152,7 +155,14 @@ class PayloadJudge:
                 page.hold(captures.digest[row], captures.warc_file[row], int(captures.warc_offset[row]))
             if not keep[row]:
                 continue
-            found = self._judged(captures, row, page, Outcome(int(outcome[row])))
+            try:
+                found = self._judged(captures, row, page, Outcome(int(outcome[row])))
+            except RecrawlError:
+                raise
+            except Exception as error:  # noqa: BLE001 - one capture must not end the import
+                self._on_bad(our_fault(error, captures.warc_file[row], int(captures.warc_offset[row])))
+                page.digest, page.blind = captures.digest[row], True  # as if its bytes could not be had
+                continue
             if found is not None:
                 yield found
 
@@ -206,6 +216,20 @@ class PayloadJudge:
 
     def _bytes_at(self, file: str, offset: int) -> Capture | None:
         return self._read(file, offset) if file and offset >= 0 else None
+
+    def _record_each(self, judged: list[_Found]) -> int:
+        """Record visits together; one at a time if our own code fails on some."""
+        try:
+            return self._record(judged)
+        except RecrawlError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            if len(judged) == 1:
+                [url] = self._store.urls(np.array([judged[0].visit.page]))
+                self._on_bad(our_fault(error, url))
+                return 0
+        half = len(judged) // 2
+        return self._record_each(judged[:half]) + self._record_each(judged[half:])
 
     def _record(self, judged: list[_Found]) -> int:
         if not judged:

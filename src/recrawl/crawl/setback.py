@@ -13,7 +13,7 @@ import numpy as np
 
 from recrawl.crawl.faults import Faults, waits_for
 from recrawl.crawl.log import JsonLinesLog
-from recrawl.errors import DiskFullError
+from recrawl.errors import DiskFullError, StoreError
 from recrawl.schedule.retry import Backoff
 
 PATIENCE = Backoff(first=1.0, factor=2.0, longest=60.0)
@@ -56,7 +56,7 @@ class Setback:
             self._faults.beside_pages(error)
             return now + wait
         details = {"reason": str(fault), "tries": self._tries, "wait": wait}
-        with suppress(DiskFullError):  # the log keeps the line until there is room
+        with suppress(StoreError), self._faults.contained():  # the log keeps the line until there is room
             if isinstance(fault, DiskFullError):
                 self._log.event("store", "waiting for room on the disk", level="warn", details=details)
             else:
@@ -67,6 +67,6 @@ class Setback:
         """It works again."""
         if self._tries:
             details = {"tries": self._tries, "after": now - self._since}
-            with suppress(DiskFullError):  # as above
+            with suppress(StoreError), self._faults.contained():  # as above
                 self._log.event("store", "going on", level="warn", details=details)
             self._tries, self.reason = 0, ""

@@ -12,7 +12,7 @@ import numpy as np
 
 from recrawl.crawl.importing import Importer
 from recrawl.crawl.importing_listed import rows_met
-from recrawl.errors import InputError, require
+from recrawl.errors import InputError, RecrawlError, our_fault, require
 from recrawl.formats.arc import index_arc
 from recrawl.formats.arrow import located_visits
 from recrawl.formats.captures import Report
@@ -109,6 +109,10 @@ class Sources:
             brought = self._unreadable(unreadable, report)
         except InputError as unreadable:
             brought = self._unreadable(unreadable, report)
+        except RecrawlError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one file must not end an import of many
+            brought = self._unreadable(our_fault(error, str(path)), report)
         yield replace(brought, source=str(path), format=what, broken=report.bad, skipped=report.skipped)
 
     def _unreadable(self, error: InputError, report: Report) -> Brought:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from recrawl.errors import InputError, require
+from recrawl.errors import InputError, our_fault, require
 
 NO_STATUS = 0
 """The source gives no HTTP status."""
@@ -76,11 +76,17 @@ class Report:
 
     def broken(self, what: str, *, source: str, position: int, remedy: str = "") -> None:
         """One record is broken: count it, tell it, and go on; or raise it."""
-        error = InputError(what, remedy, source=source, position=position)
+        self._tell(InputError(what, remedy, source=source, position=position))
+
+    def _tell(self, error: InputError) -> None:
         if self.strict:
             raise error
         self.bad += 1
         self.on_bad(error)
+
+    def failed(self, error: Exception, *, source: str, position: int) -> None:
+        """Our own code failed on a record: as ``broken``."""
+        self._tell(our_fault(error, source, position))
 
     def overran(self, read: int, size: int, *, source: str, position: int) -> None:
         """A record claims more bytes than it has, and ``read`` bytes of a file of ``size`` were read for it.

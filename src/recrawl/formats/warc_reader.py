@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from recrawl.errors import InputError
+from recrawl.errors import InputError, RecrawlError
 from recrawl.formats.captures import NO_SIZE, RecordKind, Report, and_rest
 from recrawl.formats.warc_fields import (
     EARLIEST,
@@ -131,7 +131,13 @@ class _Index:
         what = record.record_type
         name = None if what is self._response else self._names.get(int(what))
         if name is None:
-            found = self.row(record, at)
+            try:
+                found = self.row(record, at)
+            except RecrawlError:
+                raise
+            except Exception as error:  # noqa: BLE001 - one record must not end the reading of all others
+                self._report.failed(error, source=self._source, position=at)
+                found = None
             self.waiting = found[0] if found else None
         else:
             skipped = self._report.skipped
