@@ -76,10 +76,16 @@ def test_a_name_is_looked_up_again_after_its_time():
 
 
 def test_a_failure_serves_for_a_short_time_only():
-    server = NameServer(socket.gaierror(socket.EAI_AGAIN, "later"), ["192.0.2.7"])
+    server = NameServer(socket.gaierror(socket.EAI_NONAME, "unknown"), ["192.0.2.7"])
     found = find(lambda clock: Names(clock, look_up=server, keep_failure=30.0), *["http://a.example/"] * 3, wait=20.0)
-    assert [(one.address, one.failure) for one in found] == [("", NO_NAME_SERVER)] * 2 + [("192.0.2.7", 0)]
+    assert [(one.address, one.failure) for one in found] == [("", NO_NAME)] * 2 + [("192.0.2.7", 0)]
     assert "a.example" in found[0].error
+
+
+def test_the_silence_of_name_servers_serves_for_seconds_only():
+    server = NameServer(socket.gaierror(socket.EAI_AGAIN, "later"), ["192.0.2.7"])
+    found = find(lambda clock: Names(clock, look_up=server, keep_failure=30.0), *["http://a.example/"] * 3, wait=3.0)
+    assert [(one.address, one.failure) for one in found] == [("", NO_NAME_SERVER)] * 2 + [("192.0.2.7", 0)]
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ _PORTS = {"http": 80, "https": 443}
 _AT_ONCE = 16
 _MOST = 100_000
 """Names that are remembered; beyond that those that are out of date are forgotten."""
+_KEEP_SILENCE = 5.0
+"""Seconds for which it counts that no name server answered: that is ours as often as the host's, and soon over."""
 _NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)
 _MEANT_AS_ADDRESS = re.compile(r"\[.*\]|[0-9a-fx.]+", re.IGNORECASE)
 
@@ -155,6 +157,8 @@ class Names:
         now = self._clock.now()
         self._forget(now)
         keep = self._keep if addresses else self._keep_failure
+        if found.failure == NO_NAME_SERVER:
+            keep = min(keep, _KEEP_SILENCE)
         self._entries[host] = _Entry(allowed, found, now + keep)
         return found
 
