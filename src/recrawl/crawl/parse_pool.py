@@ -381,23 +381,25 @@ def _work(link: int, limits: ParseLimits) -> None:
         while True:
             task = _read(link)
             _limit_time(limits.cpu)
-            answer, retires = _done(task, base + limits.memory // _RETIRES if base else 0)
+            answer, retires = _done(task, base, limits.memory)
             del task
             _write(link, answer)
             if retires:
                 return
 
 
-def _done(task: bytes, most: int) -> tuple[bytes, bool]:
-    """What came of a task, pickled, and whether this worker is to end; ``most`` is the memory it may keep."""
+def _done(task: bytes, base: int, memory: int) -> tuple[bytes, bool]:
+    """What came of a task, pickled, and whether the worker is to end; ``base`` is what it took before, 0 if unknown."""
     try:
         function, args, kwargs = pickle.loads(task)  # noqa: S301 - from our own parent
         kind, value = "value", function(*args, **kwargs)
     except MemoryError:
         return pickle.dumps(("memory", None, True)), True
     except Exception as error:  # noqa: BLE001 - the parent is told, and raises it
+        if base and _peak() > base + memory // 2:  # a library that gets no memory fails in ways of its own
+            return pickle.dumps(("memory", None, True)), True
         kind, value = "error", error
-    retires = bool(most) and _memory() > most
+    retires = bool(base) and _memory() > base + memory // _RETIRES
     try:
         answer = pickle.dumps((kind, value, retires), pickle.HIGHEST_PROTOCOL)
         if kind == "error":
@@ -415,6 +417,15 @@ def _memory() -> int:
         with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - in a worker short of memory
             return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
+        return 0
+
+
+def _peak() -> int:
+    """The most bytes of address space that this process ever had; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/status", "rb") as file:  # noqa: PTH123 - as above
+            return next(int(line.split()[1]) << 10 for line in file if line.startswith(b"VmPeak:"))
+    except (OSError, StopIteration):
         return 0
 
 
