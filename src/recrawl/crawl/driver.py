@@ -13,12 +13,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from recrawl.crawl.acknowledging import Acknowledging
 from recrawl.crawl.announcements import Announcements
+from recrawl.crawl.background import in_thread
 from recrawl.crawl.clock import SMALL, RealClock
 from recrawl.crawl.faults import Fault, Faults, waits_for
 from recrawl.crawl.fit_process import FitRecipe
@@ -240,7 +242,11 @@ class Driver:
         try:
             if not self._is_ready:
                 await self.get_ready(until)
-            self._steering.begin(self._clock.now())
+            begin = partial(self._steering.begin, self._clock.now())
+            if self._fit_recipe is None:
+                begin()
+            else:  # it counts the visits of hours, while nothing else goes on yet
+                await in_thread(begin)
             self.has_begun = True
             while (now := self._clock.now()) < until and not (self._stopping or self.clock_was_set):
                 try:
