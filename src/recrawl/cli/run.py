@@ -174,7 +174,7 @@ async def _crawl(
     from functools import partial
 
     from recrawl.cli.predict_use import live_model
-    from recrawl.cli.run_display import display, getting_ready, together
+    from recrawl.cli.run_display import display, getting_ready
     from recrawl.cli.sources import check_methods
     from recrawl.cli.wiring import LiveSettings, WorkspaceFits, crawl_settings_of, host_limits_of, policy_of
     from recrawl.crawl.background import in_thread
@@ -228,7 +228,7 @@ async def _crawl(
                 start.over()
                 end = min(term.until, clock.now() + term.seconds)
                 with display(tally, end, takers[0].take) as show:
-                    await driver.run(end, together(show, watched), until_idle=once)
+                    await driver.run(end, _each_alone(driver, show, watched), until_idle=once)
             except asyncio.CancelledError:
                 typer.echo("Stopped at once: what was under way is dropped and will be visited again.", err=True)
                 typer.echo(_still_due(takers[0].take(anew=True), store), err=True)
@@ -253,6 +253,17 @@ def _watched(place: Workspace, model: LiveModel | None, watching: ExitStack) -> 
         return lambda _now: None
     watch = watching.enter_context(ModelWatch(place, model, lambda said: typer.echo(said, err=True)))
     return together(every(CHECK_EVERY, watch.check), every(1.0, watch.heed))
+
+
+def _each_alone(driver: Driver, *told: Callable[[float], None]) -> Callable[[float], None]:
+    """Tell each of them the time; one that fails is reported once, and keeps no other from being told."""
+
+    def tell(now: float) -> None:
+        for one in told:
+            with driver.faults.contained():
+                one(now)
+
+    return tell
 
 
 def worker_name() -> str:

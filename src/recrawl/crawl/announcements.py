@@ -116,9 +116,12 @@ class Announcements:
         kept = self._store.load_state(_STATE + url)
         if kept is None:
             return now, None
-        state = json.loads(kept)
-        known = Known(Validators(state["etag"], state["last_modified"]))
-        return min(state["read"], now) + self._feeds_every, known
+        try:
+            state = json.loads(kept)
+            known = Known(Validators(str(state["etag"]), str(state["last_modified"])))
+            return min(float(state["read"]), now) + self._feeds_every, known
+        except (ValueError, KeyError, TypeError):  # what is kept makes no sense: read the feed, and keep it anew
+            return now, None
 
     def _is_wanted(self, url: str, target: Target) -> bool:
         if self._feeds[target.host] >= MOST_FEEDS or self.errands.knows(url) or _REMARKS in url.lower():

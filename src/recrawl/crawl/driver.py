@@ -139,7 +139,8 @@ class Driver:
         self._tidy = tidy
         """Called every minute or so: looks after what others left behind."""
         self._tidy_at = -math.inf
-        self._faults = recorder.faults = Faults(log)
+        self.faults = self._faults = recorder.faults = Faults(log)
+        """Who is told of faults of our own code."""
         self._setback = Setback(log, self._faults)
         self._hands = Hands(worker, store, pace.lease_size, pace.per_host, pace.lease_time, pace.poll)
         self._announcements = Announcements(store, recorder, log, (pace.sitemaps_every, pace.feeds_every))
