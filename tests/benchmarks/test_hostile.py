@@ -30,4 +30,3 @@ def test_sixty_hostile_hosts_harm_nobody_but_themselves(tmp_path, monkeypatch):
     report = hostile.crawl([*hosts, *hostile_hosts.healthy(6)], tmp_path, hostile.SETTINGS | hostile.QUICK, 300.0)
     assert report.faults == []
     assert report.trespasses == []
-
