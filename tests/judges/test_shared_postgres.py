@@ -24,7 +24,7 @@ from recrawl.model import Verdict
 from recrawl.store.open import open_store
 
 pytest.importorskip("resource", reason="processes are forked here, and this system cannot")
-STARTER = Path(__file__).parents[1] / "crawl" / "crawl_process.py"
+STARTER = Path(__file__).parents[2] / "benchmarks" / "crawl_process.py"
 HOSTS, PAGES, PAUSE = 4, 8, 0.3
 PATIENCE = 180
 SETTINGS = {

@@ -136,3 +136,18 @@ def test_rules_read_ahead_of_the_clock_are_read_again(store):
     store.keep_robots_copies([copy, replace(copy, origin="http://b.example", fetched_at=NOW, expires=NOW + DAY)])
     store.repair_ahead(NOW, lease_time=120.0)
     assert [store.robots_copy(f"http://{name}.example").expires for name in "ab"] == [NOW, NOW + DAY]
+
+
+def test_a_pause_that_was_set_right_already_is_left_as_it_is(store, pages):
+    """A worker that saw the clock step back has written how long its hosts still rest, by the new time."""
+    visit(store, pages[:2], NOW + 3 * DAY)
+    store.set_host(np.array([1]), ready_at=np.array([NOW + 8.0]))
+    store.repair_ahead(NOW, lease_time=120.0)
+    assert store.hosts().ready_at[0] == NOW + 8.0
+
+
+def test_visits_of_several_wrong_clocks_are_marked_together(store, pages):
+    for ahead in (DAY, 400 * DAY, 403 * DAY):
+        visit(store, pages, NOW + ahead)
+    assert store.repair_ahead(NOW, lease_time=120.0).misdated == 3 * len(pages)
+    assert len(store.visits()) == 0

@@ -85,10 +85,10 @@ def repair(session: Session, now: float, lease_time: float) -> FoundAhead:
     """
     restored = _stand_again(session, now)
     visits = load_visits(session, Selection(since=now + SLACK))
-    misdated = 0
-    if len(visits) and not _continues(session, visits, now):
-        mark_misdated(session, visits)
-        misdated = len(visits)
+    apart = visits.time >= _stand_apart(visits.time, now)
+    misdated = int(apart.sum())
+    if misdated:
+        mark_misdated(session, visits.take(apart))
     until = now + lease_time
     leases = session.run(session.statements.ahead.shorten_leases, until, until + SLACK)
     session.run(session.statements.ahead.shorten_holds, until, until + SLACK)
@@ -106,7 +106,8 @@ def repair(session: Session, now: float, lease_time: float) -> FoundAhead:
         _hear_claims(session, now)
     seconds = float(visits.time.max()) - now if len(visits) else 0.0
     if misdated:
-        _note(session, Misdated(noted(session).visits + misdated, now, seconds, float(visits.time.min())))
+        first = float(visits.time[apart].min())
+        _note(session, Misdated(noted(session).visits + misdated, now, seconds, first))
     return FoundAhead(len(visits), misdated, seconds, hosts, pages, leases, restored)
 
 
@@ -133,12 +134,20 @@ def _note(session: Session, note: Misdated) -> None:
     session.run(session.statements.save_state, NOTE, json.dumps(asdict(note)).encode(), note.found)
 
 
-def _continues(session: Session, ahead: Visits, now: float) -> bool:
-    """Whether visits ahead of the clock go on from those before it: then there is no gap as long as they are."""
-    first, last = float(ahead.time.min()), float(ahead.time.max())
-    if first - now >= last - first:
-        return False
-    return len(load_visits(session, Selection(since=now - (last - first), until=now))) > 0
+def _stand_apart(time: FloatArray, now: float) -> float:
+    """From which time on visits ahead of the clock stand apart from those before them; infinity if all go on from it.
+
+    They do behind a gap as wide as a third of the way to the last of them.
+    """
+    edges, first = np.append(now, np.unique(time)), np.inf
+    while len(edges) > 1:
+        gaps = np.diff(edges)
+        widest = int(gaps.argmax())
+        if gaps[widest] < (edges[-1] - now) / 3:
+            break
+        first = float(edges[widest + 1])
+        edges = edges[: widest + 1]
+    return first
 
 
 def _last_of_each(visits: Visits) -> tuple[IntArray, FloatArray]:
@@ -154,8 +163,8 @@ def _end_pauses(session: Session, page: IntArray, last: FloatArray, now: float) 
     asked = np.full(len(hosts), -np.inf)
     np.maximum.at(asked, place, last[np.searchsorted(page, of_page["page"])])
     found = session.table(_READY, session.statements.ahead.ready_at, hosts)
-    ready = now + np.maximum(found["ready_at"] - asked[np.searchsorted(hosts, found["id"])], 0.0)
-    later = found["ready_at"] > ready
+    pause = found["ready_at"] - asked[np.searchsorted(hosts, found["id"])]
+    later, ready = pause >= 0, now + pause  # else it was set since, by a clock that was right
     if later.any():
         session.apply(session.statements.set_ready, found["id"][later], ready[later])
     return int(later.sum())
@@ -164,8 +173,8 @@ def _end_pauses(session: Session, page: IntArray, last: FloatArray, now: float) 
 def _bring_forward(session: Session, page: IntArray, last: FloatArray, now: float) -> int:
     """Let pages be due as long after now as they would have been after their last visit."""
     found = session.table(_DUE, session.statements.due_of_pages, page)
-    due = now + np.maximum(found["due"] - last[np.searchsorted(page, found["page"])], 0.0)
-    late = np.isfinite(found["due"]) & (found["due"] > due)
+    interval = found["due"] - last[np.searchsorted(page, found["page"])]
+    late, due = np.isfinite(interval) & (interval >= 0), now + interval  # likewise
     moved = np.ascontiguousarray(found["page"][late])
     set_due(session, moved, due[late], claim_hosts(session, moved))
     return len(moved)
