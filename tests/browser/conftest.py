@@ -64,6 +64,18 @@ def pytest_pyfunc_call(pyfuncitem):
     return True
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Playwright, called in another thread than its own, fails and leaves its loop there as the one that runs.
+
+    A fixture that does so by mistake fails its own test; no later test of this worker may fail with it.
+    """
+    try:
+        return (yield)
+    finally:
+        asyncio._set_running_loop(None)
+
+
 def pytest_collection_modifyitems(items):
     """To obtain a browser and to fill a workspace may take long, and is nobody's test."""
     for item in items:
@@ -126,6 +138,12 @@ def chromium() -> str:
     if _environment("CI"):
         pytest.fail(sentence)
     pytest.skip(sentence)
+
+
+@pytest.fixture(scope="session")
+def in_browser_thread() -> Callable:
+    """``in_browser_thread(call, …)``: how a fixture uses a page, since fixtures run in the main thread."""
+    return on_stage
 
 
 @pytest.fixture(scope="session")
@@ -434,9 +452,18 @@ def served(made_workspace):
         yield running
 
 
+WRITE_TOKEN = "a-token-for-orders-only"
+
+
+@pytest.fixture(scope="session")
+def write_token() -> str:
+    """What orders to a clocked dashboard need, and what pages show their buttons for."""
+    return WRITE_TOKEN
+
+
 @contextmanager
 def _clocked_dashboard(place: Workspace, clock: VirtualClock) -> Iterator[str]:
-    wires = wired(place, Guard(), clock.now)
+    wires = wired(place, Guard(write_token=WRITE_TOKEN), clock.now)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(uvicorn.Config(make_app(wires.site), lifespan="off", log_level="error"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

@@ -55,9 +55,10 @@ def test_a_list_of_pages_follows_the_crawl_and_keeps_the_place_of_its_reader(pag
     assert urls[0].endswith("a-new-one")
 
 
-def test_a_list_of_hosts_is_counted_anew_without_moving(page, crawled, until):
+def test_a_list_of_hosts_is_counted_anew_without_moving(page, crawled, until, write_token):
     address, place, clock = crawled
-    page.goto(f"{address}/hosts?sort=name")
+    page.goto(f"{address}/hosts?sort=name&token={write_token}")
+    assert page.url == f"{address}/hosts?sort=name"
     page.locator("#rows tr").first.wait_for()
     page.get_by_role("button", name="Pause b.example").focus()
     before = page.evaluate(PLACES)

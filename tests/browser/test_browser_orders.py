@@ -10,9 +10,9 @@ from recrawl.crawl import controls
 
 
 @pytest.fixture(autouse=True)
-def admitted(page, served_copy):
+def admitted(page, served_copy, in_browser_thread):
     """Whoever gives orders here has opened the address that was printed."""
-    page.goto(served_copy.entrance)
+    in_browser_thread(page.goto, served_copy.entrance)
 
 
 def told(served):

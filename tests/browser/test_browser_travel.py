@@ -19,7 +19,7 @@ def inside(open_page, travel, living_site):
 
     def enter():
         page = open_page()
-        page.goto(travel.dashboard)
+        page.goto(travel.entrance)
         lines = page.request.get(f"{travel.archive}cdx", params={"url": living_site, "limit": 1, "fl": "timestamp"})
         return page, lines.text().strip()
 
