@@ -41,6 +41,38 @@ def test_a_missing_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def move_when_the_lock_is_taken(patch, move):
+    class Lock:
+        def __enter__(self):
+            move()
+
+        def __exit__(self, *_error):
+            pass
+
+    patch.setattr("recrawl.store.sqlite._one_opens", Lock())
+
+
+def move_when_the_file_is_opened(patch, move):
+    connect = apsw.Connection
+
+    def connect_late(*arguments, **named):
+        move()
+        return connect(*arguments, **named)
+
+    patch.setattr("recrawl.store.sqlite.apsw.Connection", connect_late)
+
+
+@pytest.mark.parametrize("when", [move_when_the_lock_is_taken, move_when_the_file_is_opened])
+def test_a_file_that_is_moved_while_it_is_opened_is_not_made_anew(tmp_path, when):
+    path, aside = tmp_path / "recrawl.db", tmp_path / "aside.db"
+    open_store(path, create=True).close()
+    with pytest.MonkeyPatch.context() as patch:
+        when(patch, lambda: path.rename(aside))
+        with pytest.raises(StoreError):
+            open_store(path)
+    assert not path.exists()
+
+
 def test_a_missing_folder(tmp_path):
     with pytest.raises(StoreError, match="folder"):
         open_store(tmp_path / "nowhere" / "recrawl.db", create=True)

@@ -134,9 +134,7 @@ class SqliteDatabase:
         """The write-ahead log, once somebody waited for it; wherever the file is moved."""
         self._is_in_doubt = False
         """Whether the disk failed to keep what was committed."""
-        if not path.exists() and not create:
-            raise StoreMissingError(f"There is no store at {path}.", "Make one with: recrawl init")
-        if not path.parent.is_dir():
+        if create and not path.parent.is_dir():
             raise StoreError(f"There is no folder {path.parent}.", "Make the folder first.")
         with _one_opens, explained(path):
             if _outdated(path, create=create):
@@ -294,9 +292,12 @@ def _array(values: AnyArray | list[Any]) -> AnyArray | tuple[Any, ...]:
 
 
 def _outdated(path: Path, *, create: bool) -> bool:
+    """Whether tables are to be made or upgraded. A file that goes away meanwhile is never made anew, but missed."""
     if not path.exists():
-        return True
-    connection = apsw.Connection(str(path))
+        if create:
+            return True
+        raise StoreMissingError(f"There is no store at {path}.", "Make one with: recrawl init")
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
