@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.detect import Standards, judge, read_html
+from recrawl.detect import Known, Standards, judge, known_after, read_html
 from recrawl.detect.embeds import candidates, embeds_of
 from recrawl.detect.html import MOST_FEEDS, _neighbours
-from recrawl.model import Capture
+from recrawl.model import UNCOUNTED, Capture, ChangeKind, Validators, Verdict
 
 URL = "http://example.org/dir/page.html"
 HERE = "http://example.org/dir/"
@@ -149,3 +150,17 @@ def test_threads_may_read_pages_of_one_directory() -> None:
             assert set().union(*threads.map(read, range(4))) == {600}
     finally:
         sys.setswitchinterval(before)
+
+
+def test_where_only_a_digest_is_known_no_link_is_called_new():
+    """A page known from an index of captures: its links were never read, so nobody can say which are new."""
+    page = Capture("http://x/", 1.0, 200, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", b"<a href=/new>n</a>")
+    listed = Known(Validators(digest=b"\x01" * 20), mime="text/html", links_read=False)
+    found = judge(page, listed)
+    assert found.verdict == Verdict.CHANGED
+    assert not found.kinds & (ChangeKind.LINKS | ChangeKind.NEW_LINKS)
+    assert found.new_internal == found.added_internal == UNCOUNTED
+    then = judge(
+        replace(page, time=2.0, raw_body=b"<a href=/new>n</a><a href=/newer>m</a>"), known_after(found, listed)
+    )
+    assert (then.new_internal, then.added_internal) == (1, 1)

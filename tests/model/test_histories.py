@@ -9,9 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.model import ANSWERED, ChangeKind, Histories, Outcome, Verdict, Visit, Visits
+from recrawl.model import ANSWERED, UNCOUNTED, ChangeKind, Histories, Outcome, Verdict, Visit, Visits
 
-KINDS = [ChangeKind.NONE, ChangeKind.TEXT, ChangeKind.LINKS, ChangeKind.TEXT | ChangeKind.LINKS]
+KINDS = [
+    ChangeKind.NONE,
+    ChangeKind.CONTENT,
+    ChangeKind.TEXT,
+    ChangeKind.LINKS,
+    ChangeKind.TEXT | ChangeKind.LINKS,
+    ChangeKind.EXISTENCE,
+]
 
 visit_rows = st.lists(
     st.builds(
@@ -22,6 +29,7 @@ visit_rows = st.lists(
         outcome=st.sampled_from(Outcome),
         verdict=st.sampled_from(Verdict),
         kinds=st.sampled_from(KINDS),
+        new_internal=st.sampled_from([UNCOUNTED, 0]),
     ),
     max_size=40,
 )
@@ -30,29 +38,39 @@ visit_rows = st.lists(
 def says(visit: Visit, kind: ChangeKind | None) -> Verdict:
     if kind is None or visit.verdict != Verdict.CHANGED:
         return visit.verdict
-    if visit.kinds == ChangeKind.NONE:
-        return Verdict.UNKNOWN
-    return Verdict.CHANGED if visit.kinds & kind else Verdict.UNCHANGED
+    if visit.kinds & kind:
+        return Verdict.CHANGED
+    if visit.kinds & ChangeKind.EXISTENCE:
+        return Verdict.UNCHANGED
+    read = ChangeKind.TEXT | ChangeKind.LINKS if kind == ChangeKind.TEXT else ChangeKind.LINKS
+    compared = bool(visit.kinds & read) or (kind == ChangeKind.LINKS and visit.new_internal != UNCOUNTED)
+    return Verdict.UNCHANGED if compared else Verdict.UNKNOWN
 
 
 def looks_by_page(rows: list[Visit], kind: ChangeKind | None = None) -> dict[int, list[tuple[float, Verdict]]]:
     """The rules of the module, one page and one instant at a time."""
-    merged: dict[int, dict[float, tuple[Verdict, bool]]] = {}
+    merged: dict[int, dict[float, tuple[Verdict, bool, bool]]] = {}
     for visit in rows:
-        verdict, answered = merged.setdefault(visit.page, {}).get(visit.time, (Verdict.UNKNOWN, False))
+        verdict, answered, differs = merged.setdefault(visit.page, {}).get(visit.time, (Verdict.UNKNOWN, False, False))
         merged[visit.page][visit.time] = (
             max(verdict, says(visit, kind)),
             answered or visit.outcome <= ANSWERED,
+            differs or visit.verdict == Verdict.CHANGED,
         )
-    result: dict[int, list[tuple[float, Verdict]]] = {}
-    for page, instants in merged.items():
-        looks: list[tuple[float, Verdict]] = []
-        for time in sorted(instants):
-            verdict, answered = instants[time]
-            if verdict != Verdict.UNKNOWN or (answered and not looks):
-                looks.append((time, verdict))
-        result[page] = looks
-    return result
+    return {page: longest_run(instants) for page, instants in merged.items()}
+
+
+def longest_run(instants: dict[float, tuple[Verdict, bool, bool]]) -> list[tuple[float, Verdict]]:
+    """The observations that nothing divides of which is not known what changed: the most, of equal ones the latest."""
+    runs: list[list[tuple[float, Verdict]]] = [[]]
+    for time in sorted(instants):
+        verdict, answered, differs = instants[time]
+        if differs and verdict == Verdict.UNKNOWN:
+            runs.append([])
+        if verdict != Verdict.UNKNOWN or answered:
+            runs[-1].append((time, verdict))
+    best = max(reversed(runs), key=len)
+    return [look for place, look in enumerate(best) if not place or look[1] != Verdict.UNKNOWN]
 
 
 def assert_equals(histories: Histories, expected: dict[int, list[tuple[float, Verdict]]]) -> None:

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recrawl.model import ChangeKind, Histories, Outcome, Verdict, Visit, Visits
+from recrawl.model import UNCOUNTED, ChangeKind, Histories, Outcome, Verdict, Visit, Visits
 from recrawl.store import CaptureRecord, open_store, segments
 from recrawl.store.values import ImportMark
 
@@ -104,6 +104,7 @@ looks = st.fixed_dictionaries(
         "outcome": st.sampled_from(list(Outcome)),
         "verdict": st.sampled_from(list(Verdict)),
         "kinds": st.integers(0, 127).map(ChangeKind),
+        "new_internal": st.integers(UNCOUNTED, 1),
     }
 )
 

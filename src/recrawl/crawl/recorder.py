@@ -482,7 +482,7 @@ def recall(store: Store, pages: IntArray, validators: Sequence[Validators]) -> l
     known: list[Known | None] = []
     for page, last, fingerprint, has_links in zip(pages.tolist(), validators, fingerprints, read.tolist(), strict=True):
         if not has_links:
-            known.append(Known(last, last.gone, last.mime, fingerprint=fingerprint))
+            known.append(Known(last, last.gone, last.mime, fingerprint=fingerprint, links_read=False))
             continue
         mine = slice(*np.searchsorted(links.source, [page, page + 1]).tolist())
         # Links noted by a visit that was never acknowledged (a kill came between) are not known.

@@ -84,4 +84,4 @@ def known_after(visited: Visited, last: Validators | None = None) -> Known:
     """What the judge of the next visit must know; ``last`` is the last version, if that was found out before."""
     after = detect.known_after(visited.judgement, visited.target.known) or Known()
     last = last or last_version(visited)
-    return Known(last, last.gone, last.mime, after.links_last, after.links_ever, after.fingerprint)
+    return Known(last, last.gone, last.mime, after.links_last, after.links_ever, after.fingerprint, after.links_read)

@@ -62,7 +62,8 @@ def differences(  # noqa: PLR0913, PLR0917 - all that is compared
     quiet, has_quiet = _quiet_links(version, before, standards.mask)
     kinds, text = _kinds_of_content(version, known, before, now, standards.mask)
     quiet |= _of_masked_kind(links - known.links_last, standards.mask)
-    if version.links is not None and _links_differ(links, known.links_last, quiet, standards.mask, has_quiet=has_quiet):
+    comparable = version.links is not None and known.links_read
+    if comparable and _links_differ(links, known.links_last, quiet, standards.mask, has_quiet=has_quiet):
         kinds |= ChangeKind.LINKS
     magnitude = text
     if kinds & ChangeKind.TYPE:
@@ -89,7 +90,7 @@ def _compared(  # noqa: PLR0913, PLR0917 - all that is compared
     told = nothing_differed(before, watched, gap) if now is None else compared_parts(before, now, watched)
     if version.kind == ChangeKind.DATA:
         told = replace(told, passing=told.differed | told.same)
-    if version.links is not None:
+    if version.links is not None and known.links_read:
         told = told.plus(compared_links(known.links_last, links, watched, gap))
     return told if told.differed or told.same or told.doubtful else None
 

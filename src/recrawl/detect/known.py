@@ -22,3 +22,6 @@ class Known:
     """SURT keys of all outlinks the page ever had."""
     fingerprint: bytes = b""
     """Of the last version that was a change, as packed; empty if none was kept."""
+    links_read: bool = True
+    """Whether the links of a version were ever read. If not, as where only digests are known, the two sets of links
+    above say nothing, and no link can be called new."""

@@ -139,6 +139,7 @@ def known_after(judged: Judgement, known: Known | None) -> Known | None:
         last,
         ever,
         judged.fingerprint or old.fingerprint,
+        judged.links_read or (known is not None and known.links_read),
     )
 
 
@@ -262,7 +263,7 @@ _UNCOUNTED = _Counts()
 
 def _counts(capture: Capture, version: Version, known: Known, quiet: frozenset[str]) -> _Counts:
     """How many links came since the last version, those that are noise or not looked at left out."""
-    if version.links is None:
+    if version.links is None or not known.links_read:
         return _UNCOUNTED
     host = host_of(capture.url)
     last = known.links_last

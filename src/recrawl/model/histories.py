@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recrawl.model.arrays import AnyArray, BoolArray, FloatArray, IntArray, offsets_of, order_by, starts_of_runs
-from recrawl.model.visits import ChangeKind, Verdict, Visits
+from recrawl.model.visits import UNCOUNTED, ChangeKind, Verdict, Visits
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,11 @@ class Histories:
     def from_visits(cls, visits: Visits, kind: ChangeKind | None = None) -> Histories:
         """Histories of all pages in ``visits``, which may be unordered, doubled and failed.
 
-        With a ``kind``, only changes of that kind count, and a change whose kinds nobody determined says
-        nothing. Pages that never answered get an empty row. O(n) if sorted by page and time, else O(n log n).
+        With a ``kind``, only changes of that kind count, and a change of which nobody determined whether it is of that
+        kind says nothing: different digests prove nothing about text or links, equal ones prove that all is as before.
+        Nor can what follows such a change be compared with what came before it. So of a page's observations the longest
+        run without one counts. Pages that never answered get an empty row. O(n) if sorted by page and time, else
+        O(n log n).
 
         >>> h = Histories.from_visits(Visits.of([1, 1, 1], [0.0, 9.0, 4.0], verdict=[0, 2, 1]))
         >>> h.gaps.tolist(), h.changed.tolist()
@@ -62,18 +65,23 @@ class Histories:
             raise ValueError(msg)
         page, time = visits.page, visits.time
         says, answered = _what_it_says(visits, kind), visits.answered()
+        undetermined = (visits.verdict == Verdict.CHANGED) & (says == Verdict.UNKNOWN)
         order = order_by(page, time)
         if order is not None:
             page, time, says, answered = page[order], time[order], says[order], answered[order]
+            undetermined = undetermined[order]
         starts = starts_of_runs(page, time)
         if not bool(starts.all()):
             first = np.flatnonzero(starts)
             page, time = page[first], time[first]
             says, answered = np.maximum.reduceat(says, first), np.logical_or.reduceat(answered, first)
+            undetermined = np.logical_or.reduceat(undetermined, first) & (says == Verdict.UNKNOWN)
         new_page = starts_of_runs(page)
         ids = page[new_page]
         row = np.cumsum(new_page) - 1
         looks = answered | (says != Verdict.UNKNOWN)
+        if bool(undetermined.any()):
+            looks &= _in_longest_run(row, undetermined, looks)
         return _assemble(ids, row[looks], time[looks], says[looks])
 
     @classmethod
@@ -254,7 +262,41 @@ def _what_it_says(visits: Visits, kind: ChangeKind | None) -> AnyArray:
     found = visits.verdict == Verdict.CHANGED
     of_kind = (visits.kinds & np.uint16(kind)) != 0
     says = np.where(found & ~of_kind, Verdict.UNCHANGED, visits.verdict)
-    return np.where(found & (visits.kinds == 0), Verdict.UNKNOWN, says).astype(np.uint8)
+    return np.where(found & ~of_kind & ~_is_determined(visits, kind), Verdict.UNKNOWN, says).astype(np.uint8)
+
+
+_LINK_KINDS = ChangeKind.LINKS | ChangeKind.NEW_LINKS
+_READ_KINDS = ChangeKind.TEXT | ChangeKind.DATA | _LINK_KINDS
+"""Kinds of change that only somebody finds who has read both versions; digests tell none of them."""
+
+
+def _is_determined(visits: Visits, kind: ChangeKind) -> BoolArray:
+    """Of which changes somebody found out whether they are of this kind.
+
+    Whether a page is there is known of each. A change of the bytes alone is only called one where there was no text to
+    compare.
+    """
+    kinds = visits.kinds & ~np.uint16(ChangeKind.LINKS_COMPARED | ChangeKind.EXACT)
+    of_existence = (kinds & np.uint16(ChangeKind.EXISTENCE)) != 0
+    if kind & _LINK_KINDS:
+        counted = (visits.new_internal != UNCOUNTED) | ((visits.kinds & np.uint16(ChangeKind.LINKS_COMPARED)) != 0)
+        return np.asarray(of_existence | counted | ((kinds & np.uint16(_LINK_KINDS)) != 0))
+    if kind & _READ_KINDS:
+        return np.asarray(of_existence | ((kinds & np.uint16(_READ_KINDS)) != 0))
+    return np.asarray(kinds != 0)
+
+
+def _in_longest_run(row: IntArray, undetermined: BoolArray, looks: BoolArray) -> BoolArray:
+    """Which visits lie in the longest run of their page that no undetermined change divides; of equal ones the latest.
+
+    An undetermined change opens the run after it. ``row`` numbers the pages, ascending.
+    """
+    run = np.cumsum(undetermined | starts_of_runs(row)) - 1
+    length = np.bincount(run, weights=looks)
+    page_of_run = row[np.flatnonzero(starts_of_runs(run))]
+    ranked = np.lexsort((length, page_of_run))  # stable: of equal lengths the latest comes last
+    longest = ranked[np.append(np.diff(page_of_run[ranked]) != 0, True)]
+    return np.asarray(np.isin(run, longest))
 
 
 def _assemble(page: IntArray, row: IntArray, time: FloatArray, says: AnyArray) -> Histories:

@@ -70,6 +70,10 @@ class ChangeKind(enum.IntFlag):
     """RDF, JSON or CSV content differs after canonicalisation."""
     EXACT = 128
     """The visit's time is that of the change itself: somebody kept a log of changes, nobody had to look."""
+    LINKS_COMPARED = 256
+    """The links of both versions were read: then a change without ``LINKS`` or ``NEW_LINKS`` had none. No kind of
+    change itself, and no part of a recorded visit: it follows from the counts of links (:data:`UNCOUNTED`), and stands
+    for them where these columns are not read."""
 
 
 UNCOUNTED = -1

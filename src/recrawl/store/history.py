@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recrawl.model import (
+    UNCOUNTED,
     UNMEASURED,
     VISIT_COLUMNS,
     AnyArray,
@@ -32,10 +33,11 @@ FEW_PAGES = 16
 
 _VISIT = np.dtype(list(VISIT_COLUMNS.items()))
 _ID = np.dtype([("id", np.int64)])
+_NOT_READ = {"magnitude": UNMEASURED} | dict.fromkeys(
+    ("new_internal", "new_external", "added_internal", "added_external"), UNCOUNTED
+)
 _UNTOLD = {
-    name: np.full(1, UNMEASURED if name == "magnitude" else 0, dtype)
-    for name, dtype in VISIT_COLUMNS.items()
-    if name not in LOOK_NAMES
+    name: np.full(1, _NOT_READ.get(name, 0), dtype) for name, dtype in VISIT_COLUMNS.items() if name not in LOOK_NAMES
 }
 """What stands in columns that histories do not need."""
 

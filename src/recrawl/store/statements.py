@@ -7,7 +7,7 @@ Rule of this file: parameters are first used in ascending order ($1, then $2, â€
 
 from __future__ import annotations
 
-from recrawl.model import VISIT_COLUMNS
+from recrawl.model import VISIT_COLUMNS, ChangeKind
 from recrawl.store.ahead_statements import AheadStatements
 from recrawl.store.browse_statements import BrowseStatements
 from recrawl.store.check_statements import CheckStatements
@@ -38,7 +38,8 @@ _VISIT_TYPES = {
 }
 _VISIT = ", ".join(VISIT_COLUMNS)
 _HOST = "id, name, ready_at, delay, next_due, paused, checks, lies, restless"
-_LOOK = "page, time, outcome, verdict, kinds"
+_COMPARED = int(ChangeKind.LINKS_COMPARED)
+_LOOK = f"page, time, outcome, verdict, CASE WHEN new_internal >= 0 THEN kinds | {_COMPARED} ELSE kinds END AS kinds"
 _VALIDATOR_TYPES = {
     "etag": "text",
     "last_modified": "text",
