@@ -19,7 +19,7 @@ from recrawl.cli.explain import compared
 from recrawl.crawl.capture_recording import links_of
 from recrawl.crawl.judging import Judging, JudgingRules, judged_apart, readers
 from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.parse_pool import MIB, OverBudgetError, ParseLimits, ParsePool
+from recrawl.crawl.parse_pool import MIB, NoWorkerError, OverBudgetError, ParseLimits, ParsePool
 from recrawl.crawl.site_files import read_announced
 from recrawl.crawl.target import Target, Visited
 from recrawl.detect import Judgement, Standards, judge, known_after
@@ -253,6 +253,17 @@ def test_by_its_bytes_a_page_can_still_change(pool):
     same = judged_apart(Failing(OverBudgetError()), answer("text/turtle", b"<a> <b> 1 .", 9.0), known, Standards())
     other = judged_apart(Failing(OverBudgetError()), answer("text/turtle", b"<a> <b> 2 .", 9.0), known, Standards())
     assert (same.verdict, other.verdict) == (Verdict.UNCHANGED, Verdict.CHANGED)
+
+
+def test_if_no_worker_was_free_other_bytes_say_nothing(pool):
+    """A machine that is busy must not turn noise into a change; the next visit compares with the same version."""
+    known = known_after(judge(answer("text/turtle", b"<a> <b> 1 ."), None), None)
+    same = judged_apart(Failing(NoWorkerError()), answer("text/turtle", b"<a> <b> 1 .", 9.0), known, Standards())
+    other = judged_apart(Failing(NoWorkerError()), answer("text/turtle", b"<a>  <b> 1 .", 9.0), known, Standards())
+    assert (same.verdict, other.verdict) == (Verdict.UNCHANGED, Verdict.UNKNOWN)
+    assert known_after(other, known).validators == known.validators
+    again = judged_apart(pool, answer("text/turtle", b"<a>  <b> 1 .", 18.0), known_after(other, known), Standards())
+    assert again.verdict == Verdict.UNCHANGED
 
 
 def test_a_page_that_takes_too_long_is_judged_by_its_bytes(tmp_path):

@@ -24,7 +24,7 @@ import numpy as np
 
 from recrawl import detect
 from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.parse_pool import OverBudgetError, ParseLimits, ParsePool
+from recrawl.crawl.parse_pool import NoWorkerError, OverBudgetError, ParseLimits, ParsePool
 from recrawl.crawl.target import SeenOnce, Sight, Target, Visited
 from recrawl.crawl.versions import NEVER_SEEN, known_after, seen_once, settled, visit_of
 from recrawl.detect import Judgement, Known, judge
@@ -232,7 +232,7 @@ class Judging:
             return await self.pool.run(judge, capture, known, standards)
         except Exception as error:  # noqa: BLE001 - whatever happened to the worker, only this page is concerned
             not_read(self._log, capture.url, error)
-            return judge(capture, known, standards, Effort.BYTES)
+            return _judged_unread(capture, known, standards, error)
 
     async def _judged_twice(
         self, first: Capture, second: Capture, known: Known | None, standards: Standards
@@ -320,7 +320,19 @@ def judged_apart(
         return pool.call(judge, capture, known, standards)
     except Exception as error:  # noqa: BLE001 - whatever happened to the worker, only this page is concerned
         not_read(log, capture.url, error)
-        return judge(capture, known, standards, Effort.BYTES)
+        return _judged_unread(capture, known, standards, error)
+
+
+def _judged_unread(capture: Capture, known: Known | None, standards: Standards, error: Exception) -> Judgement:
+    """The judgement of an answer that was not read: by its bytes.
+
+    If other bytes came and no worker was free to read them, it says nothing: a machine that is busy must not turn noise
+    into a change. The next visit compares with the same version.
+    """
+    judged = judge(capture, known, standards, Effort.BYTES)
+    if isinstance(error, NoWorkerError) and judged.verdict == Verdict.CHANGED and judged.outcome == Outcome.FETCHED:
+        return _undecided(judged, known)
+    return judged
 
 
 def not_read(log: JsonLinesLog | None, url: str, error: Exception) -> None:

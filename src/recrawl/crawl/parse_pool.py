@@ -68,6 +68,10 @@ class OverBudgetError(Exception):
     """A task took more than its budget or ended its worker; the text says which. Not an error of ours."""
 
 
+class NoWorkerError(OverBudgetError):
+    """No worker could take the task. That says nothing about the bytes, which nobody has read."""
+
+
 class ParsePool:
     """Worker processes that read foreign bytes, started when they are needed. Safe to use from several threads."""
 
@@ -98,12 +102,13 @@ class ParsePool:
         """What the function gives, called in a worker. Function, arguments and result are pickled. Blocks.
 
         Raises:
-            OverBudgetError: it took more than its budget, ended its worker, or no worker was free in time.
+            OverBudgetError: it took more than its budget, or ended its worker.
+            NoWorkerError: no worker was free in time.
             Exception: what the function raised.
         """
         task = pickle.dumps((function, args, kwargs), pickle.HIGHEST_PROTOCOL)
         if not self._free.acquire(timeout=self.limits.waiting):
-            raise OverBudgetError(f"no worker was free within {self.limits.waiting:g} s")
+            raise NoWorkerError(f"no worker was free within {self.limits.waiting:g} s")
         try:
             kind, value = self._asked(task)
         finally:
@@ -164,11 +169,11 @@ class ParsePool:
         """A worker that waits for a task, or a new one; it counts as busy.
 
         Raises:
-            OverBudgetError: the pool is closed.
+            NoWorkerError: the pool is closed.
         """
         with self._lock:
             if self._closed:
-                raise OverBudgetError("the workers are closed")
+                raise NoWorkerError("the workers are closed")
             if self._idle:
                 worker = self._idle.pop()
             else:
