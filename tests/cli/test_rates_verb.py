@@ -1,6 +1,8 @@
 """``recrawl rates`` with all its options, on a workspace whose laws of change are known."""
 
+import base64
 import csv
+import hashlib
 import json
 import shutil
 
@@ -44,6 +46,7 @@ def looked_at(rng, page, rate, kinds):
         verdict=np.concatenate(verdicts),
         kinds=np.concatenate(found),
         status=200,
+        new_internal=0,  # the links were read, so that a change without new links is known to have none
     )
 
 
@@ -179,6 +182,29 @@ def test_kinds_count_apart(rates):
     assert sum(row["changes"] for row in links.values()) < sum(row["changes"] for row in any_kind.values())
     assert all(links[url]["changes"] <= any_kind[url]["changes"] for url in links)
     assert {row["kind"] for row in links.values()} == {"new_links"}
+
+
+def test_digests_tell_nothing_about_links_but_that_nothing_changed(run, tmp_path):
+    """An index of captures: one page has another digest each day, one every third day, one never."""
+    lines = [
+        f"org,example)/{every} 202001{day:02d}000000 http://example.org/{every} text/html 200 "
+        f"{base64.b32encode(hashlib.sha1(b'%d %d' % (every, day // every)).digest()).decode()} - - 100 {day} f.warc.gz"
+        for every in (1, 3, 99)
+        for day in range(1, 28)
+    ]
+    (tmp_path / "index.cdx").write_text("\n".join([" CDX N b a m s k r M S V g", *sorted(lines)]) + "\n")
+    run("init", tmp_path / "w")
+    run("import", "-w", tmp_path / "w", tmp_path / "index.cdx")
+    for kind in ("new-links", "links", "text"):
+        found = json.loads(run("rates", "-w", tmp_path / "w", "--kind", kind, "--json").stdout)
+        rate = {row["url"].rpartition("/")[2]: row for row in found}
+        assert [rate[page]["changes_per_day"] for page in ("1", "3")] == [None, None]
+        assert [rate[page]["p_changed"] for page in ("1", "3")] == [None, None]
+        assert (rate["99"]["changes"], rate["99"]["looks"]) == (0, 27)
+        assert rate["99"]["changes_per_day"] > 0
+        table = run("rates", "-w", tmp_path / "w", "--kind", kind).stdout
+        assert table.count("not known") == 2
+        assert "nan" not in table
 
 
 def test_a_kind_may_be_spelled_either_way(rates):

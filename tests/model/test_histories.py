@@ -49,27 +49,47 @@ def says(visit: Visit, kind: ChangeKind | None) -> Verdict:
 
 def looks_by_page(rows: list[Visit], kind: ChangeKind | None = None) -> dict[int, list[tuple[float, Verdict]]]:
     """The rules of the module, one page and one instant at a time."""
-    merged: dict[int, dict[float, tuple[Verdict, bool, bool]]] = {}
+    merged: dict[int, dict[float, tuple[Verdict, bool, bool, bool]]] = {}
     for visit in rows:
-        verdict, answered, differs = merged.setdefault(visit.page, {}).get(visit.time, (Verdict.UNKNOWN, False, False))
+        nothing = (Verdict.UNKNOWN, False, False, False)
+        verdict, answered, differs, read = merged.setdefault(visit.page, {}).get(visit.time, nothing)
         merged[visit.page][visit.time] = (
             max(verdict, says(visit, kind)),
             answered or visit.outcome <= ANSWERED,
             differs or visit.verdict == Verdict.CHANGED,
+            read or is_read(visit, kind),
         )
     return {page: longest_run(instants) for page, instants in merged.items()}
 
 
-def longest_run(instants: dict[float, tuple[Verdict, bool, bool]]) -> list[tuple[float, Verdict]]:
-    """The observations that nothing divides of which is not known what changed: the most, of equal ones the latest."""
+def is_read(visit: Visit, kind: ChangeKind | None) -> bool:
+    if kind == ChangeKind.TEXT:
+        return bool(visit.kinds & (ChangeKind.TEXT | ChangeKind.LINKS))
+    return kind == ChangeKind.LINKS and (bool(visit.kinds & kind) or visit.new_internal != UNCOUNTED)
+
+
+def longest_run(instants: dict[float, tuple[Verdict, bool, bool, bool]]) -> list[tuple[float, Verdict]]:
+    """The observations that nothing divides of which is not known what changed: the most, of equal ones the latest.
+
+    If there is more than one run, only those count in which somebody read the page.
+    """
     runs: list[list[tuple[float, Verdict]]] = [[]]
+    reads, opened = [False], False
     for time in sorted(instants):
-        verdict, answered, differs = instants[time]
+        verdict, answered, differs, read = instants[time]
         if differs and verdict == Verdict.UNKNOWN:
             runs.append([])
+            reads.append(False)
+            opened = answered
+        reads[-1] |= read
         if verdict != Verdict.UNKNOWN or answered:
             runs[-1].append((time, verdict))
-    best = max(reversed(runs), key=len)
+    if len(runs) == 1:
+        best = runs[0]
+    elif any(reads):
+        best = max(reversed([run for run, read in zip(runs, reads, strict=True) if read]), key=len)
+    else:
+        best = runs[-1][:opened]
     return [look for place, look in enumerate(best) if not place or look[1] != Verdict.UNKNOWN]
 
 

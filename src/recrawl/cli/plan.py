@@ -146,15 +146,15 @@ def _tell_next(store: Store, outlook: Outlook, host: str | None, limit: int, *, 
 
 
 def _print_next(columns: Columns) -> None:
-    from recrawl.cli.tables import print_table, shown_time
+    from recrawl.cli.tables import print_table, shown_share, shown_time
 
     shown = {
         "due": [shown_time(when) for when in columns["due"]],
         "url": columns["url"],
         "why": columns["why"],
-        "worth": ["–" if worth == float("inf") else f"{worth:.0%}" for worth in columns["worth"]],
+        "worth": [shown_share(worth) for worth in columns["worth"]],
         "last look": [shown_time(when) for when in columns["last_look"]],
-        "P(changed)": ["–" if share != share else f"{share:.0%}" for share in columns["p_changed"]],  # noqa: PLR0124 - NaN
+        "P(changed)": [shown_share(share) for share in columns["p_changed"]],
         "changes": columns["in_words"],
     }
     print_table(list(shown), list(zip(*shown.values(), strict=True)), right=("worth", "P(changed)"))

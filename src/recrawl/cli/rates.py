@@ -178,7 +178,7 @@ def _why_none(question: Question, folder: Path) -> str:
 
 
 def _print(columns: Columns, question: Question) -> None:
-    from recrawl.cli.tables import print_table, shown_time
+    from recrawl.cli.tables import print_table, shown_share, shown_time
 
     name = "url" if question.by is By.PAGE else question.by.value
     told = zip(*(columns[name] for name in ("changes", "looks", "observed", "exact")), strict=True)
@@ -193,7 +193,7 @@ def _print(columns: Columns, question: Question) -> None:
         "changes": columns["in_words"],
         "evidence": evidence,
         "last change": [shown_time(when) for when in columns["last_change"]],
-        "P(changed)": [f"{share:.0%}" for share in columns["p_changed"]],
+        "P(changed)": [shown_share(share) for share in columns["p_changed"]],
     }
     if question.by is By.PAGE:
         del shown["pages"]

@@ -117,6 +117,15 @@ def _finite(value: object) -> object:
             return value
 
 
+def shown_share(share: float) -> str:
+    """A share as a percentage; a dash if it is not known or without bound.
+
+    >>> shown_share(0.256), shown_share(float("nan")), shown_share(float("inf"))
+    ('26%', '–', '–')
+    """
+    return f"{share:.0%}" if math.isfinite(share) else "–"
+
+
 def shown_time(when: float, to_the: str = "minutes") -> str:
     """A time as people read it, in UTC; a dash where there is none. Total: every number has a text.
 

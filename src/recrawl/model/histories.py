@@ -52,8 +52,8 @@ class Histories:
         With a ``kind``, only changes of that kind count, and a change of which nobody determined whether it is of that
         kind says nothing: different digests prove nothing about text or links, equal ones prove that all is as before.
         Nor can what follows such a change be compared with what came before it. So of a page's observations the longest
-        run without one counts. Pages that never answered get an empty row. O(n) if sorted by page and time, else
-        O(n log n).
+        run without one counts, if in it somebody read the page; where only digests are known the page counts as seen
+        once. Pages that never answered get an empty row. O(n) if sorted by page and time, else O(n log n).
 
         >>> h = Histories.from_visits(Visits.of([1, 1, 1], [0.0, 9.0, 4.0], verdict=[0, 2, 1]))
         >>> h.gaps.tolist(), h.changed.tolist()
@@ -66,22 +66,24 @@ class Histories:
         page, time = visits.page, visits.time
         says, answered = _what_it_says(visits, kind), visits.answered()
         undetermined = (visits.verdict == Verdict.CHANGED) & (says == Verdict.UNKNOWN)
+        read = _is_read(visits, kind)
         order = order_by(page, time)
         if order is not None:
             page, time, says, answered = page[order], time[order], says[order], answered[order]
-            undetermined = undetermined[order]
+            undetermined, read = undetermined[order], read[order]
         starts = starts_of_runs(page, time)
         if not bool(starts.all()):
             first = np.flatnonzero(starts)
             page, time = page[first], time[first]
             says, answered = np.maximum.reduceat(says, first), np.logical_or.reduceat(answered, first)
             undetermined = np.logical_or.reduceat(undetermined, first) & (says == Verdict.UNKNOWN)
+            read = np.logical_or.reduceat(read, first)
         new_page = starts_of_runs(page)
         ids = page[new_page]
         row = np.cumsum(new_page) - 1
         looks = answered | (says != Verdict.UNKNOWN)
         if bool(undetermined.any()):
-            looks &= _in_longest_run(row, undetermined, looks)
+            looks &= _in_longest_run(row, undetermined, looks, read)
         return _assemble(ids, row[looks], time[looks], says[looks])
 
     @classmethod
@@ -276,27 +278,38 @@ def _is_determined(visits: Visits, kind: ChangeKind) -> BoolArray:
     Whether a page is there is known of each. A change of the bytes alone is only called one where there was no text to
     compare.
     """
-    kinds = visits.kinds & ~np.uint16(ChangeKind.LINKS_COMPARED | ChangeKind.EXACT)
-    of_existence = (kinds & np.uint16(ChangeKind.EXISTENCE)) != 0
-    if kind & _LINK_KINDS:
-        counted = (visits.new_internal != UNCOUNTED) | ((visits.kinds & np.uint16(ChangeKind.LINKS_COMPARED)) != 0)
-        return np.asarray(of_existence | counted | ((kinds & np.uint16(_LINK_KINDS)) != 0))
     if kind & _READ_KINDS:
-        return np.asarray(of_existence | ((kinds & np.uint16(_READ_KINDS)) != 0))
-    return np.asarray(kinds != 0)
+        return np.asarray(_is_read(visits, kind) | ((visits.kinds & np.uint16(ChangeKind.EXISTENCE)) != 0))
+    return np.asarray((visits.kinds & ~np.uint16(ChangeKind.LINKS_COMPARED | ChangeKind.EXACT)) != 0)
 
 
-def _in_longest_run(row: IntArray, undetermined: BoolArray, looks: BoolArray) -> BoolArray:
+def _is_read(visits: Visits, kind: ChangeKind | None) -> BoolArray:
+    """Of which visits somebody read both versions for this kind of change; of none for kinds that nobody need read."""
+    if kind is None or not kind & _READ_KINDS:
+        return np.zeros(len(visits), np.bool_)
+    compared = (visits.kinds & np.uint16(ChangeKind.LINKS_COMPARED)) != 0
+    if kind & _LINK_KINDS:
+        found = (visits.kinds & np.uint16(_LINK_KINDS)) != 0
+        return np.asarray(found | compared | (visits.new_internal != UNCOUNTED))
+    return np.asarray((visits.kinds & np.uint16(_READ_KINDS)) != 0)
+
+
+def _in_longest_run(row: IntArray, undetermined: BoolArray, looks: BoolArray, read: BoolArray) -> BoolArray:
     """Which visits lie in the longest run of their page that no undetermined change divides; of equal ones the latest.
 
-    An undetermined change opens the run after it. ``row`` numbers the pages, ascending.
+    An undetermined change opens the run after it. Only runs count in which somebody read the page. If a page is divided
+    and has no such run, its last undetermined change is left, which tells no rate: runs between changes that nobody
+    read have no changes because of how they were cut. ``row`` numbers the pages, ascending.
     """
+    divided = np.bincount(row, weights=undetermined) > 0
     run = np.cumsum(undetermined | starts_of_runs(row)) - 1
-    length = np.bincount(run, weights=looks)
     page_of_run = row[np.flatnonzero(starts_of_runs(run))]
+    counts = (np.bincount(run, weights=read) > 0) | ~divided[page_of_run]
+    length = np.where(counts, np.bincount(run, weights=looks), 0)
     ranked = np.lexsort((length, page_of_run))  # stable: of equal lengths the latest comes last
     longest = ranked[np.append(np.diff(page_of_run[ranked]) != 0, True)]
-    return np.asarray(np.isin(run, longest))
+    inside = np.isin(run, longest)
+    return np.asarray(inside & (counts[run] | undetermined))
 
 
 def _assemble(page: IntArray, row: IntArray, time: FloatArray, says: AnyArray) -> Histories:
