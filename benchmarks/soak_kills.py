@@ -112,6 +112,8 @@ class Place:
         self.given = location
         self.kind = "postgresql" if "://" in location else "sqlite"
         self.kills = 0
+        self.takes = dict(_TAKES)
+        """About how long each command takes here, seconds: less if it was done before it could be killed."""
         self._pages = pages
         folder.mkdir(parents=True)
         self._make(self.workspace, location)
@@ -159,9 +161,11 @@ class Place:
             if code not in {OK, FAILED}:
                 raise AssertionError(f"{job} ended with {code}\n{self.starter.said()[-3000:]}")
             self.tally.ended_before += 1
+            self.takes[job] = self.takes.get(job, 0.0) * 0.7
             return False
         self.tally.kills[f"{job} {self.kind}"] += 1
         self.kills += 1
+        self.takes[job] = min(self.takes.get(job, 0.0) * 1.3, _TAKES.get(job, 0.0))
         return True
 
     def kill_crawl(self, job: str, workers: int, *more: object) -> int:
@@ -249,8 +253,8 @@ class Place:
         raise AssertionError(f"{name} is always done before it can be killed")
 
     def moment(self, job: str) -> float:
-        """Seconds after which to kill: from nothing to a little more than such a command takes."""
-        return float(self.rng.random()) * _TAKES[job]
+        """Seconds after which to kill: from nothing to a little more than such a command takes on this machine."""
+        return float(self.rng.random()) * self.takes[job]
 
     def grow(self, visits: int = 30) -> None:
         """Let it crawl undisturbed, if there is little in the workspace yet."""

@@ -109,7 +109,7 @@ def test_every_command_is_understood_by_its_benchmark(run, monkeypatch):
 def test_every_benchmark_is_run_or_said_to_have_no_aim():
     commands = {file.name for file in HERE.glob("*.py") if "__main__" in file.read_text("utf-8")}
     run = {words.split()[0] for one in RUNS for words in (one.command, one.quick) if words}
-    parts = {"all.py", "serve_ours.py", "serve_pywb.py"}
+    parts = {"all.py", "crawl_process.py", "hostile_hosts.py", "serve_ours.py", "serve_pywb.py"}
     without = set(re.findall(r"^- `(\w+\.py)`", (HERE / "README.md").read_text("utf-8"), re.MULTILINE))
     assert run | parts | without == commands
     assert not run & without

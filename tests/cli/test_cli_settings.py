@@ -62,6 +62,8 @@ def test_flag_beats_environment_beats_file_beats_default(file, key):
     )
     if key == "schedule.max_interval":  # not below the shortest
         written = ["7d", "8d", "9d"]
+    if key == "crawl.lease_time":  # not below half a minute
+        written = ["40s", "50s", "60s"]
     if key == "crawl.scope":  # the last, custom, needs a pattern
         written = ["any", "page", "any"]
     in_file, in_environment, in_flag = written

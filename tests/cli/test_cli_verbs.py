@@ -249,7 +249,7 @@ def test_tables_print_what_json_says(run, lived_in):
         ("pages", "importance, discovered"),
         ("hosts", "delay, ready at, lies"),
         ("visits", "size, seconds"),
-        ("failing", "since, last try"),
+        ("failing", "quarantined, since, last try"),
     ],
 )
 def test_a_narrow_terminal_does_without_some_columns(run, lived_in, what, left_out):

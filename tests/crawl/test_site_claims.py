@@ -65,12 +65,16 @@ class Listening(Uniform):
 
 def test_a_crawl_hears_the_sitemaps_it_reads_again_and_remembers_after_a_restart(tmp_path):
     """The living web dates its sitemaps truly, so signals are about pages that changed since the day before."""
-    rng = np.random.default_rng(5)
-    web = tree_site("site", power_rates(12, scale=2 / DAY), start=START, end=START + 8 * DAY, rng=rng, outdegree=4)
+
+    def site(start, end):
+        rates, rng = power_rates(12, scale=2 / DAY), np.random.default_rng(5)
+        return tree_site("site", rates, start=start, end=end, rng=rng, outdegree=4)
+
+    webs = site(START, START + 8 * DAY), site(START + 8 * DAY, START + 9 * DAY)
     settings = TrialSettings(CrawlSettings(6 / DAY, "x/1 (+https://example.org/)"))
     first, second = Listening(), Listening()
     with open_store(str(tmp_path / "store.db"), create=True) as store:
-        for policy in (first, second):
+        for web, policy in zip(webs, (first, second), strict=True):
             asyncio.run(run_trial(web, policy, store=store, folder=tmp_path, settings=settings))
         pages = store.pages()
         kept = signals(store.claims(pages.id))

@@ -194,7 +194,7 @@ def test_links_in_the_store_are_those_the_pages_carried(honest):
 def test_the_log_is_json_lines(done):
     lines = (done.folder / "recrawl.log").read_text().splitlines()
     events = [json.loads(line) for line in lines]
-    assert {"timestamp", "logLevel", "context", "message", "details"} == set(events[0])
+    assert {"timestamp", "logLevel", "context", "message", "worker", "details"} == set(events[0])
     assert any(event["message"] == "policy fitted" for event in events)
 
 

@@ -2,6 +2,7 @@ import resource
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import apsw
 import numpy as np
@@ -355,3 +356,22 @@ def test_a_worker_that_is_stopped_within_a_transaction_does_not_hold_up_others_f
         assert not thread.is_alive()
         assert len(tries) == 2
         assert stopped.due(pages).tolist() == [5.0]
+
+
+def test_a_store_that_is_moved_away_while_it_is_opened_is_not_replaced_by_an_empty_one(tmp_path, monkeypatch):
+    """Whoever opened it anew, such as a health check, found an empty store and called it well."""
+    path = tmp_path / "store.db"
+    open_store(path, create=True).close()
+    looked = Path.exists
+
+    def exists(self):
+        found = looked(self)
+        if self == path and found:
+            path.rename(tmp_path / "elsewhere.db")
+        return found
+
+    monkeypatch.setattr(Path, "exists", exists)
+    with pytest.raises(StoreError):
+        open_store(path)
+    monkeypatch.undo()
+    assert not path.exists()

@@ -16,7 +16,6 @@ EXAMPLES = """
 recrawl backup /backups/my-archive -w my-archive           a new folder below it for each backup
 recrawl backup /backups/my-archive -w my-archive --keep 7  and remove all but the newest seven
 recrawl backup /backups/my-archive --copy                  archive files as copies, not as hard links
-recrawl restore /backups/my-archive my-archive-again       the newest one
 """
 
 

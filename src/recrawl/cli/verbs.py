@@ -49,7 +49,7 @@ VERBS = (
     Verb("limit", "limit:limit", "Set other limits for crawls that run."),
     Verb("robots", "robots:robots", "Show the robots.txt rules in force for a host, or have them read again."),
     Verb("status", "status:status", "Say what there is, how fresh it is and what is due."),
-    Verb("list", "listing:listing", "List pages, hosts or visits, what is due, or what fails."),
+    Verb("list", "listing:listing", "List pages, hosts or visits, what is due, what fails, or what is misdated."),
     Verb("rates", "rates:rates", "Estimate how often each page changes, and how sure that is."),
     Verb("predict", "predict:app", "Say what to expect of pages before their histories tell, and learn it."),
     Verb("plan", "plan:plan", "Say what would be fetched next, when and why, and what the budget buys."),
