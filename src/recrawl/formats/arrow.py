@@ -32,7 +32,7 @@ from recrawl.model import (
 )
 
 VERSION = 1
-_ALL_KINDS = sum(ChangeKind)
+_ALL_KINDS = sum(ChangeKind) & ~ChangeKind.LINKS_COMPARED  # no part of a recorded visit
 
 
 def visits_to_table(visits: Visits) -> Any:  # noqa: ANN401 - a pyarrow.Table, imported when needed
