@@ -2,11 +2,12 @@
 
     uv run python fuzz/answers.py --answers 100000 --samples ../shared/data/formats
     uv run python fuzz/answers.py --answers 100000 --seed 2          # other answers
+    uv run python fuzz/answers.py --answers 100000 --first-round 12  # goes on behind the first twelve rounds
 
 The server runs here, on loopback, under thousands of addresses, so that hosts which the crawl leaves alone for a while
 do not matter. The crawl runs in a process of its own, for rounds of ``--round`` seconds, each in a new workspace. A
-defect is: the crawl ends by itself, makes no request for ten seconds of CPU time, its process tree takes more than 1 GB,
-or an error of our own code is in its log. The last answers before a defect are kept in the folder ``--found``.
+defect is: the crawl ends by itself, makes no request for ten seconds of CPU time after its first, its process tree takes
+more than 1 GB, or an error of our own code is in its log. The last answers before a defect are kept in the folder ``--found``.
 """
 
 from __future__ import annotations
@@ -291,7 +292,7 @@ async def run(options: argparse.Namespace) -> list[str]:
     listening = await asyncio.start_server(server.serve, "0.0.0.0", 0, limit=1 << 20)
     port = listening.sockets[0].getsockname()[1]
     defects: list[str] = []
-    began, peak, round_ = time.monotonic(), 0, 0
+    began, peak, round_ = time.monotonic(), 0, options.first_round
     while server.answers < options.answers:
         with tempfile.TemporaryDirectory(prefix="recrawl-fuzz-") as name:
             server.seed = options.seed * 1_000_003 + round_
@@ -313,7 +314,7 @@ async def run(options: argparse.Namespace) -> list[str]:
             while process.poll() is None:
                 await asyncio.sleep(0.5)
                 peak = max(peak, taken := memory(process.pid))
-                if server.answers != seen:
+                if server.answers == before or server.answers != seen:  # none yet: it may compile
                     seen, used = server.answers, cpu(process.pid)
                 stuck = cpu(process.pid) - used > LONGEST
                 if taken > LARGEST or stuck or server.answers >= options.answers:
@@ -360,9 +361,10 @@ def parsed(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--answers", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first-round", type=int, default=0, help="number of the first round")
     parser.add_argument("--round", type=float, default=60.0, help="seconds of a round")
     parser.add_argument("--samples", action="append", default=[], help="folder with files to begin from")
-    parser.add_argument("--hosts", type=int, default=3_000, help="addresses of a round")
+    parser.add_argument("--hosts", type=int, default=9_000, help="addresses of a round")
     parser.add_argument("--found", default="fuzz-found", help="folder for answers before a defect")
     parser.add_argument("--crawl", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--folder", default="", help=argparse.SUPPRESS)

@@ -2,10 +2,10 @@
 
     uv run python fuzz/files.py --cases 100000 --samples ../shared/data/formats --samples tests/data/formats
     uv run python fuzz/files.py --cases 100000 --start 100000        # goes on behind the first hundred thousand
-    uv run python fuzz/files.py --only warc --case 4711              # one case again, with its traceback
+    uv run python fuzz/files.py --case 4711              # one case again, with its traceback
 
 Cases run in a process of their own. It is ended, and the case is kept as a defect, when one case takes more than ten
-seconds or the process more than 1 GB. Offending inputs are written to the folder ``--found``.
+seconds or the process more than 1 GB. A defect is told by the number of its case, which makes the same bytes again.
 """
 
 from __future__ import annotations
@@ -236,6 +236,7 @@ def run(options: argparse.Namespace) -> list[str]:
                     break
                 if line.startswith("!"):
                     defects.append(line[2:])
+                    print(line[2:], flush=True)
                 else:
                     number, used = int(line), _cpu(process.pid)
                 if number % 64 == 0:
