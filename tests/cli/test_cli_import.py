@@ -467,3 +467,15 @@ def test_what_cannot_be_exported_is_said_with_a_remedy(run, workspace, tmp_path)
     assert not (tmp_path / "a.wacz").exists()
     missing = run("export", tmp_path / "no" / "where.cdx", "--what", "cdx", "-w", workspace)
     assert "Check the folder" in missing.stderr
+
+
+@pytest.mark.parametrize("name", ["x" * 5_000, "a/" * 3_000 + "b", r"a\u0000b", "y" * 300 + "/b.warc"])
+def test_an_index_may_name_what_no_file_can_be_called(run, workspace, tmp_path, name):
+    line = '{"url": "http://example.com/", "digest": "AYLWTCTP5Q6IQJS3ZLKZBRGIRXTTLGRG", "filename": "%s"}'
+    times = ("20240101000000", "20240201000000")
+    (tmp_path / "a.cdxj").write_text("".join(f"com,example)/ {time} {line % name}\n" for time in times))
+    assert run("import", tmp_path / "a.cdxj", "-w", workspace).returncode == 0
+    assert len(rows(workspace)) == 2
+    assert run("verify", "-w", workspace).returncode == 0
+    packed = run("export", tmp_path / "a.wacz", "-w", workspace)
+    assert (packed.returncode, "2 captures in no file" in packed.stderr) == (ExitCode.ERROR, True)

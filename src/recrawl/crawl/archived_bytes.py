@@ -13,6 +13,7 @@ from typing import Protocol
 
 from recrawl.errors import InputError
 from recrawl.formats.arc import read_arc_capture
+from recrawl.formats.disk import has_file
 from recrawl.formats.sniff import Format, sniff
 from recrawl.formats.warc_payload import MAX_BODY
 from recrawl.formats.warc_reader import read_capture
@@ -54,7 +55,7 @@ class ArchivedBytes:
 
     def has(self, file: str) -> bool:
         """Whether the file is there and may be read."""
-        return (self._warc_folder / file).is_file() and may_be_read(self._warc_folder, file, self._is_imported)
+        return has_file(self._warc_folder / file) and may_be_read(self._warc_folder, file, self._is_imported)
 
     def read(self, file: str, offset: int, *, max_body: int = MAX_BODY) -> Capture | None:
         """The bytes of a capture; ``None`` if its file is not there, not what it was, or not ours to read.

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from recrawl.crawl.archived_bytes import may_be_read
 from recrawl.errors import InputError
+from recrawl.formats.disk import has_file
 from recrawl.formats.sniff import Format, sniff
 from recrawl.formats.warc_repair import OPEN
 from recrawl.formats.warc_stream import PLAIN, magic_of
@@ -55,7 +56,7 @@ class ArchiveFile:
     def where(self) -> Whereabouts:
         """Whether it is at hand. Looks at its first bytes, once."""
         if self._where is None:
-            away = Whereabouts.UNNAMED if self.path.is_file() else Whereabouts.MISSING
+            away = Whereabouts.UNNAMED if has_file(self.path) else Whereabouts.MISSING
             self._where = whereabouts(self.path) if self.ours else away
         return self._where
 
@@ -153,8 +154,8 @@ def packed_name(path: Path) -> str:
 
 def whereabouts(path: Path) -> Whereabouts:
     """Whether a WARC file lies at a path."""
-    if not path.is_file():
-        is_open = path.with_name(path.name + OPEN).is_file()
+    if not has_file(path):
+        is_open = has_file(path.with_name(path.name + OPEN))
         return Whereabouts.OPEN if is_open else Whereabouts.MISSING
     try:
         what = sniff(path)

@@ -18,6 +18,7 @@ from recrawl.crawl.importing_chunks import chunks_of
 from recrawl.crawl.importing_digests import digest_column
 from recrawl.crawl.importing_listed import differences, listed_captures, with_costs
 from recrawl.formats.captures import NO_STATUS, RecordKind, Report
+from recrawl.formats.disk import is_file_name
 from recrawl.model import BoolArray, IntArray
 from recrawl.predict.url_features import url_depths
 from recrawl.store import values
@@ -183,7 +184,7 @@ class Importer:
         repeats = np.isin(kind, (RecordKind.REVISIT_IDENTICAL, RecordKind.REVISIT_NOT_MODIFIED))
         status = some.column("status").to_numpy().astype(np.int64)
         status[(kind == RecordKind.REVISIT_NOT_MODIFIED) & (status == NO_STATUS)] = HTTPStatus.NOT_MODIFIED
-        mime, digest, file = (some.column(name).to_pylist() for name in ("mime", "digest", "file"))
+        mime, digest = (some.column(name).to_pylist() for name in ("mime", "digest"))
         for row in np.flatnonzero(repeats).tolist():
             mime[row] = REVISIT
         return Captures(
@@ -193,7 +194,7 @@ class Importer:
             mime,
             digest_column(digest),
             some.column("size").to_numpy(),
-            [place] * len(rows) if place else file,
+            [place] * len(rows) if place else _files(some.column("file")),
             some.column("offset").to_numpy(),
             some.column("length").to_numpy(),
         )
@@ -202,6 +203,13 @@ class Importer:
         if self._cleaning.depth is None:
             return np.ones(len(urls), np.bool_)
         return np.array([url_depths(url).path <= self._cleaning.depth for url in urls], np.bool_)
+
+
+def _files(column: Any) -> list[str]:  # noqa: ANN401 - pyarrow ships no types
+    """Where captures lie; nowhere if an index names what no file can be called."""
+    encoded = column.dictionary_encode()
+    names = [name if name is None or is_file_name(name) else "" for name in encoded.dictionary.to_pylist()]
+    return [names[code] if code is not None else None for code in encoded.indices.to_pylist()]
 
 
 def _from(batches: Iterable[Any], position: int) -> Iterator[Any]:

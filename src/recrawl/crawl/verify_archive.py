@@ -20,6 +20,7 @@ from recrawl.crawl.archived_bytes import imported_into, may_be_read
 from recrawl.crawl.verify_places import Place, PlaceTable, places_of
 from recrawl.errors import InputError
 from recrawl.formats.arc import read_arc_capture
+from recrawl.formats.disk import has_file
 from recrawl.formats.sniff import Format, sniff
 from recrawl.formats.warc_check import CAPTURES, CheckedRecord, Reference, checked_record_at, checked_records
 from recrawl.formats.warc_fields import parse_date
@@ -150,7 +151,7 @@ class ArchiveCheck:
             still_open = path.with_name(path.name + OPEN)
             with suppress(FileNotFoundError), still_open.open("rb") as file:
                 return _Whereabouts(still_open, True, not lock(file))
-            if path.is_file():
+            if has_file(path):
                 return _Whereabouts(path, False, False)
             # Each is looked for twice: between two looks a writer may have closed it.
         return None
@@ -271,7 +272,7 @@ class ArchiveCheck:
     def _check_imported(self, name: str, places: PlaceTable) -> None:
         """Read the captures of a file that is not ours one by one: what else is in it is no business of ours."""
         path = self._warc / name
-        if not path.is_file():
+        if not has_file(path):
             count, _, _ = places.extent(name)
             self._add("imported_file_missing", [f"{name}: {count} captures"], count)
             return

@@ -23,8 +23,36 @@ FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT})
 """Error numbers that mean: no room, be it on the disk, in the file or in the quota."""
 PART = ".recrawl.part"
 """How names of unfinished files and folders end; they begin with a dot."""
+_LONGEST_PATH, _LONGEST_NAME = 4_096, 255
+"""Bytes that Linux takes as a path, and as one part of it; other systems take no more."""
 _LOCK = "lock"
 """The file in an unfinished folder whose lock its writer holds."""
+
+
+def has_file(path: Path) -> bool:
+    r"""Whether a file lies at a path that an index of others may have named.
+
+    No file has a name of many thousand characters or with a NUL in it; ``Path.is_file`` raises for some of these.
+
+    >>> has_file(Path("x" * 9_000)), has_file(Path("a\0b")), has_file(Path("."))
+    (False, False, False)
+    """
+    with suppress(OSError, ValueError):
+        return path.is_file()
+    return False
+
+
+def is_file_name(name: str) -> bool:
+    r"""Whether a file can have this name, with or without folders.
+
+    >>> is_file_name("a/b.warc.gz"), is_file_name("x" * 300), is_file_name("a\0b"), is_file_name("\ud800")
+    (True, False, False, False)
+    """
+    try:
+        raw = os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+    return b"\0" not in raw and len(raw) < _LONGEST_PATH and max(map(len, raw.split(b"/"))) <= _LONGEST_NAME
 
 
 @contextmanager
