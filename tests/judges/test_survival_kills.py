@@ -159,10 +159,10 @@ def b32(digest):
     return base64.b32encode(digest).decode()
 
 
-def test_a_hundred_kills_lose_nothing(site, starter, tmp_path, tool, pywb):
+def test_forty_kills_lose_nothing(site, starter, tmp_path, tool, pywb):
     crawl = made(starter, site, tmp_path / "w", "recrawl.db", seed=1)
-    crawl.kill_some(90)
-    crawl.kill_some(10, workers=2)
+    crawl.kill_some(35)
+    crawl.kill_some(5, workers=2)
     crawl.finish()
     captures, url_of = check(crawl)
     files = sorted((tmp_path / "w" / "warc").glob("*.warc.gz"))

@@ -300,3 +300,14 @@ def test_a_part_whose_name_no_file_can_have_is_missing(tmp_path, part):
     report = Report()
     assert list(read_zipnum(tmp_path / "a.idx", report)) == []
     assert report.bad
+
+
+@pytest.mark.parametrize("half", ["original_uri", "uri"])
+def test_half_a_character_in_a_timemap_costs_its_memento_only(half):
+    good = {"uri": "http://archive.example/20200101000000/http://a.example/", "datetime": "2020-01-01T00:00:00Z"}
+    mementos = {"list": [good | ({"uri": "http://x/20200101000000/http://\ud800/"} if half == "uri" else {}), good]}
+    whole = {"original_uri": "http://\ud800/" if half == "original_uri" else "", "mementos": mementos}
+    report = Report()
+    found = read_timemap(json.dumps(whole).encode(), "fuzz", report).mementos
+    assert [one.original for one in found] == ["http://a.example/"] * (half == "uri")
+    assert report.bad == 2 - len(found)

@@ -208,8 +208,8 @@ class Importer:
 def _files(column: Any) -> list[str]:  # noqa: ANN401 - pyarrow ships no types
     """Where captures lie; nowhere if an index names what no file can be called."""
     encoded = column.dictionary_encode()
-    names = [name if name is None or is_file_name(name) else "" for name in encoded.dictionary.to_pylist()]
-    return [names[code] if code is not None else None for code in encoded.indices.to_pylist()]
+    names = [name if is_file_name(name) else "" for name in encoded.dictionary.to_pylist()]
+    return [names[code] for code in encoded.indices.to_pylist()]
 
 
 def _from(batches: Iterable[Any], position: int) -> Iterator[Any]:

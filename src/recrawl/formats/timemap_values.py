@@ -114,10 +114,25 @@ class Findings:
         waiting, self._found = self._found, []
         for uri, given, time, position in waiting:
             original = given or self.original or _original_in(uri)
-            if original:
-                yield Memento(uri, original, time)
-            else:
+            if not original:
                 self.broken("nothing says what this is a memento of", position)
+            elif not (is_unicode(original) and is_unicode(uri)):  # JSON can write half a character
+                self.broken("the URL of a memento is not Unicode", position)
+            else:
+                yield Memento(uri, original, time)
+
+
+def is_unicode(text: str) -> bool:
+    r"""Whether every character is one; half of a surrogate pair is not.
+
+    >>> is_unicode("a"), is_unicode("\ud800")
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _time(when: object) -> float | None:
