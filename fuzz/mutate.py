@@ -193,7 +193,17 @@ FILES: dict[str, list[bytes]] = {
     "n-triples": [b'<http://a/> <http://b/> "c" .\n_:x <http://b/> _:y .\n'],
     "trig": [b"@prefix e: <http://e/> . e:g { e:a e:b e:c . }\n"],
     "rdf-xml": [_RDF],
-    "json-ld": [b'{"@context": {"a": "http://a/"}, "@id": "http://x/", "a": ["b", {"@value": "c"}]}'],
+    "json-ld": [
+        b'{"@context": {"a": "http://a/"}, "@id": "http://x/", "a": ["b", {"@value": "c"}]}',
+        b'{"@context": ["https://schema.org/", {"n": {"@id": "http://n/", "@type": "@id", "@container": "@list"}}], "n": ["_:a", [1, 2]], "@graph": [{"@id": "_:a", "name": "x", "@reverse": {"n": {"id": "_:b"}}}]}',
+        b'[{"@context": null, "@type": "A", "x y": {"@list": [[1], 2.5e3]}}, {"@context": {"@version": 1.1, "@import": "http://i/", "p": {"@id": "http://p/", "@context": {"q": null}}}, "p": {"q": 1}}]',
+    ],
+    "rdf-untyped": [
+        b'# data\n@prefix e: <http://e/> . e:a e:b [ e:c 1, "x"@en ] ; e:d ( 1 2 ) .\n',
+        b'<http://a/> <http://b/> "c" .\n_:x <http://b/> _:y <http://g/> .\n',
+        b'\xef\xbb\xbf{"@context": {"a": "http://a/"}, "a": "b"}',
+        _RDF,
+    ],
     "sparql-json": [b'{"head":{"vars":["x"]},"results":{"bindings":[{"x":{"type":"uri","value":"http://x/"}},{"x":{"type":"bnode","value":"b"}}]}}'],
     "sparql-xml": [_SRX],
 }  # fmt: skip
@@ -202,12 +212,12 @@ MIMES = {
     "html": "text/html", "json": "application/json", "csv": "text/csv", "text": "text/plain", "turtle": "text/turtle",
     "n-triples": "application/n-triples", "trig": "application/trig", "rdf-xml": "application/rdf+xml", "json-ld": "application/ld+json",
     "sparql-json": "application/sparql-results+json", "sparql-xml": "application/sparql-results+xml", "sitemap": "application/xml",
-    "feed": "application/rss+xml",
+    "feed": "application/rss+xml", "rdf-untyped": "application/octet-stream",
 }  # fmt: skip
 """Media types of those that servers send as pages."""
 _ENDINGS = {
     "warc": (".warc", ".warc.gz"), "arc": (".arc", ".arc.gz"), "cdx": (".cdx",), "cdxj": (".cdxj",), "zipnum": (".idx",),
-    "wacz": (".wacz",), "turtle": (".ttl",), "n-triples": (".nt",), "trig": (".trig",), "rdf-xml": (".rdf", ".owl"),
+    "wacz": (".wacz",), "json-ld": (".jsonld",), "turtle": (".ttl",), "n-triples": (".nt",), "trig": (".trig",), "rdf-xml": (".rdf", ".owl"),
 }  # fmt: skip
 _FOLDERS = {"sitemap": "sitemap", "timemap": "timemap", "robots": "robots_weird", "cdx-answer": "cdx_api_responses"}
 

@@ -20,6 +20,7 @@ import atheris
 
 with atheris.instrument_imports(include=["recrawl"]):
     from recrawl.detect import judge
+    from recrawl.detect.rdf import read_rdf
     from recrawl.errors import InputError
     from recrawl.formats.arc import index_arc
     from recrawl.formats.captures import Report
@@ -75,6 +76,8 @@ TARGETS: dict[str, Callable[[bytes], object]] = {
     "sniff": lambda data: sniff_bytes(data, "fuzz.gz"),
     "url": lambda data: address(data.decode("utf-8", "replace"), base="http://example.com/a/b"),
     "judge": _judged,
+    "json-ld": lambda data: read_rdf(data.decode("utf-8", "replace"), "application/ld+json", "http://example.com/"),
+    "rdf-untyped": lambda data: _judged(b"Content-Type: application/octet-stream\r\n\r\n" + data),
 }
 
 

@@ -240,7 +240,7 @@ def test_a_redirect_to_nowhere_is_still_an_answer(to):
         ),
         ("text/csv", "a,b\r\n1,2\r\n", "a,b\n1,2", "a,b\n2,1"),
         ("text/csv", "a\n1\n# generated 2026-11-15T09:14:07Z\n", "a\n1\n# generated 2026-11-16T09:14:07Z\n", "a\n2\n"),
-        ("text/turtle", "# at 9\n<a> <b> <c> .\n", "# at 10\n<a> <b> <c> .\n", "<a> <b> <d> ."),
+        ("text/turtle", "# at 9\n<a> <b> 'c' .\n", "# at 10\n<a> <b> 'c' .\n", "<a> <b> 'd' ."),
         ("application/rss+xml", "<rss>\n<a/>  \n</rss>", "<rss>\n<a/>\n</rss>\n", "<rss>\n<b/>\n</rss>"),
     ],
 )

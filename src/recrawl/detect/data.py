@@ -92,7 +92,7 @@ def canonical_json(text: str, *, list_order: bool = True) -> str:
     try:
         value = json.loads(text)
         if isinstance(value, dict):
-            value = {name: held for name, held in value.items() if not _is_envelope(name, held)}
+            value = {name: held for name, held in value.items() if not is_envelope(name, held)}
         return _written(value if list_order else _in_order(value))
     except (ValueError, RecursionError) as error:
         raise InputError(f"this is not JSON ({error})") from error
@@ -113,7 +113,8 @@ def _in_order(value: object) -> object:
     return sorted(map(_in_order, value), key=_written) if isinstance(value, list) else value
 
 
-def _is_envelope(name: str, held: object) -> bool:
+def is_envelope(name: str, held: object) -> bool:
+    """Whether a member at the top of a JSON object tells of the answer, not of the data."""
     return name.lower() in ENVELOPE and not isinstance(held, dict | list)
 
 

@@ -4,17 +4,21 @@ The canonical form is RDFC-1.0 (W3C), whose price grows exponentially with blank
 together: nine of them in a ring of all-to-all links take half a minute. A server could stop us with one such file. So
 graphs where more than a handful hang together that way are named by colour refinement instead, which is polynomial:
 equal graphs still get equal forms, and only graphs made to confuse it get equal forms though they differ.
+
+JSON-LD is RDF, too, once its contexts are known; how it is read without asking anybody for them says ``jsonld.py``.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from recrawl.detect.digest import text_digest
+from recrawl.detect.jsonld import JSON_LD, prepared_jsonld, syntactic_jsonld
 from recrawl.errors import InputError, require
 from recrawl.model.nested_data import reason_not_to_parse
+from recrawl.urls import Address, address
 
 MAX_TANGLED = 5
 """Blank nodes that look alike and hang together up to which RDFC-1.0 is asked; six take 25 ms, nine 36 s."""
@@ -22,6 +26,36 @@ _MAX_ROUNDS, _MIN_ROUNDS = 64, 3
 """Rounds of refinement: a node's name then depends on all that is within this many steps."""
 _MAX_LOOKS = 200_000
 """Statements that are looked at in all rounds together, some seconds; a graph with many gets fewer rounds."""
+MOST_LINKS = 10_000
+"""Links of one document that are told. Dumps name millions of things; each would be kept with the page."""
+_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+_DOCUMENTS = frozenset(
+    {
+        "http://www.w3.org/2000/01/rdf-schema#seeAlso",
+        "http://www.w3.org/2000/01/rdf-schema#isDefinedBy",
+        "http://www.w3.org/2002/07/owl#imports",
+        "http://rdfs.org/ns/void#dataDump",
+        "http://rdfs.org/ns/void#inDataset",
+        "http://www.w3.org/ns/dcat#downloadURL",
+        "http://www.w3.org/ns/dcat#accessURL",
+        "http://www.w3.org/ns/dcat#landingPage",
+        "http://www.w3.org/ns/hydra/core#next",
+        "http://www.w3.org/ns/ldp#contains",
+        "http://xmlns.com/foaf/0.1/page",
+        "http://xmlns.com/foaf/0.1/isPrimaryTopicOf",
+    }
+)
+"""Predicates that lead to documents: these links are told first."""
+
+
+class RdfDocument(NamedTuple):
+    """What a document of RDF says."""
+
+    form: str
+    """Every statement once, sorted, with canonical blank nodes."""
+    links: tuple[Address, ...] | None
+    """What it names by an http(s) IRI as the object of a statement, but for classes; each key once, at most
+    :data:`MOST_LINKS`: those that lead to documents first, then by key. ``None`` if it was read as JSON only."""
 
 
 def canonical_rdf(text: str, mime: str, url: str) -> str:
@@ -38,19 +72,70 @@ def canonical_rdf(text: str, mime: str, url: str) -> str:
     Raises:
         InputError: the text is not RDF of this media type, or it must not be parsed (``model.nested_data``).
     """
+    return read_rdf(text, mime, url).form
+
+
+def read_rdf(text: str, mime: str, url: str) -> RdfDocument:
+    """The canonical form of a document and its links, as :func:`canonical_rdf`.
+
+    Raises:
+        InputError: as there.
+    """
     oxigraph = require("pyoxigraph", "crawl")
     if why := reason_not_to_parse(text, mime):
         raise InputError(f"this RDF is not read: {why}")
+    if mime != JSON_LD:
+        graph = _parsed(text, mime, url, oxigraph)
+        return RdfDocument(links=_links(graph, oxigraph.NamedNode, url), form=_canonical(graph, oxigraph))
+    try:
+        prepared = prepared_jsonld(text)
+        graph = _parsed(prepared.text, mime, url, oxigraph)
+    except InputError:
+        return RdfDocument(syntactic_jsonld(text), None)
+    if not len(graph):
+        return RdfDocument(syntactic_jsonld(text), ())
+    links = _links(graph, oxigraph.NamedNode, url)
+    lines = [f"context not read: {context}" for context in prepared.remote]
+    return RdfDocument("\n".join([*lines, _canonical(graph, oxigraph)]), links)
+
+
+def _parsed(text: str, mime: str, url: str, oxigraph: Any) -> Any:  # noqa: ANN401 - a data set, and the library
     form = oxigraph.RdfFormat.from_media_type(mime)
     try:
-        graph = oxigraph.Dataset(oxigraph.parse(text.encode("utf-8", "replace"), format=form, base_iri=url))
+        return oxigraph.Dataset(oxigraph.parse(text.encode("utf-8", "replace"), format=form, base_iri=url))
     except (SyntaxError, ValueError) as error:
         raise InputError(f"this is not RDF ({error})") from error
+
+
+def _canonical(graph: Any, oxigraph: Any) -> str:  # noqa: ANN401 - a data set of pyoxigraph, and the library
     looks = _first_looks(graph, oxigraph.BlankNode)
     if _tangled(graph, looks) <= MAX_TANGLED:
         graph.canonicalize(oxigraph.CanonicalizationAlgorithm.RDFC_1_0)
         return "\n".join(sorted(map(str, graph)))
     return _refined(graph, looks)
+
+
+def _links(graph: Iterable[Any], named: type[Any], url: str) -> tuple[Address, ...]:
+    """The links of a graph. O(n log n)."""
+    documents, things = dict[str, Address](), dict[str, Address]()
+    own = address(url)
+    for predicate, target in _objects(graph, named):
+        found = address(target)
+        if found is not None and (own is None or found.key != own.key):
+            (documents if predicate in _DOCUMENTS else things).setdefault(found.key, found)
+    first = [documents[key] for key in sorted(documents)]
+    others = [things[key] for key in sorted(things.keys() - documents.keys())]
+    return tuple([*first, *others][:MOST_LINKS])
+
+
+def _objects(graph: Iterable[Any], named: type[Any]) -> Iterator[tuple[str, str]]:
+    """Predicate and object of the statements whose object has an http(s) IRI and is no class."""
+    for quad in graph:
+        predicate: str = quad.predicate.value
+        if isinstance(quad.object, named) and predicate != _TYPE:
+            target: str = quad.object.value
+            if target[:4].lower() == "http":
+                yield predicate, target
 
 
 def _terms(quad: Any) -> tuple[Any, Any, Any, Any]:  # noqa: ANN401 - a quad of pyoxigraph

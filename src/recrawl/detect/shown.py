@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recrawl.detect.body import html_of, media_type, text_of
+from recrawl.detect.body import html_of, media_type
 from recrawl.detect.html import read_html
 from recrawl.detect.learned_noise import NoiseBook
 from recrawl.detect.nesting import is_too_costly
@@ -17,9 +17,8 @@ from recrawl.detect.noise import noisy_pieces
 from recrawl.detect.parts import hidden_rows, text_in_parts
 from recrawl.detect.rules import NO_PAGE_RULES
 from recrawl.detect.standards import Standards
-from recrawl.detect.version import MAX_READ, body_of, comparable, is_comparable, is_html
-from recrawl.errors import InputError
-from recrawl.model import Capture
+from recrawl.detect.version import MAX_READ, body_of, comparable_answer, is_html
+from recrawl.model import Capture, ChangeKind
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=[\w\"'(«“])")
 """Where a paragraph is broken into lines, so that a difference is a sentence and not a paragraph."""
@@ -60,8 +59,7 @@ def shown(capture: Capture, standards: Standards, book: NoiseBook) -> Shown:
         if is_too_costly(html):
             return Shown(size=len(body), mime=mime)
         return _shown_page(html, capture.url, Shown(size=len(body), mime=mime), standards, book)
-    text = text_of(body, content_type)
-    return Shown(tuple(_data_lines(text, mime, capture.url, standards)), (), (), len(body), mime)
+    return Shown(tuple(_data_lines(capture, body, mime, standards)), (), (), len(body), mime)
 
 
 def _shown_page(html: str, url: str, frame: Shown, standards: Standards, book: NoiseBook) -> Shown:
@@ -106,14 +104,12 @@ def _reasons(book: NoiseBook) -> Iterator[str]:
             yield f"learned: it differed on {far_differed} of {far} visits to this host"
 
 
-def _data_lines(text: str, mime: str, url: str, standards: Standards) -> list[str]:
-    if not is_comparable(mime):
+def _data_lines(capture: Capture, body: bytes, mime: str, standards: Standards) -> list[str]:
+    found = comparable_answer(capture, body, row_order=standards.row_order)
+    if found is None:
         return []
-    try:
-        form, content, _ = comparable(text, mime, url, row_order=standards.row_order)
-    except InputError:
-        return []
-    rules = standards.rules.of(url)
+    form, content = found.form, found.content
+    rules = standards.rules.of(capture.url)
     if rules.texts:
         return list(rules.cut(content()).said)
     if form[:1] in ("{", "["):
@@ -121,4 +117,5 @@ def _data_lines(text: str, mime: str, url: str, standards: Standards) -> list[st
             return json.dumps(json.loads(form), indent=1, ensure_ascii=False).splitlines()
         except ValueError:
             pass
-    return form.splitlines() if mime != "text/plain" else list(content().said)
+    is_data = mime != "text/plain" or found.kind == ChangeKind.DATA
+    return form.splitlines() if is_data else list(content().said)

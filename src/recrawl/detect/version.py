@@ -4,20 +4,21 @@
     HTML                                text without noise   TEXT
     JSON                                sorted keys          DATA
     CSV, XML, lines of JSON             line by line         DATA
-    Turtle, RDF/XML and their kin       as a graph           DATA
+    Turtle, RDF/XML, JSON-LD, their kin as a graph           DATA
     results of SPARQL queries           as a bag of rows     DATA
     other text                          text without noise   TEXT
     a redirect                          its target           TEXT
     anything else; too long; too deep;  bytes                CONTENT
       broken
 
-RDF that cannot be parsed is compared line by line.
+RDF that cannot be parsed is compared line by line, JSON-LD as JSON without an order of arrays. What may be RDF by its
+name or its beginning, although it is called plain text or nothing, is RDF if it can be parsed as that.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -39,7 +40,8 @@ from recrawl.detect.html import Document, read_html
 from recrawl.detect.nesting import is_too_costly
 from recrawl.detect.noise import without_noise
 from recrawl.detect.parts import Text, Told, text_in_lines
-from recrawl.detect.rdf import canonical_rdf
+from recrawl.detect.rdf import RdfDocument, read_rdf
+from recrawl.detect.rdf_types import RDF, rdf_guesses
 from recrawl.detect.results import RESULTS, canonical_results
 from recrawl.detect.robots_tag import forbids_following
 from recrawl.detect.standards import Standards
@@ -49,14 +51,6 @@ from recrawl.model.values import plain_value
 from recrawl.urls import Address, address
 
 _HTML = ("text/html", "application/xhtml+xml")
-_RDF = (
-    "application/n-quads",
-    "application/n-triples",
-    "application/rdf+xml",
-    "application/trig",
-    "text/n3",
-    "text/turtle",
-)
 _TABLES = ("text/csv", "text/tab-separated-values")
 _XML = ("application/xml", "text/xml")
 _BY_LINES = ("application/x-ndjson",)
@@ -175,24 +169,34 @@ def page_version(  # noqa: PLR0913 - what was made of the capture, and how to re
     mime, content_type = media_type(capture), capture.header("content-type")
     if not whole or len(body) > MAX_READ:
         return Version(named, mime, links=None)
-    if effort is Effort.CHEAP and _is_costly(mime, body):
+    if effort is Effort.CHEAP and _is_costly(capture, mime, body):
         raise CostlyError
     if is_html(mime, body):
         html = html_of(body, content_type)
         if is_too_costly(html):
             return Version(named, mime, links=None)
         return _html_version(capture, html, named, standards)
-    if not is_comparable(mime):
-        return Version(named, mime)
     rules = standards.rules.of(capture.url)
-    try:
-        found = comparable(text_of(body, content_type), mime, capture.url, row_order=standards.row_order)
-    except InputError:
+    found = comparable_answer(capture, body, row_order=standards.row_order)
+    if found is None:
         return Version(named, mime)
     if rules.texts:
         kept = rules.cut(found.content())
-        found = Comparable("\n".join(kept.said), lambda: kept, found.kind)
-    return Version(named, mime, text_digest(found.form), found.kind, content=found.content)
+        found = found._replace(form="\n".join(kept.said), content=lambda: kept)
+    links = found.links
+    shunned: tuple[Address, ...] = ()
+    if links and standards.obeys_nofollow and forbids_following(capture, standards.agent):
+        links, shunned = (), links
+    return Version(
+        named,
+        mime,
+        text_digest(found.form),
+        found.kind,
+        links,
+        content=found.content,
+        shunned=shunned,
+        link_keys=frozenset(link.key for link in links or ()),
+    )
 
 
 def _html_version(capture: Capture, html: str, named: bytes, standards: Standards) -> Version:
@@ -215,11 +219,18 @@ def _html_version(capture: Capture, html: str, named: bytes, standards: Standard
     )
 
 
-def _is_costly(mime: str, body: bytes) -> bool:
+def _is_costly(capture: Capture, mime: str, body: bytes) -> bool:
     """Whether a body takes more than a cheap look. Libraries that parse RDF can end the whole process."""
     if is_html(mime, body):
         return len(body) > MOST_HTML
-    return is_comparable(mime) and (len(body) > MOST_DATA or mime in _RDF or mime in RESULTS)
+    if any(_guesses(capture, mime, body)):
+        return True
+    return is_comparable(mime) and (len(body) > MOST_DATA or mime in RESULTS)
+
+
+def _guesses(capture: Capture, mime: str, body: bytes) -> Iterator[str]:
+    """Media types of RDF that an answer may have."""
+    return rdf_guesses(mime, capture.url, capture.header("content-disposition"), body)
 
 
 def is_html(mime: str, body: bytes) -> bool:
@@ -233,7 +244,7 @@ def _looks_like_html(body: bytes) -> bool:
 
 def is_comparable(mime: str) -> bool:
     """Whether more than the bytes of such an answer can be compared."""
-    return mime.startswith("text/") or mime.endswith(("json", "+xml")) or mime in (*_RDF, *_XML)
+    return mime.startswith("text/") or mime.endswith(("json", "+xml")) or mime in RDF or mime in _XML
 
 
 class Comparable(NamedTuple):
@@ -245,17 +256,48 @@ class Comparable(NamedTuple):
     """Gives it in parts."""
     kind: ChangeKind
     """The kind of change if it differs."""
+    links: tuple[Address, ...] | None = ()
+    """What the data links to; ``None`` if it could not be read."""
 
 
-def comparable(text: str, mime: str, url: str, *, row_order: bool = True) -> Comparable:
+def comparable_answer(capture: Capture, body: bytes, *, row_order: bool = True) -> Comparable | None:
+    """The comparable form of an answer that is no HTML, from its decoded body; ``None`` if its bytes are all there is.
+
+    What may be RDF, whatever the server calls it, is read as RDF; if it is none, as what it is called.
+    """
+    mime, content_type = media_type(capture), capture.header("content-type")
+    for guess in _guesses(capture, mime, body):
+        try:
+            found = read_rdf(text_of(body, content_type), guess, capture.url)
+        except InputError:
+            continue
+        if found.form or mime in RDF:
+            return _of_graph(found)
+    if not is_comparable(mime):
+        return None
+    try:
+        return comparable(text_of(body, content_type), mime, capture.url, row_order=row_order)
+    except InputError:
+        return None
+
+
+def _of_graph(found: RdfDocument) -> Comparable:
+    units = json_units if found.form[:1] in ("{", "[") else line_units
+    return Comparable(found.form, partial(units, found.form), ChangeKind.DATA, found.links)
+
+
+def comparable(text: str, mime: str, url: str, *, row_order: bool = True) -> Comparable:  # noqa: PLR0911 - a form each
     """The comparable form of an answer that is no HTML.
 
     Raises:
         InputError: the text is not what its media type says.
     """
-    if mime in _RDF:
-        form = _graph_or_lines(text, mime, url)
-        return Comparable(form, partial(line_units, form), ChangeKind.DATA)
+    if mime in RDF:
+        try:
+            return _of_graph(read_rdf(text, mime, url))
+        except InputError:
+            form = canonical_lines(text)
+            return Comparable(form, partial(line_units, form), ChangeKind.DATA, None)
     if mime in RESULTS:
         form = canonical_results(text, mime, url)
         return Comparable(form, partial(line_units, form), ChangeKind.DATA)
@@ -270,10 +312,3 @@ def comparable(text: str, mime: str, url: str, *, row_order: bool = True) -> Com
         return Comparable(form, partial(xml_units, form), ChangeKind.DATA)
     told = text_in_lines(text, without_noise)
     return Comparable(" ".join(told.said), lambda: told, ChangeKind.TEXT)
-
-
-def _graph_or_lines(text: str, mime: str, url: str) -> str:
-    try:
-        return canonical_rdf(text, mime, url)
-    except InputError:
-        return canonical_lines(text)
