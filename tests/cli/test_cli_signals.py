@@ -151,3 +151,16 @@ def test_a_run_that_compiles_its_kernels_stops_when_it_is_told_to(pages, tmp_pat
         _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == ExitCode.INTERRUPTED, said
     assert not events(pages, "policy fitted")
+
+
+def test_a_command_does_not_wait_for_threads_that_nobody_needs_any_more():
+    code = """
+        import sys, time
+        from concurrent.futures import ThreadPoolExecutor
+        ThreadPoolExecutor(1).submit(time.sleep, 100_000)  # as a name server that never answers
+        sys.argv = ["recrawl", "--version"]
+        from recrawl.cli.start import main
+        main()
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False, timeout=PATIENCE)
+    assert done.returncode == 0

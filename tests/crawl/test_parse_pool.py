@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -304,3 +305,25 @@ def test_versions_are_compared_within_the_budget_too(pool):
     assert compared(story, Standards(), pool).diff() == compared(story, Standards()).diff()
     with pytest.raises(OverBudgetError):
         compared(story, Standards(), Failing(OverBudgetError()))
+
+
+def test_a_pool_is_closed_while_its_fork_server_still_starts():
+    pool = ParsePool(LIMITS, time.sleep, 100_000)
+    failed = []
+
+    def ask():
+        try:
+            pool.call(operator.add, 1, 2)
+        except NoWorkerError as error:
+            failed.append(error)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    while pool._server is None:
+        time.sleep(0.01)
+    closing = threading.Thread(target=pool.close, daemon=True)
+    closing.start()
+    closing.join(120)
+    asking.join(120)
+    assert not closing.is_alive()
+    assert failed

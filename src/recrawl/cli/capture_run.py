@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -37,13 +38,14 @@ async def carry_out(  # noqa: PLR0913 - what takes part, and who wants to know
 ) -> CaptureReport | None:
     """Begin a capture, or go on with an unfinished one; ``None`` if it was interrupted.
 
-    The first interrupt lets the request that runs be settled, a second one drops it. The time is the machine's and
-    the settings are the workspace's, unless others are given.
+    The first interrupt lets the request that runs end, but not for long; a second one drops it at once. The time is
+    the machine's and the settings are the workspace's, unless others are given.
     """
-    from recrawl.cli.interrupts import interruptible
+    from recrawl.cli.interrupts import FINISH_WITHIN, interruptible
     from recrawl.cli.run import worker_name
     from recrawl.cli.wiring import crawl_settings_of
     from recrawl.crawl.live import tools
+    from recrawl.crawl.sleeping import Sleep
     from recrawl.schedule.politeness import Politeness
 
     clock, settings = clock or RealClock(), settings or crawl_settings_of(place.configuration.settings)
@@ -69,9 +71,21 @@ async def carry_out(  # noqa: PLR0913 - what takes part, and who wants to know
             log=at_hand.events,
             on_visit=lambda visited: at_hand.attempts.write([visited]),
         )
-        with interruptible(driver.stop):
+        working: Sleep[CaptureReport | None] = Sleep()
+
+        def stop() -> None:
+            driver.stop()
+            asyncio.get_running_loop().call_later(FINISH_WITHIN, working.end)
+
+        async def work() -> CaptureReport | None:
             capture = unfinished or await driver.begin(order)
             return None if capture is None else await driver.run(capture, show)
+
+        with interruptible(stop):
+            try:
+                return await working.through(work())
+            finally:
+                driver.drop()
 
 
 def rates_of(place: Workspace, store: Store, order: CaptureOrder, started: float) -> BelievedRates:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 import typer
 
+FINISH_WITHIN = 4.0
+"""Seconds that requests under way have to end when a command does: whoever stops it waits no longer than five."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from recrawl.crawl.target import Visited
     from recrawl.store.base import Store
 
-_FINISH_WITHIN = 4.0
-"""Seconds that requests under way have to end when a run does: whoever stops it waits no longer than five."""
 _FOREVER = 1e6
 """Seconds: longer than anybody gets ready."""
 
@@ -173,6 +171,7 @@ async def _crawl(
     from dataclasses import replace
     from functools import partial
 
+    from recrawl.cli.interrupts import FINISH_WITHIN
     from recrawl.cli.predict_use import live_model
     from recrawl.cli.run_display import display, getting_ready
     from recrawl.cli.sources import check_methods
@@ -187,7 +186,7 @@ async def _crawl(
     said, live = place.configuration.settings, LiveSettings(place)
     model = live_model(place, store)
     settings = crawl_settings_of(said, part_of=place.folder.resolve().name)
-    settings = replace(settings, pace=replace(settings.pace, finish_within=_FINISH_WITHIN))
+    settings = replace(settings, pace=replace(settings.pace, finish_within=FINISH_WITHIN))
     takers: list[PulseTaker] = []
     with ExitStack() as serving:
         watched = _watched(place, model, serving)

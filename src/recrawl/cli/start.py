@@ -20,6 +20,8 @@ _INTERRUPTED = 11
 """``errors.ExitCode.INTERRUPTED``, without what it takes to import that."""
 _SECONDS = 3.0
 """After which a command that was interrupted is ended, whatever it is doing."""
+_MOMENT = 0.5
+"""Seconds that threads have to end by themselves when a command is over."""
 
 
 def _on_signal(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - as handlers are called
@@ -65,9 +67,17 @@ def main() -> NoReturn:
     background = sys.modules.get("recrawl.crawl.background")
     # A kernel may be compiled that nobody needs any more; and an interpreter that an interrupt met while it ran a text
     # (as where a dataclass is made) would end by a signal, whatever was made of the interrupt.
-    if code == _INTERRUPTED or (background is not None and background.is_busy()):
+    if code == _INTERRUPTED or (background is not None and background.is_busy()) or _has_threads():
         end(code)
     sys.exit(code)
+
+
+def _has_threads() -> bool:
+    """Whether threads still work that an exit would wait for: for a name server that does not answer, say."""
+    others = [one for one in threading.enumerate() if one is not threading.current_thread() and not one.daemon]
+    for one in others:
+        one.join(_MOMENT / len(others))
+    return any(one.is_alive() for one in others)
 
 
 def _run() -> int:

@@ -106,6 +106,10 @@ class SiteDriver:
         """Begin no further request; the capture stays unfinished. To be called in the event loop."""
         self._slots.stop()
 
+    def drop(self) -> None:
+        """Note that hosts rest whose requests were dropped, so that the next start leaves them alone."""
+        self._slots.drop()
+
     async def begin(self, order: CaptureOrder) -> SiteCapture | None:
         """Read the rules of the host and what else is known beforehand, and note the capture; ``None`` if stopped."""
         scope = SiteScope(order.scope, (order.seed,))

@@ -27,6 +27,8 @@ class Slots:
         self._store = store
         self._doors = doors
         self._next = -math.inf
+        self._asked: int | None = None
+        """The host whose answer is awaited."""
         self._asleep: Sleep[None] = Sleep()
         self.delay = 0.0
         """Seconds from the beginning of one request to that of the next."""
@@ -52,11 +54,12 @@ class Slots:
         now = self._clock.now()
         self._politeness.begin(host, now)
         self._next = now + self.delay
+        self._asked = host
         return True
 
     def end(self, host: int, capture: Capture | None) -> None:
         """The request is over; its host begins its pause, a longer one if it asks for that."""
-        now = self._clock.now()
+        now, self._asked = self._clock.now(), None
         self._politeness.done(host, now, capture.duration if capture else 0.0)
         wait = asked_patience(capture) if capture else None
         if wait is not None:
@@ -64,13 +67,22 @@ class Slots:
 
     def let_go(self, host: int) -> None:
         """End a request at this host, if one is under way: our own code failed on the way to its end."""
+        self._asked = None
         if math.isinf(self._politeness.free_at(host)):
             self._politeness.done(host, self._clock.now(), 0.0)
+
+    def drop(self) -> None:
+        """Keep in the store how long hosts rest that were asked and have not answered: as long as slow ones do."""
+        if self._asked is not None:
+            hosts = self._store.hosts(np.array([self._asked]))
+            rest = np.maximum(hosts.delay, self._politeness.rules.longest)
+            self._store.set_host(hosts.id, ready_at=np.maximum(hosts.ready_at, self._clock.now() + rest))
+            self._asked = None
 
     def give_back(self, host: int, until: float) -> None:
         """Nothing was asked in the slot: its address serves others. The next one begins at ``until``."""
         self._politeness.undone(host)
-        self._next = until
+        self._next, self._asked = until, None
 
     @asynccontextmanager
     async def door(self, url: str, host: int) -> AsyncIterator[None]:

@@ -268,6 +268,7 @@ class Driver:
                 self._acknowledging.record(self._clock.now())
             raise
         finally:
+            dropped = [*self._running.values()]
             for task in self._running:
                 task.cancel()
             await asyncio.gather(*self._running, return_exceptions=True)
@@ -281,7 +282,20 @@ class Driver:
                 self._acknowledging.give_up()
             with suppress(*((StoreError,) if forced else ())), self._faults.contained():
                 self._line.empty()
+                self._drop(dropped, self._clock.now())
                 self._steering.end(self._clock.now())
+
+    def _drop(self, targets: Sequence[Target], now: float) -> None:
+        """Free the leases of requests that were dropped; their hosts rest first.
+
+        Nobody knows how long the answers would have taken, so each host rests as long as a slow one does.
+        """
+        if not targets:
+            return
+        hosts = self._store.hosts(np.unique([target.host for target in targets]))
+        rest = np.maximum(hosts.delay, self._politeness.rules.longest)
+        self._store.set_host(hosts.id, ready_at=np.maximum(hosts.ready_at, now + rest))
+        self._hands.start_empty()
 
     async def _wind_up(self) -> None:
         """Finish what runs, record it, and give the rest back."""

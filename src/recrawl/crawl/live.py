@@ -244,7 +244,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 await in_thread(partial(warm_up, settings.judging.standards))
             steered = steering(at_hand.events, judging, found.misdated)
             cap = await cap_of(store, settings.max_pages_per_host)
-            files = FileFetcher(clock, settings.folders, settings.limits.body)
+            files = FileFetcher(clock, settings.folders, settings.limits.body, in_thread)
             access = Access(elsewhere={"file": files}, pool=at_hand.pool)
             driver = Driver(
                 worker,

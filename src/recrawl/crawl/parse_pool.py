@@ -129,8 +129,10 @@ class ParsePool:
 
     def close(self) -> None:
         """End all workers; what runs in them fails with :class:`OverBudgetError`."""
+        self._closed = True
+        if (server := self._server) is not None:
+            server.kill()  # it may be starting, which takes long, and whoever waits for that has the lock
         with self._lock:
-            self._closed = True
             for worker in self._busy:
                 worker.cut()
             for worker in self._idle:
@@ -179,7 +181,9 @@ class ParsePool:
             else:
                 try:
                     worker = self._forked()
-                except OSError:  # the system may have ended the fork server, to have its memory
+                except OSError as error:  # the system may have ended the fork server, to have its memory
+                    if self._closed:
+                        raise NoWorkerError("the workers are closed") from error
                     if self._server is not None:
                         self._server.end()
                         self._server = None
@@ -189,7 +193,10 @@ class ParsePool:
 
     def _forked(self) -> _Worker:
         if self._server is None:
-            self._server = _ForkServer(self._prepare)
+            self._server = _ForkServer()
+            if self._closed:  # whoever closed the pool may not have seen this one
+                self._server.kill()
+            self._server.prepare(self._prepare)
         return self._server.fork()
 
     def _cause(self, worker: _Worker) -> str:
@@ -243,7 +250,7 @@ class _Worker:
 class _ForkServer:
     """The process that workers are forked from, as the crawl sees it."""
 
-    def __init__(self, prepare: bytes) -> None:
+    def __init__(self) -> None:
         self._link, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - our own code
@@ -254,6 +261,13 @@ class _ForkServer:
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # Ctrl-C is for the crawl, which ends its workers itself
             )
+
+    def prepare(self, prepare: bytes) -> None:
+        """Let it load what workers need, and wait for that.
+
+        Raises:
+            OSError: it ended meanwhile, or takes too long.
+        """
         _write(self._link.fileno(), prepare)
         _read(self._link.fileno(), _in(_START))
 
@@ -277,6 +291,10 @@ class _ForkServer:
         """
         self._link.sendall(_REAP + pid.to_bytes(_NUMBER, "big"))
         return int.from_bytes(_some(self._link.fileno(), _NUMBER, None), "big", signed=True)
+
+    def kill(self) -> None:
+        """Make whoever waits for it see its end. For any thread."""
+        self._process.kill()
 
     def end(self) -> None:
         """End the server. Workers end by themselves: their sockets are closed."""

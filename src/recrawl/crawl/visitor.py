@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
+from functools import partial
 
 from recrawl.crawl.access import Access
+from recrawl.crawl.background import in_thread
 from recrawl.crawl.faults import Fault, waits_for
 from recrawl.crawl.judging import Judging
 from recrawl.crawl.parse_pool import ParsePool
@@ -163,7 +164,7 @@ class Visitor:
         elif self._pool is None:
             capture = target.talk.hear(answer)
         else:  # in a thread: it may wait for a worker of the pool
-            capture = await asyncio.to_thread(target.talk.hear, answer)
+            capture = await in_thread(partial(target.talk.hear, answer))
         if capture is None:
             return Underway(target, answer)
         aside = () if capture is answer or answer.made else (answer,)

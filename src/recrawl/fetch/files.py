@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import quote, unquote, urlsplit
@@ -71,16 +72,23 @@ class LocalFile:
 class FileFetcher:
     """Reads files below some folders. What cannot be read is a capture that says why."""
 
-    def __init__(self, clock: Clock, folders: Iterable[Path], max_size: int = 64 * 1024 * 1024) -> None:
-        """At most ``max_size`` bytes of a file are kept."""
+    def __init__(
+        self,
+        clock: Clock,
+        folders: Iterable[Path],
+        max_size: int = 64 * 1024 * 1024,
+        in_thread: Callable[[Callable[[], Capture]], Awaitable[Capture]] = asyncio.to_thread,
+    ) -> None:
+        """At most ``max_size`` bytes of a file are kept; ``in_thread`` reads it: a disk may take for ever to answer."""
         self._clock = clock
         self._folders = tuple(Path(os.path.realpath(folder)) for folder in folders)
         self._max_size = max_size
+        self._in_thread = in_thread
 
     async def fetch(self, request: Request) -> Capture:
         """The file as it is now: 200 with its bytes, 304 if time and size are those of the entity tag, 404 if gone."""
         began = self._clock.now()
-        found = await asyncio.to_thread(self._read, request, began)
+        found = await self._in_thread(partial(self._read, request, began))
         return replace(found, duration=self._clock.now() - began)
 
     def _read(self, request: Request, began: float) -> Capture:
