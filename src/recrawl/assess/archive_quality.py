@@ -14,6 +14,7 @@ from recrawl.assess.blur import penalty
 from recrawl.assess.coherence import page_coherence
 from recrawl.assess.collapse import ChangeClass
 from recrawl.assess.collection_blur import collection_blur, mean_distance
+from recrawl.assess.deduplication import Deduplication, deduplication
 from recrawl.assess.looks import Looks
 from recrawl.assess.rounds import Pairs, Rounds, consecutive, find_rounds, pair
 from recrawl.assess.shown import Rule
@@ -44,6 +45,8 @@ class ArchiveQuality:
     """Blur over the span, by the rate alone."""
     achieved: FloatArray
     """Blur over the span, given what all looks found."""
+    deduplication: Deduplication
+    """Sites whose repeated captures are not listed: whether their pages are coherent is not known."""
 
     def of_crawl(self, crawl: int) -> Statement:
         """The statement about one crawl, for queries in the time it took."""
@@ -77,7 +80,19 @@ def archive_quality(  # noqa: PLR0913 - the columns of the pages, and what is as
         distance = np.where(copies > 0, 0.0, np.nan)
         predicted = achieved = np.where(np.isnan(rate), np.nan, distance)
     return ArchiveQuality(
-        looks, rate, weight, site, rounds, pairs, consecutive(looks), start, end, distance, predicted, achieved
+        looks,
+        rate,
+        weight,
+        site,
+        rounds,
+        pairs,
+        consecutive(looks),
+        start,
+        end,
+        distance,
+        predicted,
+        achieved,
+        deduplication(looks, rounds, site),
     )
 
 
@@ -101,6 +116,8 @@ class Tally:
     expected_of: IntArray
     """How many those are."""
     coherent_of_them: IntArray
+    not_known: BoolArray
+    """Whether the index leaves out captures that found a page unchanged: then how many are coherent is not known."""
 
     def judged(self) -> IntArray:
         """Captures that were seen again and judged."""
@@ -127,6 +144,7 @@ def tally(quality: ArchiveQuality, pairs: Pairs, label: IntArray, labels: int) -
         expected=np.bincount(label[foretold], chance[foretold], labels).astype(np.float64),
         expected_of=count(foretold),
         coherent_of_them=count(foretold & (pairs.found == Found.UNCHANGED)),
+        not_known=count(quality.deduplication.certain()[quality.site[pairs.row]]) > 0,
     )
 
 

@@ -15,7 +15,7 @@ from recrawl.cli.assess_tables import crawls, first_rows, pages, sections, subsi
 from recrawl.cli.import_errors import row_of
 from recrawl.cli.tables import rows_of
 from recrawl.model.words import counted
-from recrawl.show.archive_quality import archive_words, shown_words
+from recrawl.show.archive_quality import archive_words, deduplication_words, shown_words
 from recrawl.show.quality import statement_words
 
 SCHEMA = "recrawl-archive-quality/1"
@@ -31,7 +31,7 @@ def words(found: Answer, archive: Archive | None) -> list[str]:
 
 def paragraphs(found: Answer, archive: Archive | None) -> list[list[str]]:
     """The same by what it is about: two paragraphs, and a third if there is such a crawl, which it begins with."""
-    lines = archive_words(found.quality)
+    lines = [*archive_words(found.quality), *deduplication_words(found.quality.deduplication, found.sites)]
     if archive is not None:
         taken = sum(1 for one in archive.brought if one.accepted)
         files = f"{taken:,} of {counted(len(archive.brought), 'file')} {'holds' if taken == 1 else 'hold'} captures."
@@ -50,7 +50,7 @@ def paragraphs(found: Answer, archive: Archive | None) -> list[list[str]]:
 def last_judged(found: Answer) -> int | None:
     """The last crawl, of the site with most pages, of which any page was seen again; ``None`` if there is none."""
     pairs, site = found.quality.pairs, found.quality.site
-    judged = pairs.found != Found.UNKNOWN
+    judged = (pairs.found != Found.UNKNOWN) & ~found.quality.deduplication.certain()[site[pairs.row]]
     if not bool(judged.any()):
         return None
     pages = np.bincount(site)
@@ -79,6 +79,7 @@ def facts(found: Answer, archive: Archive | None, most: int) -> dict[str, Any]:
         "until": iso(quality.end),
         "crawlsCount": len(quality.rounds),
         "capturesOnRecord": found.recorded.captures,
+        "deduplicated": _deduplicated(found),
         "words": words(found, archive),
         "shown": {
             "at": iso(found.at),
@@ -102,6 +103,21 @@ def facts(found: Answer, archive: Archive | None, most: int) -> dict[str, Any]:
         "worstPages": rows_of(first_rows(pages(found), most)),
         "subsites": rows_of(first_rows(subsites(found), most)),
     }
+
+
+def _deduplicated(found: Answer) -> list[dict[str, object]]:
+    """Sites whose index seems to leave out captures that found a page unchanged, or may."""
+    about = found.quality.deduplication
+    return [
+        {
+            "site": found.sites[site],
+            "comparisons": int(about.comparisons[site]),
+            "repeats": 0,
+            "absent": int(about.absent[site]),
+            "coherenceKnown": not bool(about.certain()[site]),
+        }
+        for site in np.flatnonzero(about.suspected).tolist()
+    ]
 
 
 def _left_out(count: int) -> str:

@@ -128,14 +128,18 @@ def first_rows(columns: Columns, count: int) -> Columns:
 def _counted(counts: Tally) -> dict[str, Sequence[Any]]:
     return {
         "captures": counts.captures.tolist(),
-        "coherent": counts.coherent.tolist(),
+        "coherent": [
+            None if lost else value for value, lost in zip(counts.coherent.tolist(), counts.not_known.tolist(), strict=True)
+        ],
         "changed": counts.changed.tolist(),
         "links_changed": counts.links.tolist(),
         "missing": counts.missing.tolist(),
         "unseen": counts.unseen.tolist(),
         "expected_coherent": [
-            value if of else None
-            for value, of in zip(counts.expected.tolist(), counts.expected_of.tolist(), strict=True)
+            value if of and not lost else None
+            for value, of, lost in zip(
+                counts.expected.tolist(), counts.expected_of.tolist(), counts.not_known.tolist(), strict=True
+            )
         ],
     }
 

@@ -7,12 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from recrawl.assess.archive_quality import ArchiveQuality, Tally, tally, weighted_mean
+from recrawl.assess.deduplication import Deduplication
 from recrawl.assess.joint_validity import JointValidity
 from recrawl.assess.shown import Shown
 from recrawl.model import FloatArray, IntArray
 from recrawl.model.words import counted
 from recrawl.show.words import listed, period, valid_period
 from recrawl.time import format_duration, to_iso
+
+
+_NAMED = 5
+"""Sites that a warning names."""
 
 
 def archive_words(quality: ArchiveQuality) -> list[str]:
@@ -50,15 +55,47 @@ def _again_words(counts: Tally) -> str:
     judged = int(counts.judged()[0])
     if not judged:
         return "No capture could be compared with a later one of the same page: nothing is proved to be coherent."
+    lost = bool(counts.not_known[0])
+    coherent = "" if lost else f"{int(counts.coherent[0]):,} unchanged in between (coherent), "
     line = (
         f"{counted(judged, 'capture')} could be compared with the next of the same page: "
-        f"{int(counts.coherent[0]):,} unchanged in between (coherent), {int(counts.changed[0]):,} changed, "
+        f"{coherent}{int(counts.changed[0]):,} changed, "
         f"{int(counts.missing[0]):,} gone; {int(counts.unseen[0]):,} not seen again"
     )
+    if lost:
+        return f"{line}. How many were unchanged in between (coherent) is not known."
     if counts.expected_of[0]:
         line += f". Of {int(counts.expected_of[0]):,} judged, {counts.expected[0]:.1f} were expected to be coherent"
         line += f" and {int(counts.coherent_of_them[0]):,} are"
     return f"{line}."
+
+
+def deduplication_words(found: Deduplication, sites: Sequence[str]) -> list[str]:
+    """Warnings about sites whose index leaves out captures that found a page unchanged, as it seems, or may do so."""
+
+    def names(rows: IntArray) -> list[str]:
+        return [sites[row] for row in rows.tolist()]
+
+    certain = np.flatnonzero(found.certain())
+    possible = np.flatnonzero(found.suspected & ~found.certain())
+    lines = []
+    if len(certain):
+        compared, absent = int(found.comparisons[certain].sum()), int(found.absent[certain].sum())
+        lines.append(
+            f"Warning: the index of {listed(certain, names, _NAMED)} seems to be deduplicated: none of "
+            f"{counted(compared, 'capture')} has the digest of the one before, and {counted(absent, 'time')} a page of an "
+            "earlier crawl is not listed. Captures that found a page unchanged seem to be left out (wget leaves revisit "
+            "records out of its CDX). So how many captures are coherent is not known, and pages change less often than "
+            "the rates say. The WARC files, or an index with revisit records, would tell."
+        )
+    if len(possible):
+        compared = int(found.comparisons[possible].sum())
+        lines.append(
+            f"Warning: of {listed(possible, names, _NAMED)} none of {counted(compared, 'capture')} has the digest of the "
+            "one before. Either these pages differ at every download, as pages with a counter or a date do, or the index "
+            "leaves out captures that found a page unchanged. Then more are coherent than stated."
+        )
+    return lines
 
 
 def shown_words(seen: Shown, chance: FloatArray, joint: JointValidity, urls: Sequence[str], most: int = 5) -> list[str]:

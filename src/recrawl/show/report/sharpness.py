@@ -106,7 +106,9 @@ def _tiles(found: Quality) -> list[Tile]:
         )
     counts = tally(quality, quality.consecutive, np.zeros(len(quality.consecutive.row), np.int64), 1)
     judged = int(counts.judged()[0])
-    if judged:
+    if bool(counts.not_known[0]):
+        tiles.append(Tile("coherent", "not known", "captures that found a page unchanged are not listed"))
+    elif judged:
         tiles.append(
             Tile("coherent", f"{counts.coherent[0] / judged:.0%}", f"of {counted(judged, 'capture')} seen again")
         )
@@ -156,7 +158,7 @@ def _crawls(quality: ArchiveQuality) -> list[Figure]:
         return figures
     counts = tally(quality, quality.pairs, quality.pairs.round, len(rounds))
     judged = counts.judged()
-    seen = (judged > 0) & real
+    seen = (judged > 0) & real & ~counts.not_known
     if bool(seen.any()):
         found = counts.coherent[seen] / judged[seen]
         parts = [series("found", "points", rounds.start[seen], found, size=8)]
@@ -189,7 +191,7 @@ def _stretches(quality: ArchiveQuality, always: BoolArray) -> list[Figure]:
     # Copies of other hosts are counted in one more stretch, which nobody looks at.
     label = np.where(own, steps.rounds.of_look[pairs.visit], len(steps.rounds))
     counts = tally(quality, pairs, label, len(steps.rounds) + 1)
-    shown = np.flatnonzero((counts.judged()[:-1] > 0) & (steps.rounds.site == steps.site))
+    shown = np.flatnonzero((counts.judged()[:-1] > 0) & ~counts.not_known[:-1] & (steps.rounds.site == steps.site))
     if len(shown) < _FEW:
         return []
     found = counts.coherent[shown] / counts.judged()[shown]
