@@ -1,4 +1,4 @@
-"""What recrawl says of archives that another crawler made: three real crawls by wget (see tests/data/wget/README.md)."""
+"""What recrawl says of archives that another crawler made: real crawls by wget (see tests/data/wget/README.md)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+
+from recrawl.errors import ExitCode
 
 WGET = Path(__file__).parents[1] / "data" / "wget"
 
@@ -53,7 +55,7 @@ def test_pages_that_differ_at_every_download_may_be_an_index_that_leaves_repeats
 ):
     index = tmp_path / "a.cdx"
     lines = [
-        f"org,site)/{page} 202601{day:02}000000 http://site.org/{page} text/html 200 {chr(65 + day) * 32} - - 9 0 a.warc"
+        f"org,site)/{page} 202601{day:02}000000 http://site.org/{page} text/html 200 {chr(65 + day) * 32} - - 9 0 a.gz"
         for page in range(pages)
         for day in range(1, days + 1)
     ]
@@ -62,3 +64,45 @@ def test_pages_that_differ_at_every_download_may_be_an_index_that_leaves_repeats
     assert ("Either these pages differ at every download" in said) is suspected
     assert [one["coherenceKnown"] for one in told["deduplicated"]] == [True] * suspected
     assert all(row["coherent"] == 0 for row in told["crawls"])
+
+
+# -- downloads of a page in quick succession --------------------------------------------------------
+
+
+def test_assess_and_import_merge_alike_and_tell(run, workspace):
+    index = WGET / "quick" / "all.cdx"  # three crawls of 19 addresses within seconds
+    said = run("assess", index).stdout
+    assert "Merged: 36 captures of 18 pages, since downloads of a page within 1 min count as one visit: " in said
+    assert "http://site.example/ (2)" in said
+    files = json.loads(run("assess", index, "--json").stdout)
+    taken = json.loads(run("import", index, "-w", workspace, "--json").stdout)
+    ours = json.loads(run("assess", "-w", workspace, "--json").stdout)
+    # robots.txt is among what is imported.
+    assert (taken["merged"]["captures"], taken["merged"]["pages"], taken["merged"]["within"]) == (38, 19, 60.0)
+    assert taken["sources"][0]["new"] == taken["visits_new"] + taken["merged"]["captures"] == 57
+    assert (files["merged"]["captures"], files["merged"]["pages"], files["merged"]["within"]) == (36, 18, 60.0)
+    assert (ours["merged"]["captures"], ours["merged"]["pages"], ours["merged"]["within"]) == (38, 19, None)
+    assert (files["captures"], ours["captures"]) == (18, 19)
+    assert {"url": "http://site.example/docs/1.html", "captures": 2} in files["merged"]["most"]
+    again = run("import", index, "-w", workspace, "--merge-within", "0s").stdout
+    assert "Merged" not in again
+    all_of_them = json.loads(run("assess", index, "--merge-within", "0s", "--json").stdout)
+    assert (all_of_them["captures"], all_of_them["merged"]["captures"]) == (54, 0)
+    by_file = json.loads(run("assess", index, "--by-file", "--json").stdout)  # a crawl may follow another at once
+    assert (by_file["captures"], by_file["crawlsCount"]) == (54, 3)
+
+
+# -- settings ---------------------------------------------------------------------------------------
+
+
+def test_files_are_judged_by_the_settings_that_are_given(run):
+    def changed(*more):
+        told = json.loads(run("assess", *sorted((WGET / "counter").glob("*.warc.gz")), *more, "--json").stdout)
+        return {row["url"] for row in told["worstPages"] if row["changed"]}
+
+    news = {f"http://site.example/news/{number}.html" for number in range(1, 5)}
+    assert changed("--set", "detect.ignore_selectors=p.count", "--limit", "50") == news
+    # A tenth of the words is more than a counter, but for the start page, which has few words, and less than a new text.
+    assert changed("--set", "detect.min_change=0.1", "--limit", "50") - {"http://site.example/"} == news
+    wrong = run("assess", *(WGET / "counter").glob("*.warc.gz"), "--set", "detect.min_chance=0.1")
+    assert wrong.returncode == ExitCode.BAD_CONFIG

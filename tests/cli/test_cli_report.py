@@ -153,6 +153,10 @@ def test_files_that_somebody_made(run, tmp_path):
     assert "Report on index.cdx" in (tmp_path / "report.html").read_text("utf-8")
     sections = sections_of(run("report", "index.cdx", "--json"))
     assert tiles_of(sections["holdings"])["pages"] == "12"
+    assert tiles_of(sections["holdings"])["changes seen"] == "3"
+    merged = "Merged: 1 capture of 1 page, since downloads of a page within 1 min count as one visit"
+    assert any(merged in words for words in sections["quality"]["words"])
+    sections = sections_of(run("report", "index.cdx", "--merge-within", "0s", "--json"))
     assert tiles_of(sections["holdings"])["changes seen"] == "4"
     rates = next(table for table in sections["behaviour"]["tables"] if table["name"] == "rates-pages")
     assert rates["columns"][1]["values"][0] > 0.5 * DAY  # the page was downloaded twice in a second once

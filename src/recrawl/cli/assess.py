@@ -29,7 +29,7 @@ from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 
 if TYPE_CHECKING:
     from recrawl.cli.assess_output import Wanted
-    from recrawl.cli.assess_sources import Archive
+    from recrawl.cli.assess_sources import Archive, Reading
     from recrawl.store.base import Store
 
 EXAMPLES = """
@@ -71,12 +71,13 @@ def assess(  # noqa: PLR0913 - one argument an option
         str, typer.Option(metavar="NAME", help=f"How rates are estimated: {', '.join(ESTIMATORS)}.")
     ] = DEFAULT,
     merge_within: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="DURATION",
-            help="In files, several downloads of a page within this time are one; by default all count.",
+            help="In files, several downloads of a page within this time are one; by default 60s, as import does, "
+            "and 0s with --by-file.",
         ),
-    ] = "0s",
+    ] = None,
     digests_only: DigestsOnlyOption = False,
     limit: LimitOption = 10,
     output: Annotated[
@@ -110,7 +111,7 @@ def assess(  # noqa: PLR0913 - one argument an option
     A file that is broken is named, and the rest goes on.
     """
     from recrawl.cli.assess_output import Wanted
-    from recrawl.cli.assess_sources import check_files
+    from recrawl.cli.assess_sources import Reading, check_files
     from recrawl.cli.rates_question import moment
 
     asked = Asked(
@@ -126,8 +127,10 @@ def assess(  # noqa: PLR0913 - one argument an option
     wanted = Wanted(limit, output, graphml, tree, plot, as_json=json_output)
     wanted.check()
     if files:
-        merged = seconds_of("--merge-within", merge_within)
-        _assess_files(check_files(files, "assess"), merged, asked, wanted, digests_only=digests_only)
+        usual = "0s" if by_file else "60s"
+        given = parse_assignments(assignments or [])
+        reading = Reading.of(usual if merge_within is None else merge_within, given, digests_only=digests_only)
+        _assess_files(check_files(files, "assess"), reading, asked, wanted)
         return
     place = open_workspace(workspace, parse_assignments(assignments or []))
     from recrawl.cli.predict_use import expected_changes
@@ -136,14 +139,11 @@ def assess(  # noqa: PLR0913 - one argument an option
         _assess(store, replace(asked, expected=expected_changes(place, store)), wanted, None)
 
 
-def _assess_files(paths: list[Path], merge_within: float, asked: Asked, wanted: Wanted, *, digests_only: bool) -> None:
+def _assess_files(paths: list[Path], reading: Reading, asked: Asked, wanted: Wanted) -> None:
     from recrawl.cli.assess_sources import read_archive
 
     listed = None if wanted.output is None else wanted.output / "errors.jsonl"
-    with (
-        bars() as bar,
-        read_archive(paths, merge_within, bar, digests_only=digests_only, list_errors=listed) as archive,
-    ):
+    with bars() as bar, read_archive(paths, replace(reading, list_errors=listed), bar) as archive:
         bar.stop()
         _assess(archive.store, asked, wanted, archive)
 

@@ -20,6 +20,7 @@ from recrawl.assess.subsites import Foreseen, SubSites, joined_sections, propose
 from recrawl.cli.assess_recorded import Recorded, recorded
 from recrawl.cli.knowledge import Expected, Knowledge, Span, learn, middle_of, section_labels
 from recrawl.cli.rates_question import estimator_named
+from recrawl.crawl.merged_captures import MergedCaptures, merged_captures
 from recrawl.errors import InputError
 from recrawl.estimate.estimator import Estimator, Evidence
 from recrawl.estimate.estimators import DEFAULT
@@ -88,6 +89,8 @@ class Answer:
     together: JointValidity
     parts: list[Parts]
     recorded: Recorded
+    merged: MergedCaptures
+    """Captures that are no visits of their own."""
     left_out: int
     """Files for crawlers that were not judged."""
     low: FloatArray
@@ -148,6 +151,7 @@ def answer(store: Store, asked: Asked) -> Answer:
         seen.joint(quality.weight),
         _parts(quality, section, sections, asked.delay),
         record,
+        merged_captures(store, looks.page),
         left_out,
         low,
         high,

@@ -36,6 +36,8 @@ def paragraphs(found: Answer, archive: Archive | None) -> list[list[str]]:
         taken = sum(1 for one in archive.brought if one.accepted)
         files = f"{taken:,} of {counted(len(archive.brought), 'file')} {'holds' if taken == 1 else 'hold'} captures."
         lines = [f"{files}{_left_out(found.left_out)}", *lines]
+    if merged := found.merged.words(None if archive is None else archive.merge_within):
+        lines.append(merged)
     if found.recorded.captures:
         own = counted(found.recorded.captures, "capture")
         lines.append(f"The workspace holds the statements of {own} of its own: recrawl capture --list.")
@@ -79,6 +81,7 @@ def facts(found: Answer, archive: Archive | None, most: int) -> dict[str, Any]:
         "until": iso(quality.end),
         "crawlsCount": len(quality.rounds),
         "capturesOnRecord": found.recorded.captures,
+        "merged": {**found.merged.as_json(), "within": None if archive is None else archive.merge_within},
         "deduplicated": _deduplicated(found),
         "words": words(found, archive),
         "shown": {

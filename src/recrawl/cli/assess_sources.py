@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +10,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from recrawl.cli.import_errors import ImportErrors
-from recrawl.cli.options import command_in
+from recrawl.cli.options import command_in, seconds_of
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from recrawl.cli.settings import Settings
     from recrawl.crawl.sources import Brought
     from recrawl.store.base import Store
 
@@ -27,6 +28,34 @@ class Archive:
     store: Store
     brought: list[Brought]
     errors: ImportErrors
+    merge_within: float
+    """Seconds within which downloads of a page are one visit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How archive files are read: as an import into a workspace with these settings would read them."""
+
+    settings: Settings
+    merge_within: float
+    """Seconds within which downloads of a page are one visit."""
+    digests_only: bool = False
+    list_errors: Path | None = None
+    """A file for very many errors."""
+
+    @classmethod
+    def of(cls, merge_within: str, assignments: Mapping[str, object], *, digests_only: bool = False) -> Reading:
+        """From options, as the user gave them; an environment variable sets what no option does.
+
+        Raises:
+            ConfigError: a setting is not known, or its value is wrong.
+        """
+        import os
+
+        from recrawl.cli.configuration import configure
+
+        settings = configure(None, os.environ, assignments).settings  # noqa: TID251 - a command may
+        return cls(settings, seconds_of("--merge-within", merge_within), digests_only)
 
 
 def check_files(files: list[str], verb: str = "") -> list[Path]:
@@ -45,12 +74,10 @@ def check_files(files: list[str], verb: str = "") -> list[Path]:
 
 
 @contextmanager
-def read_archive(
-    paths: list[Path], merge_within: float, bar: Progress, *, digests_only: bool, list_errors: Path | None
-) -> Iterator[Archive]:
+def read_archive(paths: list[Path], reading: Reading, bar: Progress) -> Iterator[Archive]:
     """A temporary store with everything these files and folders tell, judged by digest and by content.
 
-    What is broken in a file is told and the rest goes on; with ``list_errors`` there is a file for very many.
+    What is broken in a file is told and the rest goes on.
 
     Raises:
         InputError: nothing there is of a format that recrawl reads.
@@ -63,33 +90,33 @@ def read_archive(
     with TemporaryDirectory(prefix="recrawl-assess-") as name:
         folder, clock = Path(name), RealClock()
         with (
-            ImportErrors(list_errors or folder / "errors.jsonl") as errors,
+            ImportErrors(reading.list_errors or folder / "errors.jsonl") as errors,
             open_store(str(folder / "recrawl.db"), create=True) as store,
         ):
             taking = bar.add_task("captures", total=None)
-            importer = Importer(store, clock, Cleaning(merge_within), lambda count: bar.advance(taking, count))
+            importer = Importer(store, clock, Cleaning(reading.merge_within), lambda count: bar.advance(taking, count))
             sources = Sources(store, importer, clock, folder / "warc", on_bad=errors.tell)
             brought = [one for path in paths for one in sources.bring(path)]
             if not errors.count:  # else those are told, and say more
                 check_known(brought, paths)
             judging = bar.add_task("pages judged by digest", total=len(store.unjudged()))
             importer.judge(lambda done, _all: bar.update(judging, completed=done))
-            if not digests_only:
-                _read_bytes(store, folder / "warc", merge_within, bar)
-            yield Archive(store, brought, errors)
+            if not reading.digests_only:
+                _read_bytes(store, folder / "warc", reading, bar, errors)
+            yield Archive(store, brought, errors, reading.merge_within)
 
 
-def _read_bytes(store: Store, warc: Path, merge_within: float, bar: Progress) -> None:
+def _read_bytes(store: Store, warc: Path, reading: Reading, bar: Progress, errors: ImportErrors) -> None:
     """Judge by content what has any."""
+    from recrawl.cli.wiring import parse_limits_of
     from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
     from recrawl.crawl.judging import readers
-    from recrawl.crawl.parse_pool import ParseLimits
     from recrawl.crawl.payloads import PayloadJudge
-    from recrawl.detect import Standards
 
     archived = ArchivedBytes(warc, imported_into(store))
     pages = store.unread([file for file in store.unread_files() if archived.has(file)])
-    reading = bar.add_task("pages judged by content", total=len(pages))
-    with readers(ParseLimits(), Standards()) as pool:
-        judge = PayloadJudge(store, archived.read, merge_within, pool=pool)
-        judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))
+    task = bar.add_task("pages judged by content", total=len(pages))
+    standards = reading.settings.detect.standards()
+    with readers(parse_limits_of(reading.settings.detect), standards) as pool:
+        judge = PayloadJudge(store, archived.read, reading.merge_within, standards, pool, errors.tell)
+        judge.judge(pages, lambda done, _all: bar.update(task, completed=done))

@@ -129,7 +129,8 @@ def _counted(counts: Tally) -> dict[str, Sequence[Any]]:
     return {
         "captures": counts.captures.tolist(),
         "coherent": [
-            None if lost else value for value, lost in zip(counts.coherent.tolist(), counts.not_known.tolist(), strict=True)
+            None if lost else value
+            for value, lost in zip(counts.coherent.tolist(), counts.not_known.tolist(), strict=True)
         ],
         "changed": counts.changed.tolist(),
         "links_changed": counts.links.tolist(),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from recrawl.cli.settings import FetchSettings
     from recrawl.cli.workspace import Workspace
     from recrawl.crawl.importing import Cleaning, Importer
+    from recrawl.crawl.merged_captures import MergedCaptures
     from recrawl.crawl.sources import Brought
     from recrawl.fetch.reach import Reach
     from recrawl.store.base import Store
@@ -98,9 +99,9 @@ def import_(  # noqa: PLR0913 - one argument an option
         except InputError as error:
             errors.stopped_by(error)
             if json_output:
-                _print(brought, None, errors, json_output)
+                _print(brought, None, errors, cleaning.merge_within, json_output)
             raise
-    _print(brought, outcome, errors, json_output)
+    _print(brought, outcome, errors, cleaning.merge_within, json_output)
     check_known(brought, sources)
 
 
@@ -137,6 +138,8 @@ class _Outcome:
     visits_judged_anew: int
     visits_withdrawn: int
     visits_judged_by_content: int
+    merged: MergedCaptures
+    """Captures of the pages judged that are no visits of their own."""
 
 
 def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
@@ -189,9 +192,11 @@ def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
     from recrawl.cli.wiring import parse_limits_of
     from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
     from recrawl.crawl.judging import readers
+    from recrawl.crawl.merged_captures import merged_captures
     from recrawl.crawl.payloads import PayloadJudge
 
     judging = bar.add_task("pages judged by digest", total=len(store.unjudged()))
+    touched = store.unjudged()
     judged = importer.judge(lambda done, _all: bar.update(judging, completed=done))
     read = 0
     if not choices.digests_only and len(waiting := store.unread()):
@@ -206,7 +211,7 @@ def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
         with readers(parse_limits_of(place.configuration.settings.detect), standards) as pool:
             judge = PayloadJudge(store, archived.read, choices.cleaning.merge_within, standards, pool, errors.tell)
             read = judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))
-    return _Outcome(judged.new, judged.anew, judged.withdrawn, read)
+    return _Outcome(judged.new, judged.anew, judged.withdrawn, read, merged_captures(store, touched))
 
 
 async def _ask(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
@@ -266,7 +271,9 @@ def _is_url(source: str) -> bool:
     return source.startswith(("http://", "https://"))
 
 
-def _print(brought: list[Brought], outcome: _Outcome | None, errors: ImportErrors, json_output: bool) -> None:
+def _print(
+    brought: list[Brought], outcome: _Outcome | None, errors: ImportErrors, within: float, json_output: bool
+) -> None:
     """Tell what came of it; without an outcome, the import was stopped."""
     from recrawl.cli.tables import print_columns, print_json, rows_of
 
@@ -282,7 +289,7 @@ def _print(brought: list[Brought], outcome: _Outcome | None, errors: ImportError
     if json_output:
         found: dict[str, object] = {
             "sources": rows_of(columns),
-            **(asdict(outcome) if outcome is not None else {}),
+            **(_visits(outcome, within) if outcome is not None else {}),
             "errors": [row_of(error) for error in errors.first],
             "errors_count": errors.count,
             "errors_file": None if errors.file is None else str(errors.file),
@@ -301,3 +308,11 @@ def _print(brought: list[Brought], outcome: _Outcome | None, errors: ImportError
         f"Visits: {outcome.visits_new:,} new, {outcome.visits_judged_anew:,} judged anew, "
         f"{outcome.visits_withdrawn:,} withdrawn, {outcome.visits_judged_by_content:,} judged by content."
     )
+    if merged := outcome.merged.words(within):
+        typer.echo(merged)
+
+
+def _visits(outcome: _Outcome, within: float) -> dict[str, object]:
+    """What became of the visits, for programs."""
+    counts = {name: value for name, value in asdict(outcome).items() if name != "merged"}
+    return {**counts, "merged": {**outcome.merged.as_json(), "within": within}}

@@ -23,7 +23,7 @@ from recrawl.errors import ConfigError, InputError
 from recrawl.model.words import counted
 
 if TYPE_CHECKING:
-    from recrawl.cli.assess_sources import Archive
+    from recrawl.cli.assess_sources import Archive, Reading
     from recrawl.cli.knowledge import Expected
     from recrawl.cli.workspace import Workspace
     from recrawl.model import IntArray
@@ -70,6 +70,10 @@ def report(  # noqa: PLR0913 - one argument an option
             "dashboard that recrawl serve shows of a workspace; none for files.",
         ),
     ] = None,
+    merge_within: Annotated[
+        str,
+        typer.Option(metavar="DURATION", help="In files, several downloads of a page within this time are one."),
+    ] = "60s",
     digests_only: DigestsOnlyOption = False,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
@@ -85,7 +89,7 @@ def report(  # noqa: PLR0913 - one argument an option
     Files are read into a store that is thrown away, as recrawl assess does. With too little to say something, the
     report says so.
     """
-    from recrawl.cli.assess_sources import check_files
+    from recrawl.cli.assess_sources import Reading, check_files
 
     if versions is not None and versions != NO_LINK and not _is_link(versions):
         raise ConfigError(f"{versions!r} is no link to versions.", "Write it like https://web.archive.org/web/*/{url}")
@@ -99,7 +103,8 @@ def report(  # noqa: PLR0913 - one argument an option
         if capture is not None:
             raise ConfigError("--capture is about a workspace.", "Leave out the files.")
         paths = check_files(files, "report")
-        made = _of_files(paths, versions, digests_only=digests_only)
+        reading = Reading.of(merge_within, parse_assignments(assignments or []), digests_only=digests_only)
+        made = _of_files(paths, versions, reading)
         target = output or Path(FILE_NAME)
     else:
         place = open_workspace(workspace, parse_assignments(assignments or []))
@@ -171,15 +176,12 @@ def report_of_workspace(
     return _report(title, about, moment, sections)
 
 
-def _of_files(paths: list[Path], versions: str | None, *, digests_only: bool) -> Report:
+def _of_files(paths: list[Path], versions: str | None, reading: Reading) -> Report:
     from recrawl.cli.assess_output import tell_problems
     from recrawl.cli.assess_sources import read_archive
 
     now = _clock()
-    with (
-        bars() as bar,
-        read_archive(paths, 0.0, bar, digests_only=digests_only, list_errors=None) as archive,
-    ):
+    with bars() as bar, read_archive(paths, reading, bar) as archive:
         bar.stop()
         tell_problems(archive)
         with line(_AT):

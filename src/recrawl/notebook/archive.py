@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from recrawl.errors import ConfigError, InputError
 from recrawl.notebook.answers import Plan, Quality, Rates, Table
-from recrawl.time import parse_duration
 
 if TYPE_CHECKING:
     from recrawl.cli.settings import Settings
@@ -165,7 +164,7 @@ def load(*sources: str | Path, merge_within: str = "60s", digests_only: bool = F
     paths = [str(source) for source in sources]
     if len(paths) == 1 and (Path(paths[0]) / "recrawl.yaml").is_file():
         return _workspace(Path(paths[0]))
-    return _files(paths, parse_duration(merge_within), digests_only=digests_only)
+    return _files(paths, merge_within, digests_only=digests_only)
 
 
 def _workspace(folder: Path) -> Archive:
@@ -176,15 +175,15 @@ def _workspace(folder: Path) -> Archive:
     return Archive(parts.enter_context(place.open_store()), place, (), parts)
 
 
-def _files(files: list[str], merge_within: float, *, digests_only: bool) -> Archive:
+def _files(files: list[str], merge_within: str, *, digests_only: bool) -> Archive:
     from rich.progress import Progress
 
-    from recrawl.cli.assess_sources import check_files, read_archive
+    from recrawl.cli.assess_sources import Reading, check_files, read_archive
 
     parts = ExitStack()
     paths = check_files(files)
-    reading = read_archive(paths, merge_within, Progress(disable=True), digests_only=digests_only, list_errors=None)
-    read = parts.enter_context(reading)
+    reading = Reading.of(merge_within, {}, digests_only=digests_only)
+    read = parts.enter_context(read_archive(paths, reading, Progress(disable=True)))
     if read.errors.count:
         text = f"{read.errors.count:,} things could not be read, the first: {read.errors.first[0]}"
         warnings.warn(text, stacklevel=3)

@@ -15,7 +15,6 @@ from recrawl.model.words import counted
 from recrawl.show.words import listed, period, valid_period
 from recrawl.time import format_duration, to_iso
 
-
 _NAMED = 5
 """Sites that a warning names."""
 
@@ -83,17 +82,17 @@ def deduplication_words(found: Deduplication, sites: Sequence[str]) -> list[str]
         compared, absent = int(found.comparisons[certain].sum()), int(found.absent[certain].sum())
         lines.append(
             f"Warning: the index of {listed(certain, names, _NAMED)} seems to be deduplicated: none of "
-            f"{counted(compared, 'capture')} has the digest of the one before, and {counted(absent, 'time')} a page of an "
-            "earlier crawl is not listed. Captures that found a page unchanged seem to be left out (wget leaves revisit "
-            "records out of its CDX). So how many captures are coherent is not known, and pages change less often than "
-            "the rates say. The WARC files, or an index with revisit records, would tell."
+            f"{counted(compared, 'capture')} has the digest of the one before, and {counted(absent, 'time')} a page of "
+            "an earlier crawl is not listed. Captures that found a page unchanged seem to be left out (wget leaves "
+            "revisit records out of its CDX). So how many captures are coherent is not known, and pages change less "
+            "often than the rates say. The WARC files, or an index with revisit records, would tell."
         )
     if len(possible):
         compared = int(found.comparisons[possible].sum())
         lines.append(
-            f"Warning: of {listed(possible, names, _NAMED)} none of {counted(compared, 'capture')} has the digest of the "
-            "one before. Either these pages differ at every download, as pages with a counter or a date do, or the index "
-            "leaves out captures that found a page unchanged. Then more are coherent than stated."
+            f"Warning: of {listed(possible, names, _NAMED)} none of {counted(compared, 'capture')} has the digest of "
+            "the one before. Either these pages differ at every download, as pages with a counter or a date do, or the "
+            "index leaves out captures that found a page unchanged. Then more are coherent than stated."
         )
     return lines
 
