@@ -102,7 +102,7 @@ def test_files_are_judged_by_the_settings_that_are_given(run):
 
     news = {f"http://site.example/news/{number}.html" for number in range(1, 5)}
     assert changed("--set", "detect.ignore_selectors=p.count", "--limit", "50") == news
-    # A tenth of the words is more than a counter, but for the start page, which has few words, and less than a new text.
+    # A tenth of the words is more than a counter, but on the start page, which has few, and less than a new text.
     assert changed("--set", "detect.min_change=0.1", "--limit", "50") - {"http://site.example/"} == news
     wrong = run("assess", *(WGET / "counter").glob("*.warc.gz"), "--set", "detect.min_chance=0.1")
     assert wrong.returncode == ExitCode.BAD_CONFIG
