@@ -5,16 +5,25 @@ known, and the mean of a Gamma belief, which commands showed before, is then any
 """
 
 import json
+from contextlib import closing
 
 import numpy as np
 import pytest
 
 from recrawl.cli.assess_answer import Asked, answer
 from recrawl.cli.capture_rates import BelievedRates
+from recrawl.cli.knowledge import learn
 from recrawl.cli.rates_question import Question
 from recrawl.cli.rates_rows import rows_for
+from recrawl.cli.serving import page_beliefs
+from recrawl.cli.serving.answers import WorkspaceAnswers
+from recrawl.cli.serving.page_beliefs import PageBeliefs
+from recrawl.cli.serving.survey import survey_of
+from recrawl.cli.workspace import open_workspace
+from recrawl.crawl.clock import RealClock
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.model import Verdict, Visits
+from recrawl.show.dashboard.stores import Stores
 from recrawl.store.open import open_store
 from recrawl.time import DAY, to_timestamp14
 
@@ -48,8 +57,8 @@ def told(rows):
     return {row["url"]: tuple(row[name] for name in ("changes_per_day", "low", "high")) for row in rows}
 
 
-def close(one, other):
-    return one == other if None in one + other else one == pytest.approx(other, rel=1e-9)
+def close(one, other, rel=1e-9):
+    return one == other if None in one + other else one == pytest.approx(other, rel=rel)
 
 
 def test_every_command_says_the_same_of_a_page(run, archive):
@@ -62,6 +71,15 @@ def test_every_command_says_the_same_of_a_page(run, archive):
     for url, known in rates.items():
         assert close(known, assess[url]), url
         assert close(known, plan[url]), url
+    changed = [
+        {row["url"]: row["p_changed"] for row in rows}
+        for rows in (
+            json.loads(run("rates", *where, *many).stdout),
+            json.loads(run("plan", *where, *many).stdout)["next"],
+        )
+    ]
+    assert [url for url, likely in changed[0].items() if likely is None] == [ONCE]
+    assert all(close((changed[0][url],), (changed[1][url],), rel=1e-4) for url in rates)  # asked seconds apart
     with open_store(archive / "recrawl.db") as store:  # a capture, and the sections of a report
         page = store.pages().id
         now = START + 100 * DAY
@@ -71,6 +89,69 @@ def test_every_command_says_the_same_of_a_page(run, archive):
         assert np.array_equal(shown.looks.page, report.lesson.histories.page)
         np.testing.assert_allclose(shown.rate[report.known()], report.rate[report.known()], rtol=1e-9)
     assert all(close((captured[url],), known[:1]) for url, known in rates.items() if url != ONCE)
+
+
+def test_the_server_says_the_same_of_a_page(run, archive):
+    """The survey of the dashboard, the belief drawn on the page of a page, and the rates of time travel."""
+    rows = json.loads(run("rates", "-w", archive, "--json", "--limit", "100").stdout)
+    rates, likely = told(rows), {row["url"]: row["p_changed"] for row in rows}
+    place, clock = open_workspace(archive, {}), RealClock()
+    beliefs = PageBeliefs(place, clock.now)
+    with closing(Stores(place.open_store)) as stores, stores.one() as store:
+        answers = WorkspaceAnswers(place, stores, clock.now, beliefs)
+        survey = survey_of(place, store, clock.now())
+        urls = store.urls(survey.page)
+        for row, url in enumerate(urls):
+            every = [column[row] for column in (survey.every, survey.longest, survey.shortest)]
+            known = tuple(None if np.isnan(one) else float(DAY / one) for one in every)
+            assert close(known, rates[url]), url
+            assert (np.isnan(survey.p_changed[row]) and likely[url] is None) or survey.p_changed[row] == pytest.approx(
+                likely[url], rel=1e-4
+            )
+            travel = beliefs.rates(store, store.visits(pages=survey.page[row : row + 1]))
+            assert close((None if np.isnan(travel[0]) else float(travel[0] * DAY),), rates[url][:1])
+            drawn = answers.belief(int(survey.page[row]))
+            if url == ONCE:
+                assert drawn["time"] == []
+                continue
+            assert len(drawn["time"]) == WEEKS - 1
+            last = tuple(float(DAY / drawn[name][-1]) for name in ("every", "longest", "shortest"))
+            assert close(last, rates[url]), url
+        [coming] = [row for row in survey.facts["next"] if row["url"] == urls[0]] or [None]
+        assert coming is None or close(
+            tuple(coming[name] for name in ("changes_per_day", "low", "high")), rates[urls[0]]
+        )
+        known = [one for one in likely.values() if one is not None]
+        fresh = 1.0 - float(np.mean(known))
+        assert survey.facts["fresh"] == pytest.approx(fresh, rel=1e-4)
+        assert survey.facts["known"] == len(known) == len(urls) - 1
+        answers.close()
+    assert json.loads(run("status", "-w", archive, "--json").stdout)["fresh"] == pytest.approx(fresh, rel=1e-4)
+    assert "of 59 pages seen at least twice" in run("status", "-w", archive).stdout
+
+
+def test_the_belief_drawn_over_time_is_the_one_of_rates_without_being_told(archive):
+    """Computed from the prior and the clock of the page, the last belief is what is known of it."""
+    with open_store(archive / "recrawl.db") as store:
+        known = learn(store)
+        rows = np.flatnonzero(known.histories.counts())
+        again = ESTIMATORS[DEFAULT].follow(known.belief, rows, known.lesson.evidence.histories.take(rows))
+    for q in (0.05, 0.5, 0.95):
+        np.testing.assert_allclose(again.quantile(q), known.belief.take(rows).quantile(q), rtol=1e-6)
+
+
+def test_pages_that_did_not_teach_are_believed_by_the_prior_of_their_host(archive, monkeypatch):
+    """In a large workspace a sample teaches; the rates of other pages are nearly those of ``recrawl rates``."""
+    monkeypatch.setattr(page_beliefs, "SAMPLE", 50)
+    beliefs = PageBeliefs(open_workspace(archive, {}), lambda: 1.8e9)
+    with open_store(archive / "recrawl.db") as store:
+        known = learn(store)
+        rate = beliefs.rates(store, store.visits())
+        taught = np.isin(known.histories.page, beliefs.kept.get().value.known.histories.page)
+    assert 0 < (~taught).sum() < len(taught)
+    assert np.array_equal(np.isnan(rate), known.histories.counts() == 0)
+    off = np.abs(np.log(rate / known.rate))[known.histories.counts() > 0]
+    assert np.max(off) < np.log(2.0)
 
 
 def test_one_capture_says_nothing_about_rates(run, archive):

@@ -7,7 +7,8 @@ import threading
 
 import numpy as np
 
-from recrawl.cli.serving.archive import RatesOfPages, archive_of
+from recrawl.cli.serving.archive import archive_of
+from recrawl.cli.serving.page_beliefs import PageBeliefs
 from recrawl.cli.serving.run import bound, serve_all
 from recrawl.cli.serving.warm import Looks, look_first
 from recrawl.cli.workspace import make_workspace
@@ -20,23 +21,29 @@ NOW = 1_790_000_000.0
 PATIENCE = 120.0
 
 
-def test_what_is_likely_of_any_page_is_learned_anew_while_a_crawl_goes_on(tmp_path):
+def test_what_is_known_is_learned_anew_while_a_crawl_goes_on(tmp_path):
     place, clock = make_workspace(tmp_path / "w", {}), VirtualClock(NOW)
-    rates = RatesOfPages(place, clock)
-    once = Visits.of(np.array([1, 1]), [NOW - DAY, NOW], verdict=[Verdict.UNKNOWN, Verdict.UNCHANGED], status=200)
-    [before] = rates(once).tolist()
+    beliefs = PageBeliefs(place, clock.now)
     with place.open_store() as store:
-        pages = np.repeat(store.discover([f"http://a.example/{number}" for number in range(40)], NOW), 30)
+        pages = store.discover([f"http://a.example/{number}" for number in range(41)], NOW)
+        verdict = [Verdict.UNKNOWN, Verdict.UNCHANGED]
+        once = Visits.of(pages[:1].repeat(2), [NOW - DAY, NOW], verdict=verdict, status=200)
+        [before] = beliefs.rates(store, once).tolist()  # nothing was recorded: by what is likely of any page
         times = np.tile(NOW + HOUR * np.arange(30), 40)
-        store.record(Visits.of(pages, times, verdict=np.full(len(pages), Verdict.CHANGED), status=200))
-    assert rates(once).tolist() == [before]
-    clock.advance_to(NOW + 2 * HOUR)
-    pause = threading.Event()
-    for _ in range(int(PATIENCE / 0.02)):
-        if rates(once)[0] > 10 * before:
-            return
-        pause.wait(0.02)
-    raise AssertionError("never learned anew")
+        changed = np.full(40 * 30, Verdict.CHANGED)
+        store.record(Visits.of(np.repeat(pages[1:], 30), times, verdict=changed, status=200))
+        assert beliefs.rates(store, once).tolist() == [before]
+        clock.advance_to(NOW + 2 * HOUR)
+        pause = threading.Event()
+        for _ in range(int(PATIENCE / 0.02)):
+            if beliefs.rates(store, once)[0] != before:
+                break
+            pause.wait(0.02)
+        else:
+            raise AssertionError("never learned anew")
+        told = beliefs.rates(store, store.visits(pages=pages[1:2]))
+        assert 1 < told[0] * HOUR < 5  # it changed at each of 30 hourly observations
+        assert np.isnan(beliefs.rates(store, once.take([0]))).all()  # one observation says nothing about rates
 
 
 def test_a_server_looks_at_its_own_pages_and_waits_for_none_without_end():

@@ -171,16 +171,3 @@ def test_a_hundred_thousand_looks_at_one_page_among_many(compiler, monkeypatch):
     assert after.mean()[0] * 3_600.0 == pytest.approx(-np.log(0.8), rel=0.02)
     alone = gamma.fit(histories.take(np.array([7])), same_prior(1, b=15.0 * 86_400))
     assert after.a[7] == pytest.approx(alone.a[0], rel=1e-12)
-
-
-@given(
-    st.dictionaries(st.integers(0, 40), st.tuples(st.sampled_from([0, 3, 7]), st.sampled_from([0, 1, 2])), min_size=1),
-    st.floats(0.1, 9),
-    st.floats(0.1, 90),
-)
-def test_one_page_alone_is_believed_what_columns_believe(found, a, b):
-    rows = sorted(found.items())
-    outcome, verdict = ([row[1][column] for row in rows] for column in range(2))
-    visits = Visits.of([7] * len(rows), [float(row[0]) for row in rows], outcome=outcome, verdict=verdict)
-    after = gamma.fit(Histories.from_visits(visits), GammaBelief(np.array([a]), np.array([b])))
-    assert gamma.mean_of_one(visits, a, b) == pytest.approx(after.mean()[0], rel=1e-9)

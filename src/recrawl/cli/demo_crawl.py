@@ -69,11 +69,13 @@ def crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: flo
         raise AssertionError  # it was asked for
     with workspace.open_store() as store:
         known = learn(store, Span(until=ours.end))
-        seen = np.isin(ours.page, known.histories.page)
+        seen = np.isin(ours.page, known.histories.page[known.histories.counts() > 0])
         page = ours.page[seen]
         urls = store.urls(page)
-    belief = known.belief.take(np.searchsorted(known.histories.page, page))
-    return Demo(ours, even, page, urls, ours.rate[seen], belief, policy.price, captured)
+    row = known.rows(page)
+    low, high = known.interval()
+    told = known.rate[row], low[row], high[row]
+    return Demo(ours, even, page, urls, ours.rate[seen], known.belief.take(row), told, policy.price, captured)
 
 
 class _Crawled(NamedTuple):

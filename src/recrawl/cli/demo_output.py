@@ -30,13 +30,15 @@ class Demo:
     even: TrialResult
     """The same web crawled with as many visits, but every page equally often."""
     page: IntArray
-    """Pages of ``ours`` that were seen: robots.txt forbids some."""
+    """Pages of ``ours`` that were seen twice: robots.txt forbids some."""
     url: list[str]
     """Of these pages."""
     rate: FloatArray
     """Their true rates, changes per second."""
     belief: Belief
     """What recrawl believes of them in the end."""
+    told: tuple[FloatArray, FloatArray, FloatArray]
+    """The rate that recrawl rates says of each, and the ends of its 90 % interval, changes per second."""
     price: float | None
     """Seconds of freshness that a visit had to bring in the end."""
     capture: DemoCapture
@@ -50,7 +52,7 @@ def picture_of(result: Demo) -> TrialPicture:
     from recrawl.show.trial import TrialPicture
     from recrawl.time import DAY
 
-    ours, belief = result.ours, result.belief
+    ours, (middle, low, high) = result.ours, result.told
     edges = (ours.edges - ours.start) / DAY
     first, behind = (np.searchsorted(ours.visits.page, result.page, side) for side in ("left", "right"))
     return TrialPicture(
@@ -61,9 +63,9 @@ def picture_of(result: Demo) -> TrialPicture:
         happened=ours.happened,
         noticed=ours.noticed,
         true_days=1 / (result.rate * DAY),
-        guessed_days=1 / (belief.quantile(0.5) * DAY),
-        low_days=1 / (belief.quantile(0.95) * DAY),
-        high_days=1 / (belief.quantile(0.05) * DAY),
+        guessed_days=1 / (middle * DAY),
+        low_days=1 / (high * DAY),
+        high_days=1 / (low * DAY),
         visits=behind - first,
         even_visits=len(result.even.visits) / max(len(result.even.page), 1),
     )
@@ -93,7 +95,7 @@ def _rows(result: Demo) -> list[tuple[str, str, str]]:
 
     ours, even, changes = result.ours, result.even, result.ours.changes
     visits, days = ours.visits, (ours.end - ours.start) / DAY
-    error = rate_error(result.belief.quantile(0.5), result.rate)
+    error = rate_error(result.told[0], result.rate)
     covered = coverage(result.belief, result.rate, np.array([0.9]))[0]
     alarms = changes.detections - changes.true_detections
     seen, even_seen = changes.alone + changes.merged, even.changes.true_detections
@@ -145,7 +147,7 @@ def print_rates(result: Demo, console: Console) -> None:
 
     order = np.argsort(-result.rate, kind="stable")
     chosen = order[np.linspace(0, len(order) - 1, min(PAGES_SHOWN, len(order))).astype(int)]
-    middle, low, high = (result.belief.take(chosen).quantile(q) for q in (0.5, 0.05, 0.95))
+    middle, low, high = (column[chosen] for column in result.told)
     rows = []
     for row, times in zip(chosen.tolist(), np.stack([1 / middle, 1 / high, 1 / low]).T.tolist(), strict=True):
         true = 1 / float(result.rate[row])

@@ -44,6 +44,8 @@ class Span:
     since: float | None = None
     until: float | None = None
     kind: ChangeKind | None = None
+    pages: IntArray | None = None
+    """Only these; ``None`` for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +92,25 @@ class Knowledge:
         low, high = (self.belief.quantile(q) for q in ((1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0))
         return np.minimum(low, self.rate), np.maximum(high, self.rate)
 
-    def fresh(self, now: float) -> FloatArray:
-        """Probability that each page is still as it was when last seen."""
-        return self.belief.survival(np.maximum(now - self.histories.last_visit, 0.0))
+    def changed(self, now: float) -> FloatArray:
+        """Probability that each page changed since it was last seen; NaN of pages seen once."""
+        found = self.belief.p_change(np.maximum(now - self.histories.last_visit, 0.0))
+        return np.where(self.histories.counts() > 0, found, np.nan)
+
+    def rows(self, page: IntArray) -> IntArray:
+        """The row of each of these pages; −1 for one that was never seen. O(pages · log rows)."""
+        ids = self.histories.page
+        if not len(ids):
+            return np.full(len(page), -1, np.int64)
+        place = np.minimum(np.searchsorted(ids, page), len(ids) - 1)
+        return np.where(ids[place] == page, place, -1)
+
+    def at(self, page: IntArray, column: FloatArray) -> FloatArray:
+        """A column of these rows for pages given by id; NaN for those never seen."""
+        row = self.rows(page)
+        out = np.full(len(page), np.nan)
+        out[row >= 0] = column[row[row >= 0]]
+        return out
 
 
 def middle_of(belief: Belief, observed: Histories) -> FloatArray:
@@ -205,7 +223,7 @@ def estimate_from(lesson: Lesson, estimator: Estimator) -> Estimate:
 
 def lesson_of(store: Store, span: Span) -> Lesson:
     """What the visits of a span say of every page that was seen in it, and which host and cluster each lies in."""
-    visited = store.histories(since=span.since, until=span.until, kind=span.kind)
+    visited = store.histories(pages=span.pages, since=span.since, until=span.until, kind=span.kind)
     seen = ~np.isnan(visited.first_visit)
     histories = visited if bool(seen.all()) else visited.take(seen)
     exact = _logged(store, span, histories)

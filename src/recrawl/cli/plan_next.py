@@ -57,17 +57,12 @@ def what_if(outlook: Outlook) -> WhatIf:
     return WhatIf(less, now, more, evenly[1])
 
 
-def next_pages(store: Store, outlook: Outlook, rows: IntArray, known: Knowledge | None = None) -> Columns:
-    """The pages at these rows: when, and why.
-
-    How often they change is what ``recrawl rates`` has ``known`` of them; without it, what the policy believes of pages
-    that were seen.
-    """
+def next_pages(store: Store, outlook: Outlook, rows: IntArray, known: Knowledge) -> Columns:
+    """The pages at these rows: when, and why. How often they change is what ``recrawl rates`` has ``known`` of them."""
     ids = outlook.pages.id[rows]
     last, due = outlook.last_look[rows], outlook.due[rows]
     urgency = outlook.policy.urgency(ids, outlook.now)
-    rate, low, high = _rates(outlook, rows, known)
-    changed = outlook.expert.changed(ids, outlook.now)
+    rate, low, high = (known.at(ids, one) for one in (known.rate, *known.interval()))
     with np.errstate(divide="ignore"):
         words = [in_words(*times) for times in (1.0 / np.stack([rate, high, low])).T.tolist()]
     with np.errstate(invalid="ignore"):  # nothing times without limit
@@ -81,7 +76,7 @@ def next_pages(store: Store, outlook: Outlook, rows: IntArray, known: Knowledge 
         "value": value.tolist(),
         "worth": urgency.tolist(),
         "last_look": last.tolist(),
-        "p_changed": changed.tolist(),
+        "p_changed": changed_since(outlook, ids, known).tolist(),
         "changes_per_day": (rate * DAY).tolist(),
         "low": (low * DAY).tolist(),
         "high": (high * DAY).tolist(),
@@ -98,21 +93,13 @@ def _prices(outlook: Outlook, rows: IntArray) -> FloatArray:
     return np.full(len(rows), math.nan) if prices is None else prices.of(outlook.pages.host[rows])
 
 
-def _rates(outlook: Outlook, rows: IntArray, known: Knowledge | None) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The rate of each page and the ends of its interval, per second; NaN where nothing is known."""
-    if known is None:
-        belief = outlook.belief.take(rows)
-        seen = ~np.isnan(outlook.last_look[rows])
-        middle, low, high = (np.where(seen, belief.quantile(q), np.nan) for q in (0.5, 0.05, 0.95))
-        return middle, low, high
-    ids, page = outlook.pages.id[rows], known.histories.page
-    place = np.minimum(np.searchsorted(page, ids), max(len(page) - 1, 0))
-    there = page[place] == ids if len(page) else np.zeros(len(ids), np.bool_)
-    found = (known.rate, *known.interval())
-    middle, low, high = (
-        np.where(there, one[place], np.nan) if len(page) else np.full(len(ids), np.nan) for one in found
-    )
-    return middle, low, high
+def changed_since(outlook: Outlook, page: IntArray, known: Knowledge) -> FloatArray:
+    """Probability that each page changed since it was last seen; NaN where that is not known.
+
+    What ``recrawl rates`` says, or more where a sitemap or a feed that proved true announced a change.
+    """
+    quiet = 1.0 - known.at(page, known.changed(outlook.now))
+    return 1.0 - quiet * np.exp(-outlook.expert.announced(page, outlook.now))
 
 
 def reasons(outlook: Outlook, rows: IntArray) -> list[str]:

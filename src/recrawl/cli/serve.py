@@ -97,6 +97,7 @@ class Sockets(NamedTuple):
 
 def _serve(place: Workspace, guard: Guard, sockets: Sockets, *, opened: str, over: Callable[[], bool]) -> None:
     """Serve the dashboard, and archived pages at the port behind it, until somebody interrupts."""
+    from recrawl.cli.serving.page_beliefs import PageBeliefs
     from recrawl.cli.serving.run import serve_all
     from recrawl.cli.serving.travel import time_travel
     from recrawl.cli.serving.warm import Looks
@@ -104,8 +105,10 @@ def _serve(place: Workspace, guard: Guard, sockets: Sockets, *, opened: str, ove
     from recrawl.crawl.clock import RealClock
     from recrawl.show.dashboard.app import make_app
 
-    with time_travel(place, guard, sockets.host, sockets.archive, replay=sockets.replay) as travel:
-        dashboard = wired(place, guard, RealClock().now, {"replay": travel.replay or travel.archive})
+    now = RealClock().now
+    beliefs = PageBeliefs(place, now)
+    with time_travel(place, guard, sockets.host, sockets.archive, replay=sockets.replay, beliefs=beliefs) as travel:
+        dashboard = wired(place, guard, now, {"replay": travel.replay or travel.archive}, beliefs)
 
         def ready() -> None:
             typer.echo(f"Archived pages are at {travel.archive}")

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from recrawl.estimate.gaps import Looks, refuse_bad_gaps, refuse_bad_looks
-from recrawl.model import ANSWERED, BoolArray, FloatArray, GammaBelief, Histories, IntArray, Verdict, Visits
+from recrawl.model import BoolArray, FloatArray, GammaBelief, Histories, IntArray
 from recrawl.model.compiled import can_compile, compiled
 
 _SMALLEST_X = 1e-290
@@ -63,32 +63,6 @@ def update(belief: GammaBelief, rows: IntArray, gap: FloatArray, changed: BoolAr
     """
     refuse_bad_looks(rows, gap, changed, len(belief))
     _fold(belief, Looks.each(rows, gap, changed) if can_compile() else Looks.of(rows, gap, changed))
-
-
-def mean_of_one(visits: Visits, a: float, b: float) -> float:
-    """E[λ] of one page after all its looks, from the prior Gamma(a, b): what :func:`fit` says of it, without arrays.
-
-    The visits come by time, each once. For a server that answers for one page at a time: to make arrays of ten looks
-    takes longer than to go through them. O(visits).
-
-    >>> visits = Visits.of([1, 1], [0.0, 10.0], verdict=[0, 2])
-    >>> round(mean_of_one(visits, 0.5, 15.0), 6)
-    0.079153
-    """
-    gaps: list[float] = []
-    changed: list[bool] = []
-    before = math.nan
-    columns = (visits.time, visits.outcome, visits.verdict)
-    for time, outcome, verdict in zip(*(column.tolist() for column in columns), strict=True):
-        if math.isnan(before):
-            before = time if outcome <= ANSWERED or verdict != Verdict.UNKNOWN else before
-        elif verdict != Verdict.UNKNOWN:
-            gaps.append(time - before)
-            changed.append(verdict == Verdict.CHANGED)
-            before = time
-    shape, rate = [a], [b]
-    _fold_looks.__wrapped__(shape, rate, [0], [0], [len(gaps)], gaps, changed)  # type: ignore[attr-defined]  # plain
-    return shape[0] / rate[0]
 
 
 def sum_of(beliefs: Sequence[GammaBelief]) -> GammaBelief:

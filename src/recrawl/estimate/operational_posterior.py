@@ -22,6 +22,7 @@ from recrawl.estimate.tempo import choose
 from recrawl.estimate.tempo_state import Factor, Places, fit
 from recrawl.estimate.trust import Statements
 from recrawl.estimate.watched import as_dated
+from recrawl.model import Histories, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,18 @@ class OperationalPosterior:
         if heard.any():
             learned = self._dated(learned, stretched, heard, _operational(clock, evidence, heard))
         usual = usual_speed(clock, histories, stretched.histories, learned.belief.quantile(0.5))
+        return ClockedBelief(learned, clock, histories.last_visit, histories.last_change, usual)
+
+    def follow(self, belief: ClockedBelief, rows: IntArray, histories: Histories) -> ClockedBelief:
+        """What would be believed of pages of an earlier fit had they been observed as ``histories`` say.
+
+        Row i of the histories is about the page in row ``rows[i]`` of the belief, whose prior and clock it has: so one
+        page can be asked about after each of its observations. Dates that sites claim are not heard. O(gaps · rates).
+        """
+        clock = belief.clock.take(rows)
+        told = clock.stretch(histories)
+        learned = self.posterior.learn(Evidence(told), belief.learned.priors, belief.learned.row[rows])
+        usual = usual_speed(clock, histories, told, learned.belief.quantile(0.5))
         return ClockedBelief(learned, clock, histories.last_visit, histories.last_change, usual)
 
     def _dated(self, learned: Learned, stretched: Evidence, heard: Heard, passed: Heard) -> Learned:

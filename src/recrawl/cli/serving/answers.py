@@ -11,6 +11,7 @@ import numpy as np
 from recrawl.assess.activity import activity
 from recrawl.cli.explain import as_facts, compared, story_of
 from recrawl.cli.rates_words import in_words
+from recrawl.cli.serving.page_beliefs import PageBeliefs
 from recrawl.cli.serving.survey import survey_of
 from recrawl.cli.serving.survey_child import SurveyChild
 from recrawl.cli.status_words import failure_words
@@ -21,9 +22,6 @@ from recrawl.crawl.parse_pool import OverBudgetError
 from recrawl.detect.explanation import reasons
 from recrawl.detect.side_by_side import side_by_side
 from recrawl.errors import InputError
-from recrawl.estimate.estimator import Evidence
-from recrawl.estimate.grid_prior import GridPriors, fit_priors
-from recrawl.estimate.posterior import Posterior
 from recrawl.estimate.watched import as_watched
 from recrawl.model import ChangeKind, Histories, Verdict, Visits
 from recrawl.show.dashboard.routes import RefusedError
@@ -35,14 +33,11 @@ if TYPE_CHECKING:
 
     from recrawl.cli.workspace import Workspace
     from recrawl.show.dashboard.answers import Survey
-    from recrawl.show.dashboard.kept import Found
     from recrawl.show.dashboard.stores import Stores
     from recrawl.store.base import Store
 
 RECENT = 100_000
 """Latest visits of which it is told when they were made."""
-SAMPLE = 20_000
-"""Pages from which is learned what to expect of any."""
 MOMENTS = 60
 """Looks after which it is told what was believed."""
 MOST_LOOKS = 5_000
@@ -56,15 +51,16 @@ LARGEST_TEXT = 400_000
 class WorkspaceAnswers:
     """Answers from the store and the archive files of one workspace."""
 
-    def __init__(self, place: Workspace, stores: Stores, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, place: Workspace, stores: Stores, clock: Callable[[], float], beliefs: PageBeliefs | None = None
+    ) -> None:
         self._place = place
         self._stores = stores
         self._clock = clock
         self._child = SurveyChild(place)
         detect = place.configuration.settings.detect
         self._pool = readers(parse_limits_of(detect), detect.standards())
-        self.priors: Callable[[], Found[GridPriors]] | None = None
-        """What is expected of pages before their own looks; set by whoever keeps it."""
+        self.beliefs = beliefs or PageBeliefs(place, clock)
 
     def counts(self) -> dict[str, Any]:
         """How much there is, and when the latest visits were made. Behind the scenes: may take seconds."""
@@ -111,30 +107,25 @@ class WorkspaceAnswers:
         self._child.close()
         self._pool.close()
 
-    def learn_priors(self) -> GridPriors:
-        """What pages of each host are like, from a sample of all."""
-        with self._place.open_store() as store:
-            pages = store.pages()
-            chosen = pages.id[:: max(1, len(pages) // SAMPLE)]
-            histories = store.histories(pages=chosen)
-            return fit_priors(histories, (store.pages(histories.page).host,))
-
     def belief(self, page: int) -> dict[str, list[float]] | None:
-        """What was believed of a page after each of its looks; of many, some. ``None`` while priors are learned."""
-        found = None if self.priors is None else self.priors()
+        """What was believed of a page after its observations, the first aside; of many, after some.
+
+        ``None`` while it is learned. The last is what ``recrawl rates`` says of the page.
+        """
+        found = self.beliefs.kept.get()
         empty: dict[str, list[float]] = {"time": [], "every": [], "shortest": [], "longest": []}
-        if found is None or found.value is None:
-            return None if found is not None and found.running else empty
+        if found.value is None:
+            return None if found.running else empty
         with self._stores.one() as store:
             visits = store.visits(pages=np.array([page]))
-            host = store.pages(np.array([page])).host
+            [host] = store.pages(np.array([page])).host
         looks = visits.take(np.flatnonzero(visits.answered())[-MOST_LOOKS:])
-        if not len(looks):
+        if len(looks) < 2:  # noqa: PLR2004 - one says nothing about rates
             return empty
         grown = _as_it_grew(looks)
-        belief = Posterior(depth=1).learn(Evidence(grown, (np.full(len(grown), host[0]),)), found.value).belief
+        grown = grown.take(grown.counts() > 0)
         with np.errstate(divide="ignore"):
-            every, longest, shortest = (1.0 / belief.quantile(q) for q in (0.5, 0.05, 0.95))
+            every, longest, shortest = (1.0 / rate for rate in found.value.over_time(page, host, grown))
         columns = {"time": grown.last_visit, "every": every, "shortest": shortest, "longest": longest}
         return {name: column.tolist() for name, column in columns.items()}
 

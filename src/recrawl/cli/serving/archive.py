@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recrawl.assess.one_copy import FEW_LOOKS
+from recrawl.cli.serving.page_beliefs import PageBeliefs
 from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
 from recrawl.crawl.importing import Cleaning, Importer
 from recrawl.detect.body import decoded, media_type, text_of, unchunked
 from recrawl.detect.embeds import embeds_of
 from recrawl.detect.nesting import is_too_costly
-from recrawl.errors import InputError, StoreError
-from recrawl.estimate import gamma
-from recrawl.estimate.empirical_bayes import fit_prior
+from recrawl.errors import InputError
 from recrawl.formats.captures import Report
 from recrawl.formats.warc_repair import OPEN
-from recrawl.model import Capture, FloatArray, GammaBelief, Histories, Verdict, Visits
-from recrawl.show.dashboard.kept import Hands, Kept
+from recrawl.model import Capture
 from recrawl.show.timetravel.archive import Archive, IngestOptions, Taken
 from recrawl.show.timetravel.ingesting import batches_of
 
@@ -35,21 +32,20 @@ if TYPE_CHECKING:
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _LARGEST_PAGE = 8 << 20
 """Bytes of HTML that are shown as a page; more is shown raw."""
-_SAMPLE = 5_000
-"""Pages from which is learned what to expect of any."""
-_FRESH = 600.0
-"""Seconds for which that is good enough: a crawl goes on beside us."""
-_PATIENCE = 60.0
-"""Seconds for which the first who asks waits for it."""
 
 
-def archive_of(place: Workspace, one_store: Callable[[], AbstractContextManager[Store]], clock: Clock) -> Archive:
+def archive_of(
+    place: Workspace,
+    one_store: Callable[[], AbstractContextManager[Store]],
+    clock: Clock,
+    beliefs: PageBeliefs | None = None,
+) -> Archive:
     """What time travel needs of a workspace. Stores are handed out by ``one_store``."""
     return Archive(
         name=place.folder.resolve().name or str(place.folder),
         store=one_store,
         bytes_=WorkspaceBytes(place, one_store),
-        rates=RatesOfPages(place, clock),
+        rates=(beliefs or PageBeliefs(place, clock.now)).rates,
         clock=clock.now,
         ingest=Ingest(place, clock),
         package=Package(place, clock),
@@ -92,39 +88,6 @@ class WorkspaceBytes:
     def embeds(self, html: str, url: str) -> list[str]:
         """What a browser loads to show the page."""
         return [found.url for found in embeds_of(html, url)]
-
-
-class RatesOfPages:
-    """How often pages change: what their own looks say over what a sample of the workspace makes likely."""
-
-    def __init__(self, place: Workspace, clock: Clock) -> None:
-        self._place = place
-        self._prior = Kept(self._learn, fresh=_FRESH, clock=clock.now, hands=Hands(1), patience=_PATIENCE)
-
-    def __call__(self, visits: Visits) -> FloatArray:
-        """Changes per second of each page among the looks, by ascending id; NaN for one that was never answered."""
-        looked_at = visits.answered() | (visits.verdict != Verdict.UNKNOWN)
-        if len(visits) <= FEW_LOOKS and looked_at.any() and bool((visits.page == visits.page[0]).all()):
-            prior = self._learned()
-            return np.array([gamma.mean_of_one(visits, float(prior.a[0]), float(prior.b[0]))])
-        pages = np.unique(visits.page[looked_at])
-        histories = Histories.from_visits(visits)
-        if not len(histories):
-            return np.full(len(pages), np.nan)
-        histories = histories.align(pages)
-        return gamma.fit(histories, self._learned().take(np.zeros(len(histories), np.int64))).mean()
-
-    def _learned(self) -> GammaBelief:
-        found = self._prior.get()
-        if found.value is None:
-            raise StoreError(found.error or "It takes long to learn how often pages change.", "Ask again in a while.")
-        return found.value
-
-    def _learn(self) -> GammaBelief:
-        """What is likely of any page. Takes a moment; who asks later gets what is known while it is learned anew."""
-        with self._place.open_store() as store:
-            chosen = np.unique(np.linspace(1, max(store.last_page(), 1), _SAMPLE).astype(np.int64))
-            return fit_prior(store.histories(pages=chosen))
 
 
 class Ingest:

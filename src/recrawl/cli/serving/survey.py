@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recrawl.cli.plan_next import cannot_be_met, next_pages, reasons, shown_price, what_if, what_if_rows
+from recrawl.cli.knowledge import Knowledge, Span, learn
+from recrawl.cli.plan_next import cannot_be_met, changed_since, next_pages, reasons, shown_price, what_if, what_if_rows
 from recrawl.cli.plan_outlook import Outlook, look_ahead
 from recrawl.cli.predict_use import expected_changes, expected_links
 from recrawl.cli.tables import rows_of
@@ -17,7 +18,7 @@ from recrawl.time import DAY
 
 if TYPE_CHECKING:
     from recrawl.cli.workspace import Workspace
-    from recrawl.model import IntArray
+    from recrawl.model import FloatArray, IntArray
     from recrawl.store.base import Store
 
 NEXT = 10
@@ -29,15 +30,15 @@ def survey_of(place: Workspace, store: Store, now: float) -> Survey:
     settings = place.limited(limits(store.controls())).configuration.settings
     outlook = look_ahead(store, settings, now, expected_changes(place, store, now), expected_links(place, store, now))
     rows = np.arange(len(outlook.pages))
-    belief = outlook.belief
-    with np.errstate(divide="ignore"):
-        every, longest, shortest = (1.0 / belief.quantile(q) for q in (0.5, 0.05, 0.95))
     ids = outlook.pages.id
+    known = learn(store, Span(until=now), expected=outlook.expected)
+    with np.errstate(divide="ignore"):
+        every, longest, shortest = (1.0 / known.at(ids, rate) for rate in (known.rate, *known.interval()))
     worth = outlook.policy.urgency(ids, now)
-    p_changed = outlook.expert.changed(ids, now)
+    p_changed = changed_since(outlook, ids, known)
     words, why = np.unique(np.array(reasons(outlook, rows), dtype=np.str_), return_inverse=True)
     return Survey(
-        facts=_facts(store, outlook, p_changed),
+        facts=_facts(store, outlook, known, p_changed),
         page=ids,
         due=outlook.due,
         why=why.astype(np.int64),
@@ -49,7 +50,7 @@ def survey_of(place: Workspace, store: Store, now: float) -> Survey:
         longest=longest,
         last_look=outlook.last_look,
         orders={
-            "often": ids[np.argsort(every, kind="stable")],
+            "often": ids[np.argsort(every, kind="stable")],  # pages of which nothing is known come last
             "seldom": ids[np.argsort(-every, kind="stable")],
             "worth": ids[np.argsort(-np.nan_to_num(worth, nan=-np.inf), kind="stable")],
             "changed": ids[np.argsort(-np.nan_to_num(p_changed, nan=-np.inf), kind="stable")],
@@ -57,14 +58,14 @@ def survey_of(place: Workspace, store: Store, now: float) -> Survey:
     )
 
 
-def _facts(store: Store, outlook: Outlook, p_changed: Any) -> dict[str, Any]:  # noqa: ANN401 - a column
+def _facts(store: Store, outlook: Outlook, known: Knowledge, p_changed: FloatArray) -> dict[str, Any]:
     """What is told of the whole: the price, three budgets, what cannot be had, what comes next."""
     objective = outlook.settings.schedule.objective
     buys = what_if(outlook)
     unmet = cannot_be_met(outlook, buys)
-    seen = ~np.isnan(outlook.last_look)
+    seen, told = ~np.isnan(outlook.last_look), ~np.isnan(p_changed)
     first: IntArray = np.lexsort((outlook.pages.id, outlook.due))[:NEXT]
-    coming = rows_of({"id": outlook.pages.id[first].tolist(), **next_pages(store, outlook, first)})
+    coming = rows_of({"id": outlook.pages.id[first].tolist(), **next_pages(store, outlook, first, known)})
     return {
         "policy": outlook.policy.name,
         "objective": objective,
@@ -73,7 +74,8 @@ def _facts(store: Store, outlook: Outlook, p_changed: Any) -> dict[str, Any]:  #
         "price_words": "" if outlook.policy.price is None else shown_price(outlook.policy.price, objective),
         "pages": len(outlook.pages),
         "seen": int(seen.sum()),
-        "fresh": float(1.0 - p_changed[seen].mean()) if seen.any() else None,
+        "known": int(told.sum()),
+        "fresh": float(1.0 - p_changed[told].mean()) if told.any() else None,
         "late": int((outlook.due < outlook.now).sum()),
         "hopeless": int(buys.now.hopeless),
         "budgets": {name: asdict(getattr(buys, name)) for name in ("less", "now", "more")},

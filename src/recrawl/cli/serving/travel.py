@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
+    from recrawl.cli.serving.page_beliefs import PageBeliefs
     from recrawl.cli.workspace import Workspace
     from recrawl.store.base import Store
 
@@ -46,8 +47,14 @@ class Travel:
 
 
 @contextmanager
-def time_travel(
-    place: Workspace, guard: Guard, host: str, listening: socket.socket, *, replay: int | None
+def time_travel(  # noqa: PLR0913 - what is served, to whom, where, and what is shared with the dashboard
+    place: Workspace,
+    guard: Guard,
+    host: str,
+    listening: socket.socket,
+    *,
+    replay: int | None,
+    beliefs: PageBeliefs | None = None,
 ) -> Iterator[Travel]:
     """The servers of time travel of a workspace; pywb begins at once and ends with the block.
 
@@ -62,7 +69,7 @@ def time_travel(
     with ExitStack() as stack:
         stores = stack.enter_context(closing(Stores(open_one)))
         stack.enter_context(read_ahead_meanwhile(place.store))
-        archive = archive_of(place, stores.one, clock)
+        archive = archive_of(place, stores.one, clock, beliefs)
         address = address_of(listening, host)
         apps: list[tuple[ASGIApp, socket.socket]] = []
         replayed = ""

@@ -20,6 +20,7 @@ from recrawl.show.dashboard.stores import Stores
 from recrawl.store.open import open_store
 
 if TYPE_CHECKING:
+    from recrawl.cli.serving.page_beliefs import PageBeliefs
     from recrawl.cli.workspace import Workspace
     from recrawl.show.dashboard.routes import Action, View
     from recrawl.show.dashboard.security import Guard
@@ -32,7 +33,7 @@ GRACE = 5.0
 BEHIND_THE_SCENES = 3
 """Answers that are worked out at once."""
 _OF_WORKERS = frozenset({"worker", "loop_lag_seconds"})
-FRESH = {"work": 2.0, "hosts": 5.0, "counts": 15.0, "survey": 60.0, "priors": 600.0}
+FRESH = {"work": 2.0, "hosts": 5.0, "counts": 15.0, "survey": 60.0}
 """Seconds for which kept answers are good enough."""
 
 FIRST_LOOKS = ("/", "/hosts", "/pages", "/pages?sort=due", "/captures", "/policies", "/settings")
@@ -65,15 +66,22 @@ class Wired:
         self.stores.close()
 
 
-def wired(place: Workspace, guard: Guard, clock: Callable[[], float], links: Mapping[str, str] | None = None) -> Wired:
+def wired(
+    place: Workspace,
+    guard: Guard,
+    clock: Callable[[], float],
+    links: Mapping[str, str] | None = None,
+    beliefs: PageBeliefs | None = None,
+) -> Wired:
     """The dashboard of a workspace."""
 
     def open_one() -> Store:
         return open_store(place.store, patience=PATIENCE)
 
     stores = Stores(open_one)
-    hands, keeping = Hands(BEHIND_THE_SCENES), []
-    answers = WorkspaceAnswers(place, stores, clock)
+    hands = Hands(BEHIND_THE_SCENES)
+    answers = WorkspaceAnswers(place, stores, clock, beliefs)
+    keeping: list[Kept[Any]] = [answers.beliefs.kept]
 
     def kept(name: str, work: Callable[[], Any]) -> Kept[Any]:
         keeping.append(Kept(work, fresh=FRESH[name], clock=clock, hands=hands))
@@ -83,7 +91,6 @@ def wired(place: Workspace, guard: Guard, clock: Callable[[], float], links: Map
         with place.open_store() as store:
             return hosts.table_of(store.hosts(), store.host_counts(clock()), is_believed)
 
-    answers.priors = kept("priors", answers.learn_priors).get
     survey = kept("survey", answers.survey).get
     known = overview.Known(kept("counts", answers.counts).get, kept("work", answers.work).get, survey)
     views: list[View] = [
@@ -124,7 +131,14 @@ def wired(place: Workspace, guard: Guard, clock: Callable[[], float], links: Map
         readiness=readiness,
         links=links or {},
     )
-    ends = (health.end, captured.close, compared.close, answers.close, lambda: hands.end(GRACE))
+    ends = (
+        health.end,
+        captured.close,
+        compared.close,
+        answers.close,
+        lambda: hands.end(GRACE),
+        lambda: answers.beliefs.close(GRACE),
+    )
     awaited = tuple(one for one in keeping if one.get != survey)  # a survey of many pages is made by a child
     return Wired(site, stores, tuple(keeping), awaited, ends, (health.begin,))
 

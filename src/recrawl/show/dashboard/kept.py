@@ -100,11 +100,12 @@ class Kept(Generic[T]):
                 self._task = self._hands.begin(self._renew)
             return self._task
 
-    def get(self) -> Found[T]:
-        """The latest answer; waits a moment if there is none yet. A bug of the work is raised here."""
+    def get(self, patience: float | None = None) -> Found[T]:
+        """The latest answer; waits a moment, or ``patience``, if there is none yet. Raises a bug of the work."""
         task = self.begin()
         if self._found.value is None and not self._found.error and task is not None:
-            wait([task], timeout=max(self._began + self._patience - self._clock(), 0.0))
+            waits = self._patience if patience is None else patience
+            wait([task], timeout=max(self._began + waits - self._clock(), 0.0))
         with self._lock:
             bug, self._bug = self._bug, None
             found, running = self._found, self._task is not None

@@ -64,8 +64,8 @@ class Archive:
     store: Callable[[], AbstractContextManager[Store]]
     """A store to ask, for as long as it takes."""
     bytes_: Bytes
-    rates: Callable[[Visits], FloatArray]
-    """Changes per second of each page that is visited here, by ascending id; NaN where nothing is known."""
+    rates: Callable[[Store, Visits], FloatArray]
+    """Changes per second of each page observed in these visits, by ascending id; NaN where that is not known."""
     clock: Callable[[], float]
     """Now, seconds since the epoch."""
     ingest: Callable[[bytes, IngestOptions], Taken] | None = None

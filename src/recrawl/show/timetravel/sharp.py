@@ -54,11 +54,11 @@ def sharpness_of(
     page, time = np.array([one.page for one in kept], np.int64), np.array([one.time for one in kept])
     visits = store.looks(np.unique(page))
     if len(kept) == 1 and len(visits) <= FEW_LOOKS:
-        rates = archive.rates(visits)
+        rates = archive.rates(store, visits)
         rate = float(rates[0]) if len(rates) else math.nan
         return sharpness_of_one(looks_of_one(visits), rate, kept[0].time, at, readable=readable[0])
     looks = Looks.from_visits(visits)
-    return sharpness(looks, archive.rates(visits), page, time, at, readable=np.array(readable, np.bool_))
+    return sharpness(looks, archive.rates(store, visits), page, time, at, readable=np.array(readable, np.bool_))
 
 
 def parts_of(archive: Archive, store: Store, kept: Kept, html: str, at: float) -> Parts:
