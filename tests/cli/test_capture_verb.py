@@ -139,7 +139,7 @@ def test_revisits_can_be_asked_for_and_left_out(run, workspace, home):
         return json.loads(done.stdout)["quality"]["coherence"]["coherent"]
 
     assert looks("--strategy", "bfs", "--revisit") == 4
-    assert looks("--strategy", "bfs-lifo", "--no-revisit") == 0
+    assert looks("--strategy", "bfs-lifo", "--no-revisit") is None  # not known
 
 
 @pytest.mark.parametrize(
@@ -228,3 +228,13 @@ def test_a_site_that_is_not_there_is_a_failure(run, workspace, home):
     done = run("capture", f"{home}nowhere/", *QUICK, env=CONTACT)
     assert done.returncode == 9
     assert "Not there" in done.stdout
+
+
+def test_of_pages_that_nobody_saw_again_nothing_is_known(run, workspace, home):
+    done = run("capture", home, *QUICK, "--strategy", "sharc-offline", "--from-sitemap", "--json", env=CONTACT)
+    coherence = json.loads(done.stdout)["quality"]["coherence"]
+    assert coherence["unknown"] > 8
+    assert [coherence[name] for name in ("coherent", "changed", "missing", "coherentWeight")] == [None] * 4
+    (row,) = [line for line in run("capture", "--list", "-w", "ws").stdout.splitlines() if "sharc-offline" in line]
+    assert row.split()[-4:] == [str(coherence["unknown"]), "–", "–", "–"]
+    assert "Coherence: not known" in run("capture", "--show", "1", "-w", "ws").stdout

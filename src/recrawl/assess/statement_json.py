@@ -6,7 +6,7 @@ Readers may rely on the fields of a version of the schema; fields are added with
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,6 +25,7 @@ def statement_json(said: Statement, names: Names, most: int | None = None) -> di
     At most ``most`` pages are named in each list, all without it; the counts are always of all.
     """
     joint = said.joint if len(said.joint.inside) else None
+    judged = said.pages == 0 or len(said.unknown) < said.pages  # else all is not known: no page was seen again
     return {
         "schema": SCHEMA,
         "pages": said.pages,
@@ -41,10 +42,10 @@ def statement_json(said: Statement, names: Names, most: int | None = None) -> di
             "expectedOf": said.expected_of,
             "coherentOfThem": said.coherent_of_them,
             "expectedWeight": _number(said.expected_coherent_weight) if said.expected_of else None,
-            "coherentWeight": said.coherent_weight,
-            "coherent": len(said.coherent),
-            "changed": len(said.changed),
-            "missing": len(said.missing),
+            "coherentWeight": said.coherent_weight if judged else None,
+            "coherent": len(said.coherent) if judged else None,
+            "changed": len(said.changed) if judged else None,
+            "missing": len(said.missing) if judged else None,
             "unknown": len(said.unknown),
             "seenOnce": said.seen_once,
         },
@@ -65,6 +66,18 @@ def statement_json(said: Statement, names: Names, most: int | None = None) -> di
         "changedPages": list(names(said.changed[:most])),
         "missingPages": list(names(said.missing[:most])),
     }
+
+
+def outcome_counts(coherence: Mapping[str, Any]) -> dict[str, int | None]:
+    """How many pages a stored statement calls coherent, changed and missing; ``None`` if no page was seen again.
+
+    Statements that were stored before they said so have zeros in place of ``None``.
+
+    >>> outcome_counts({"coherent": 0, "changed": 0, "missing": 0, "unknown": 7})
+    {'coherent': None, 'changed': None, 'missing': None}
+    """
+    counts = {name: coherence[name] for name in ("coherent", "changed", "missing")}
+    return dict.fromkeys(counts) if coherence["unknown"] and not any(counts.values()) else counts
 
 
 def iso(when: float) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from recrawl.assess.statement_json import outcome_counts
 from recrawl.cli.options import command_in
 from recrawl.cli.tables import print_json, print_table, shown_time
 from recrawl.crawl.capture_course import Course, course_of
@@ -128,4 +129,5 @@ def _counts(capture: SiteCapture) -> tuple[str, ...]:
     if not capture.statement:
         return ("–",) * 4
     quality = json.loads(capture.statement)["quality"]
-    return str(quality["pages"]), *(str(quality["coherence"][name]) for name in ("coherent", "changed", "missing"))
+    counts = outcome_counts(quality["coherence"]).values()
+    return str(quality["pages"]), *("–" if count is None else str(count) for count in counts)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from recrawl.assess.statement import LIKELY, Statement
-from recrawl.assess.statement_json import Names, statement_json
+from recrawl.assess.statement_json import Names, outcome_counts, statement_json
 from recrawl.model.words import counted
 from recrawl.show.words import period, some_named, valid_period
 from recrawl.time import format_duration
@@ -59,7 +59,7 @@ def _blur_words(said: Mapping[str, Any]) -> list[str]:
 
 
 def _coherence_words(said: Mapping[str, Any], joint: Mapping[str, Any] | None) -> list[str]:
-    if not said["coherent"] + said["changed"] + said["missing"]:
+    if not any(outcome_counts(said).values()):
         return ["Coherence: not known, as no page was seen twice."]
     itself = f" ({said['seenOnce']:,} of them seen once, which needs no revisit)" if said["seenOnce"] else ""
     line = (

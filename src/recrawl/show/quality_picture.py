@@ -11,9 +11,15 @@ import numpy as np
 from recrawl.assess.archive_quality import ArchiveQuality, tally
 from recrawl.errors import require
 from recrawl.formats.disk import told
+from recrawl.model import IntArray
+from recrawl.time import to_iso
 
 _SETTINGS = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "recrawl"}
 _SECTIONS = 12
+_NAMED_CRAWLS = 10
+"""Crawls that are named below the picture; of more, as many at equal steps."""
+_GAPS_UP_TO = 60
+"""Crawls up to which there are gaps between their bars."""
 _PARTS = (
     ("unchanged", "#66a182"),
     ("content changed", "#edae49"),
@@ -24,7 +30,16 @@ _PARTS = (
 
 
 def draw_quality(quality: ArchiveQuality, sections: Mapping[str, Sequence[Any]], path: Path) -> None:
-    """Write the picture as PNG, SVG or PDF, by the ending of ``path``; ``sections`` is their table, worst first.
+    """Write the picture as PNG, SVG or PDF, by the ending of ``path``; ``sections`` is their table, worst first."""
+    matplotlib: Any = require("matplotlib", "plot")
+    figure = quality_figure(quality, sections)
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
+    with told(path), matplotlib.rc_context(_SETTINGS):
+        figure.savefig(path, dpi=130, metadata=metadata)
+
+
+def quality_figure(quality: ArchiveQuality, sections: Mapping[str, Sequence[Any]]) -> Any:  # noqa: ANN401 - a Figure
+    """The picture, as a figure of matplotlib.
 
     On the left the pages of each crawl by what their next capture found (SHARC 8.3), new ones marked; on the right the
     blur of the worst sections.
@@ -36,9 +51,7 @@ def draw_quality(quality: ArchiveQuality, sections: Mapping[str, Sequence[Any]],
         left, right = figure.subplots(1, 2)
         _draw_crawls(left, quality)
         _draw_sections(right, sections)
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
-    with told(path), matplotlib.rc_context(_SETTINGS):
-        figure.savefig(path, dpi=130, metadata=metadata)
+    return figure
 
 
 def _draw_crawls(axis: Any, quality: ArchiveQuality) -> None:  # noqa: ANN401 - matplotlib ships no types
@@ -46,12 +59,38 @@ def _draw_crawls(axis: Any, quality: ArchiveQuality) -> None:  # noqa: ANN401 - 
     parts = (counts.coherent, counts.changed - counts.links, counts.links, counts.missing, counts.unseen)
     place = np.arange(len(quality.rounds))
     floor = np.zeros(len(place))
+    width = 1.0 if len(place) > _GAPS_UP_TO else 0.8
     for (name, colour), part in zip(_PARTS, parts, strict=True):
-        axis.bar(place, part, bottom=floor, width=1.0, color=colour, label=name)
+        axis.bar(place, part, bottom=floor, width=width, color=colour, label=name)
         floor = floor + part
-    axis.plot(place, counts.new, "_", color="#1b6ca8", ms=8, label="new")
-    axis.set(title="What the next capture found", xlabel="crawls, by time", ylabel="pages")
-    axis.legend(frameon=False, fontsize=8)
+    new = counts.new > 0
+    if bool(new.any()):
+        axis.plot(place[new], counts.new[new], "_", color="#1b6ca8", ms=8, label="new")
+    unlisted = " (unchanged pages are not listed)" if bool(counts.not_known.any()) else ""
+    axis.set(title=f"What the next capture found{unlisted}", xlabel="crawls, by start", ylabel="pages")
+    axis.set_ylim(0, 1.05 * max(float(floor.max(initial=0.0)), 1.0))
+    axis.yaxis.get_major_locator().set_params(integer=True)
+    named = _some(len(place), _NAMED_CRAWLS)
+    axis.set_xticks(named, crawl_names(quality.rounds.start[named].tolist()), rotation=30, ha="right")
+    # Above the axes, where it hides no bar.
+    axis.legend(frameon=False, fontsize=8, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.08))
+
+
+def crawl_names(starts: Sequence[float]) -> list[str]:
+    """When crawls began, in UTC, as exactly as tells them apart: by day, minute or second.
+
+    >>> crawl_names([0.0, 86_400.0]), crawl_names([0.0, 70.0])
+    (['1970-01-01', '1970-01-02'], ['1970-01-01 00:00', '1970-01-01 00:01'])
+    """
+    texts = [to_iso(start).rstrip("Z").replace("T", " ") for start in starts]
+    return next(
+        (names for length in (10, 16) if len(set(names := [text[:length] for text in texts])) == len(texts)), texts
+    )
+
+
+def _some(count: int, most: int) -> IntArray:
+    """At most so many of the first ``count`` numbers, at equal steps."""
+    return np.arange(0, count, max(-(-count // most), 1))
 
 
 def _draw_sections(axis: Any, sections: Mapping[str, Sequence[Any]]) -> None:  # noqa: ANN401 - matplotlib ships no types

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from recrawl.assess.statement_json import outcome_counts
 from recrawl.model import Outcome, Verdict
 from recrawl.show.dashboard.graphs import Graphs
 from recrawl.show.dashboard.routes import LARGEST, Action, Answer, Asked, Done, Parameter, RefusedError, View
@@ -320,8 +321,8 @@ def _outcome(capture: SiteCapture) -> dict[str, Any]:
     quality = json.loads(capture.statement)["quality"]
     coherence = quality["coherence"]
     blur = quality["blur"]["achieved"] or quality["blur"]["predicted"]
-    named = {name: coherence[name] for name in ("coherent", "changed", "missing", "unknown")}
-    return {"pages": quality["pages"], **named, "blur": blur["average"]}
+    told = {**outcome_counts(coherence), "unknown": coherence["unknown"]}
+    return {"pages": quality["pages"], **told, "blur": blur["average"]}
 
 
 def _work(work: Work) -> dict[str, Any]:
