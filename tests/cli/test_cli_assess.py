@@ -111,7 +111,8 @@ def test_everything_is_written_for_other_tools(run, weekly, tmp_path):
     done = run("assess", weekly, "--output", folder, "--graphml", tmp_path / "tree.graphml")
     assert done.returncode == 0
     names = {file.name for file in folder.iterdir()}
-    assert names == {"quality.md", "quality.json", "crawls.csv", "sections.csv", "pages.csv", "subsites.csv"}
+    tables = {"crawls.csv", "sections.csv", "pages.csv", "composites.csv", "subsites.csv"}
+    assert names == {"quality.md", "quality.json", *tables}
     with (folder / "pages.csv").open(encoding="utf-8") as file:
         pages = {row["url"]: row for row in csv.DictReader(file)}
     assert pages["http://site.org/"]["coherent"] == "2"

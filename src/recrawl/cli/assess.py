@@ -10,9 +10,11 @@ import typer
 
 from recrawl.assess.shown import Rule
 from recrawl.cli.assess_answer import Asked
+from recrawl.cli.assess_composites import MOST
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import (
     HERE,
+    CompositesOption,
     DigestsOnlyOption,
     FilesArgument,
     JsonOption,
@@ -79,6 +81,7 @@ def assess(  # noqa: PLR0913 - one argument an option
         ),
     ] = None,
     digests_only: DigestsOnlyOption = False,
+    composites: CompositesOption = MOST,
     limit: LimitOption = 10,
     output: Annotated[
         Path | None,
@@ -130,32 +133,40 @@ def assess(  # noqa: PLR0913 - one argument an option
         usual = "0s" if by_file else "60s"
         given = parse_assignments(assignments or [])
         reading = Reading.of(usual if merge_within is None else merge_within, given, digests_only=digests_only)
-        _assess_files(check_files(files, "assess"), reading, asked, wanted)
+        _assess_files(check_files(files, "assess"), reading, asked, wanted, composites)
         return
     place = open_workspace(workspace, parse_assignments(assignments or []))
     from recrawl.cli.predict_use import expected_changes
 
     with place.open_store() as store:
-        _assess(store, replace(asked, expected=expected_changes(place, store)), wanted, None)
+        folder = None if digests_only else place.warc
+        _assess(store, replace(asked, expected=expected_changes(place, store)), wanted, None, (folder, composites))
 
 
-def _assess_files(paths: list[Path], reading: Reading, asked: Asked, wanted: Wanted) -> None:
+def _assess_files(paths: list[Path], reading: Reading, asked: Asked, wanted: Wanted, composites: int) -> None:
     from recrawl.cli.assess_sources import read_archive
 
     listed = None if wanted.output is None else wanted.output / "errors.jsonl"
     with bars() as bar, read_archive(paths, replace(reading, list_errors=listed), bar) as archive:
         bar.stop()
-        _assess(archive.store, asked, wanted, archive)
+        folder = None if reading.digests_only else archive.warc
+        _assess(archive.store, asked, wanted, archive, (folder, composites))
 
 
-def _assess(store: Store, asked: Asked, wanted: Wanted, archive: Archive | None) -> None:
+def _assess(
+    store: Store, asked: Asked, wanted: Wanted, archive: Archive | None, composites: tuple[Path | None, int]
+) -> None:
+    """Answer and print. ``composites``: where archive files lie, if bytes may be read, and how many pages to judge."""
     from recrawl.cli.assess_answer import answer
+    from recrawl.cli.assess_composites import composed_in
     from recrawl.cli.assess_output import print_answer, tell_problems, write_answer
 
     if archive is not None:
         tell_problems(archive)
     with line("Looking at every capture"):
         found = answer(store, asked)
+    with line("Looking at what pages embed"):
+        found = replace(found, composed=composed_in(store, found.quality.looks.page, *composites))
     written = write_answer(store, found, archive, wanted)
     print_answer(found, archive, wanted)
     if not wanted.as_json:

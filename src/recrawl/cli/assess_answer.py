@@ -17,6 +17,7 @@ from recrawl.assess.shown import Rule, Shown, shown
 from recrawl.assess.shown_chance import chance_unchanged
 from recrawl.assess.statement import Found
 from recrawl.assess.subsites import Foreseen, SubSites, joined_sections, propose
+from recrawl.cli.assess_composites import Composed
 from recrawl.cli.assess_recorded import Recorded, recorded
 from recrawl.cli.knowledge import Expected, Knowledge, Span, learn, middle_of, section_labels
 from recrawl.cli.rates_question import estimator_named
@@ -96,6 +97,8 @@ class Answer:
     low: FloatArray
     """Ends of the 90 % interval of each rate, per second; NaN where it is not known."""
     high: FloatArray
+    composed: Composed | None = None
+    """Captured pages with what they embed; ``None`` if nothing is known of them."""
 
     def names(self, pages: IntArray) -> list[str]:
         """URLs of page ids."""

@@ -10,6 +10,7 @@ from recrawl.assess.archive_quality import usual_delay
 from recrawl.assess.statement import Found
 from recrawl.assess.statement_json import iso, statement_json
 from recrawl.cli.assess_answer import Answer
+from recrawl.cli.assess_composites import composite_columns, composite_facts, composite_words
 from recrawl.cli.assess_sources import Archive
 from recrawl.cli.assess_tables import crawls, first_rows, pages, sections, subsites
 from recrawl.cli.import_errors import row_of
@@ -30,7 +31,7 @@ def words(found: Answer, archive: Archive | None) -> list[str]:
 
 
 def paragraphs(found: Answer, archive: Archive | None) -> list[list[str]]:
-    """The same by what it is about: two paragraphs, and a third if there is such a crawl, which it begins with."""
+    """The same by what it is about: three paragraphs, and a fourth if there is such a crawl, which it begins with."""
     lines = [*archive_words(found.quality), *deduplication_words(found.quality.deduplication, found.sites)]
     if archive is not None:
         taken = sum(1 for one in archive.brought if one.accepted)
@@ -41,7 +42,11 @@ def paragraphs(found: Answer, archive: Archive | None) -> list[list[str]]:
     if found.recorded.captures:
         own = counted(found.recorded.captures, "capture")
         lines.append(f"The workspace holds the statements of {own} of its own: recrawl capture --list.")
-    said = [lines, shown_words(found.shown, found.chance, found.together, found.urls)]
+    said = [
+        lines,
+        shown_words(found.shown, found.chance, found.together, found.urls),
+        composite_words(found.composed),
+    ]
     crawl = last_judged(found)
     if crawl is not None and len(found.quality.rounds) > 1:
         title = f"The last crawl of {found.sites[found.quality.rounds.site[crawl]]} that was seen again:"
@@ -99,6 +104,8 @@ def facts(found: Answer, archive: Archive | None, most: int) -> dict[str, Any]:
                 "brokenBy": [found.urls[row] for row in breaking[:most].tolist()],
             },
         },
+        "composites": composite_facts(found.composed),
+        "worstComposites": rows_of(composite_columns(found.composed, most)),
         "lastCrawlSeenAgain": None if crawl is None else statement_json(quality.of_crawl(crawl), found.names, most),
         "delay": usual_delay(quality),
         "crawls": rows_of(first_rows(crawls(found), most)),

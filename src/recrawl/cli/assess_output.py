@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from recrawl.cli.assess_answer import Answer
+from recrawl.cli.assess_composites import composite_columns
 from recrawl.cli.assess_facts import facts, words
 from recrawl.cli.assess_sources import Archive
 from recrawl.cli.assess_tables import Columns, crawls, first_rows, pages, sections, subsites
@@ -77,7 +78,13 @@ def print_answer(found: Answer, archive: Archive | None, wanted: Wanted) -> None
 
 def tables(found: Answer) -> dict[str, Columns]:
     """All tables by their titles."""
-    return {_CRAWLS: crawls(found), _SECTIONS: sections(found), _PAGES: pages(found), _PARTS: subsites(found)}
+    return {
+        _CRAWLS: crawls(found),
+        _SECTIONS: sections(found),
+        _PAGES: pages(found),
+        _COMPOSITES: composite_columns(found.composed),
+        _PARTS: subsites(found),
+    }
 
 
 def write_answer(store: Store, found: Answer, archive: Archive | None, wanted: Wanted) -> list[Path]:
@@ -134,7 +141,7 @@ def _cell(name: str, value: Any) -> str:  # noqa: ANN401 - a value of any column
     if name == "sections":
         some = str(value).split(" ")
         return " ".join(some[:_NAMED]) + (f" and {len(some) - _NAMED} more" if len(some) > _NAMED else "")
-    if name in {"from", "until", "shown"}:
+    if name in {"from", "until", "shown", "captured"}:
         return str(value)[:16].replace("T", " ")
     return _plain(value)
 
@@ -155,20 +162,28 @@ _IN_MARKDOWN, _IN_JSON = 50, 1000
 """Rows of a table that go into these documents; the CSV files have all."""
 _NAMED = 3
 """Sections of a sub-site that a line names."""
-_CRAWLS, _SECTIONS, _PAGES, _PARTS = (
+_CRAWLS, _SECTIONS, _PAGES, _COMPOSITES, _PARTS = (
     "Crawls, worst first",
     "Sections, worst first",
     "Pages, worst first",
+    "Captured pages with what they embed, most damaged first",
     "Sub-sites, best gain first",
 )
-_FILES = {_CRAWLS: "crawls", _SECTIONS: "sections", _PAGES: "pages", _PARTS: "subsites"}
-_TEXTS = {_CRAWLS: 3, _SECTIONS: 1, _PAGES: 1, _PARTS: 2}
+_FILES = {
+    _CRAWLS: "crawls",
+    _SECTIONS: "sections",
+    _PAGES: "pages",
+    _COMPOSITES: "composites",
+    _PARTS: "subsites",
+}
+_TEXTS = {_CRAWLS: 3, _SECTIONS: 1, _PAGES: 1, _COMPOSITES: 3, _PARTS: 2}
 """Columns of text that each table begins with."""
 _COUNTS = ("coherent", "changed", "missing", "unseen", "expected_coherent")
 _SHOWN: dict[str, Sequence[str]] = {
     _CRAWLS: ("site", "from", "until", "pages", "new", *_COUNTS, "blur_predicted"),
     _SECTIONS: ("section", "pages", "captures", *_COUNTS, "distance", "blur", "blur_total"),
     _PAGES: ("url", "captures", "changes_per_day", *_COUNTS[:-1], "distance", "blur_total", "proved"),
+    _COMPOSITES: ("url", "captured", "state", "embedded", "missing", "prima_facie_violative", "completeness", "damage"),
     _PARTS: ("site", "sections", "pages", "coherent_alone", "gain", "usual_gain", "seconds"),
 }
 _HEADINGS = {

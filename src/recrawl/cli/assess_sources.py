@@ -30,6 +30,8 @@ class Archive:
     errors: ImportErrors
     merge_within: float
     """Seconds within which downloads of a page are one visit."""
+    warc: Path
+    """Where archive files without a folder in their names lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def read_archive(paths: list[Path], reading: Reading, bar: Progress) -> Iterator
             importer.judge(lambda done, _all: bar.update(judging, completed=done))
             if not reading.digests_only:
                 _read_bytes(store, folder / "warc", reading, bar, errors)
-            yield Archive(store, brought, errors, reading.merge_within)
+            yield Archive(store, brought, errors, reading.merge_within, folder / "warc")
 
 
 def _read_bytes(store: Store, warc: Path, reading: Reading, bar: Progress, errors: ImportErrors) -> None:

@@ -54,6 +54,12 @@ PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a pi
 DigestsOnlyOption = Annotated[
     bool, typer.Option("--digests-only", help="Do not read archived bytes: judge changes by digests alone.")
 ]
+CompositesOption = Annotated[
+    int,
+    typer.Option(
+        "--composites", min=0, metavar="PAGES", help="Captured pages judged with what they embed; 0 judges none."
+    ),
+]
 HERE = Path()
 
 

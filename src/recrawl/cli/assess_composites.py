@@ -1,0 +1,160 @@
+"""Pages with what they embed, for ``recrawl assess``, reports and packages: who is asked, and what is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recrawl.assess.composite import STATE_WORDS, CoherenceState
+from recrawl.assess.composite_pages import Composites, CompositeSummary, summary_json, summary_of
+from recrawl.assess.statement_json import iso
+from recrawl.model import IntArray
+from recrawl.model.words import counted
+
+if TYPE_CHECKING:
+    from recrawl.crawl.archived_bytes import ArchivedBytes
+    from recrawl.crawl.parse_pool import ParseLimits
+    from recrawl.store.base import Store
+
+MOST = 2_000
+"""Captured pages that are judged, unless another number is asked for."""
+_AT_ONCE = 200
+NOT_KNOWN = "Whether pages existed as they are shown, with what they embed, is not known: "
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """What was found out about captured pages with what they embed."""
+
+    found: Composites
+    urls: list[str]
+    """Of each row."""
+    unread: int
+    """Captured pages that could not be read."""
+    whole: bool
+    """Whether all captured pages were judged; else a sample."""
+
+    def summary(self) -> CompositeSummary:
+        """All of them together."""
+        return summary_of(self.found)
+
+
+def composites_of(  # noqa: PLR0913 - what is asked, and how it is read
+    store: Store,
+    pages: IntArray,
+    archived: ArchivedBytes,
+    most: int = MOST,
+    *,
+    limits: ParseLimits | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+) -> Composed | None:
+    """Judge captured pages with what they embed, at most about so many; ``None`` if there is none to be read."""
+    from recrawl.crawl.composites import CompositeReader, captured_pages
+    from recrawl.crawl.judging import readers
+    from recrawl.crawl.parse_pool import ParseLimits
+    from recrawl.detect import Standards
+
+    if most <= 0:
+        return None
+    chosen = captured_pages(store, pages, most, archived.has)
+    parts: list[Composites] = []
+    with readers(limits or ParseLimits(), Standards()) as pool:
+        reader = CompositeReader(store, archived.read, archived.has, pool)
+        # Copies of one content are read once if they come together.
+        roots = sorted(chosen.roots, key=lambda root: (root.file, root.offset, root.time))
+        for start in range(0, len(roots), _AT_ONCE):
+            parts.append(reader.judge(roots[start : start + _AT_ONCE]))
+            progress(min(start + _AT_ONCE, len(roots)), len(roots))
+    if not any(len(part) for part in parts):
+        return None
+    found = Composites.joined(parts)
+    url_of = {root.page: root.url for root in roots}
+    urls = [url_of[page] for page in found.page.tolist()]
+    whole = chosen.looked_through == len(pages) and len(roots) == chosen.captures
+    return Composed(found, urls, len(roots) - len(found), whole)
+
+
+def composed_in(store: Store, pages: IntArray, folder: Path | None, most: int = MOST) -> Composed | None:
+    """The same for a store whose archive files lie in a folder; ``None`` also if there is no folder."""
+    from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
+
+    if folder is None:
+        return None
+    return composites_of(store, pages, ArchivedBytes(folder, imported_into(store)), most)
+
+
+def composite_words(composed: Composed | None) -> list[str]:
+    """What is to be said, in sentences."""
+    if composed is None:
+        return [f"{NOT_KNOWN}no bytes of a captured page can be read here."]
+    said = composed.summary()
+    some = "" if composed.whole else "a sample of "
+    lines = [
+        f"With what they embed, {some}{counted(said.pages, 'captured page')} were judged; "
+        f"{said.embedding:,} {'embeds' if said.embedding == 1 else 'embed'} something."
+        + (f" {counted(composed.unread, 'page')} could not be read." if composed.unread else "")
+    ]
+    if not said.embedding:
+        return lines
+    total = sum(said.resources.values())
+    states = ", ".join(f"{said.resources[state]:,} {STATE_WORDS[state]}" for state in CoherenceState)
+    lines.append(f"Of {counted(total, 'embedded resource')}: {states}.")
+    lines.append(
+        f"{_share(said, said.coherent)} provably existed as shown, as far as their parts are archived; at most "
+        f"{_share(said, said.not_violative)} did, and {_share(said, said.violative)} provably did not."
+    )
+    lines.append(
+        f"{_share(said, said.complete)} complete; {_share(said, said.coherent_complete)} both complete and provably "
+        f"coherent, at most {_share(said, said.not_violative_complete)}."
+    )
+    damage = "not known" if said.damage is None else f"{said.damage:.3f}"
+    completeness = "not known" if said.completeness is None else f"{said.completeness:.1%}"
+    lines.append(f"On average {completeness} of what a page embeds is archived; mean memento damage {damage}.")
+    if said.cut:
+        lines.append(f"{counted(said.cut, 'page')} embed more than is looked at: these are not complete.")
+    return lines
+
+
+def _share(said: CompositeSummary, count: int) -> str:
+    share = said.share(count)
+    return f"{count:,} of {said.embedding:,} pages" + ("" if share is None else f" ({share:.1%})")
+
+
+def composite_columns(composed: Composed | None, most: int | None = None) -> dict[str, Sequence[Any]]:
+    """Captured pages that embed something, most damaged first."""
+    if composed is None:
+        rows: list[int] = []
+    else:
+        embedded = composed.found.embedded()
+        rows = [row for row in composed.found.worst_first().tolist() if embedded[row]][:most]
+    names = ("url", "captured", "state", "embedded", "archived", *_STATE_COLUMNS.values(), "completeness", "damage")
+    if composed is None:
+        return {name: [] for name in names}
+    found, state, damage = composed.found, composed.found.state(), composed.found.damage()
+    completeness, archived = composed.found.completeness(), composed.found.archived()
+    lines = [
+        (
+            composed.urls[row],
+            iso(float(found.time[row])),
+            STATE_WORDS[CoherenceState(int(state[row]))],
+            int(found.counts[row].sum()),
+            int(archived[row]),
+            *(int(found.counts[row, one]) for one in _STATE_COLUMNS),
+            float(completeness[row]),
+            None if damage[row] != damage[row] else float(damage[row]),
+        )
+        for row in rows
+    ]
+    return {name: [line[column] for line in lines] for column, name in enumerate(names)}
+
+
+def composite_facts(composed: Composed | None) -> dict[str, Any] | None:
+    """For programs; ``None`` if nothing is known."""
+    if composed is None:
+        return None
+    return {**summary_json(composed.summary()), "sample": not composed.whole, "unread": composed.unread}
+
+
+_STATE_COLUMNS = {state: STATE_WORDS[state].replace(" ", "_") for state in CoherenceState}

@@ -1,0 +1,148 @@
+"""Captured pages with what they embed, as ``recrawl assess`` and ``report`` tell of them: real archive files."""
+
+import csv
+import json
+
+import pytest
+
+from recrawl.formats.warc import WarcWriter
+from recrawl.model import Capture
+from recrawl.time import VirtualClock, to_http_date
+
+START = 1_700_000_000.0
+SITE = "http://site.example"
+PAGE = (
+    b"<html><head><link rel=stylesheet href=/s.css></head><body class=x><img src=/left.png><img src=/right.png>"
+    b"<img src=/newer.png><img src=/missing.png width=512 height=384><img src=/same.png><img src=/moved.png>"
+    b"<img src=/nowhere.png><img src=/gone.png></body></html>"
+)
+PLAIN = b"<p>Nothing but words.</p>"
+
+
+def head(status, *lines):
+    return "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""]).encode()
+
+
+def write(folder, *captures):
+    """An archive file of captures: path, seconds after the page, status and headers, body."""
+    with WarcWriter(folder, VirtualClock(START), durable=False) as writer:
+        for path, after, raw_head, body in captures:
+            status = int(raw_head.split()[1])
+            place = writer.write(Capture(f"{SITE}{path}", START + after, status, raw_head, body))
+    return folder / place.file
+
+
+def picture(*lines):
+    return head("200 OK", "Content-Type: image/png", *lines)
+
+
+def before(seconds):
+    """A Last-Modified so long before the page."""
+    return f"Last-Modified: {to_http_date(START - seconds)}"
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """One page, and parts of it in every state."""
+    return write(
+        tmp_path,
+        ("/left.png", -50, picture(), b"left"),
+        ("/same.png", -40, picture(), b"same"),
+        ("/", 0, head("200 OK", "Content-Type: text/html"), PAGE),
+        ("/plain", 1, head("200 OK", "Content-Type: text/html"), PLAIN),
+        ("/s.css", 10, head("200 OK", "Content-Type: text/css", before(100)), b"p {x: url(bg.png)} @import 't.css';"),
+        ("/t.css", 11, head("200 OK", "Content-Type: text/css", before(100)), b"p {x: url(deep.png)}"),
+        ("/right.png", 20, picture(), b"right"),
+        ("/newer.png", 30, picture(before(-15)), b"newer"),
+        ("/bg.png", 40, picture(before(60)), b"bg"),
+        ("/deep.png", 41, picture(before(60)), b"deep"),
+        ("/same.png", 50, picture(), b"same"),
+        ("/moved.png", 60, head("302 Found", "Location: /target.png", before(60)), b""),
+        ("/target.png", 61, picture(before(60)), b"target"),
+        ("/nowhere.png", 62, head("302 Found", "Location: /never.png"), b""),
+        ("/gone.png", 63, head("404 Not Found", "Content-Type: text/html"), b"no"),
+    )
+
+
+EXPECTED = {
+    "prima facie coherent": 6,  # s.css, t.css, bg.png, deep.png, same.png, moved.png → target.png
+    "possibly coherent": 1,  # left.png
+    "possibly violative": 1,  # right.png
+    "prima facie violative": 1,  # newer.png
+    "missing": 3,  # missing.png, gone.png, and nowhere.png, which leads to nothing
+}
+
+
+def test_every_state_is_found_in_real_files(run, archive):
+    told = json.loads(run("assess", archive, "--json").stdout)
+    found = told["composites"]
+    assert found["resources"] == EXPECTED
+    assert (found["pages"], found["embedding"], found["sample"], found["unread"]) == (2, 1, False, 0)
+    assert (found["coherent"], found["notViolative"], found["violative"], found["complete"]) == (0, 0, 1, 0)
+    assert found["completeness"] == pytest.approx(9 / 12)
+    # A picture of 300 × 150 is worth .3 b, the missing one with a size .3 · .625; there are 9 + 1 pictures, 2 sheets.
+    small = 0.3 * (0.5 * 45_000 / 786_432 + 0.25 * (300 / 724 + 150 / 618))
+    assert found["damage"] == pytest.approx((0.1875 + 2 * small) / (0.1875 + 9 * small + 2 * 0.05))
+    [worst] = told["worstComposites"]
+    assert (worst["url"], worst["embedded"], worst["archived"]) == (f"{SITE}/", 12, 9)
+    assert worst["state"] == "prima facie violative"
+
+
+def test_words_and_files_say_the_same(run, archive, tmp_path):
+    done = run("assess", archive, "--output", tmp_path / "quality")
+    assert "With what they embed, 2 captured pages were judged; 1 embeds something." in done.stdout
+    assert "6 prima facie coherent, 1 possibly coherent, 1 possibly violative, 1 prima facie violative, 3 missing" in (
+        done.stdout
+    )
+    assert "1 of 1 pages (100.0%) provably did not" in done.stdout
+    with (tmp_path / "quality" / "composites.csv").open(encoding="utf-8") as file:
+        [row] = csv.DictReader(file)
+    assert (row["missing"], row["possibly_violative"]) == ("3", "1")
+
+
+def test_files_and_workspace_agree(run, archive, tmp_path):
+    place = tmp_path / "ws"
+    run("init", place)
+    run("import", archive, "-w", place)
+    told = [json.loads(run("assess", *given, "--json").stdout)["composites"] for given in ([archive], ["-w", place])]
+    assert told[0] == told[1]
+
+
+def test_without_bytes_nothing_is_known(run, archive, tmp_path):
+    index = tmp_path / "index.cdxj"
+    index.write_text(
+        f'example,site)/ 20231114221320 {{"url": "{SITE}/", "mime": "text/html", "status": "200", "digest": "sha1:'
+        'AYLWTCTP5Q6IQJS3ZLKZBRGIRXTTLGRG", "filename": "elsewhere.warc.gz", "offset": "0", "length": "100"}\n',
+        encoding="utf-8",
+    )
+    for given in (["assess", index], ["assess", archive, "--digests-only"], ["assess", archive, "--composites", "0"]):
+        done = run(*given)
+        assert "existed as they are shown, with what they embed, is not known" in done.stdout
+        assert json.loads(run(*given, "--json").stdout)["composites"] is None
+
+
+def test_a_page_that_repeats_an_earlier_one_is_judged_at_its_own_time(run, tmp_path):
+    with WarcWriter(tmp_path, VirtualClock(START), durable=False) as writer:
+        shown = Capture(f"{SITE}/", START, 200, head("200 OK", "Content-Type: text/html"), b"<img src=a.png>")
+        first = writer.write(shown)
+        writer.write(Capture(f"{SITE}/a.png", START + 10, 200, picture(before(5)), b"a"))
+        again = Capture(f"{SITE}/", START + 1000, 200, head("200 OK", "Content-Type: text/html"), b"<img src=a.png>")
+        writer.write(again, revisit_of=first.ref)
+    found = json.loads(run("assess", tmp_path / first.file, "--json").stdout)
+    assert (found["composites"]["pages"], found["composites"]["coherent"], found["composites"]["notViolative"]) == (
+        2,
+        1,
+        2,
+    )
+    assert {row["state"] for row in found["worstComposites"]} == {"prima facie coherent", "possibly coherent"}
+
+
+def test_a_large_archive_is_judged_by_a_sample(run, tmp_path):
+    page = head("200 OK", "Content-Type: text/html")
+    many = [(f"/{number}", number, page, b"<img src=a.png>%d" % number) for number in range(600)]
+    file = write(tmp_path, *many)
+    told = json.loads(run("assess", file, "--composites", "20", "--json").stdout)
+    found = told["composites"]
+    assert found["sample"] is True
+    assert any("a sample of" in line for line in told["words"])
+    assert 20 <= found["pages"] < 600
