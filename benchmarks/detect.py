@@ -20,7 +20,7 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from noisy_sites import HOST, NOISY, QUIET, Crawl, Page, dice_of, trial
+from noisy_sites import NOISY, QUIET, Crawl, Page, dice_of, trial
 from selectolax.lexbor import LexborHTMLParser
 
 from recrawl.detect import Known, Standards, decoded, judge, known_after
@@ -171,7 +171,7 @@ def _noise(seeds: int) -> None:
 def _crawled(site: Page, seed: int) -> Counter[str]:
     crawl = Crawl(site, seed=seed)
     right, wrong, missed = trial(crawl, dice_of("edits", site.__name__, seed))
-    masked = len(crawl.book.mask(HOST))
+    masked = crawl.noise.masked
     return Counter(right=right, wrong=wrong, missed=missed, visits=crawl.visits, looks=crawl.looks, masked=masked)
 
 

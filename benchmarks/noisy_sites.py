@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from recrawl.detect import Judgement, Known, Standards, judge, known_after
-from recrawl.detect.learned_noise import NoiseBook, evidence, wants_second_look
+from recrawl.detect.learned_noise import NoiseEvidence, audit_share, evidence, wants_second_look
 from recrawl.detect.second_look import looked_twice
 from recrawl.model import Capture, Verdict
 
@@ -166,9 +166,11 @@ class Crawl:
         self.looks_twice = looks_twice
         self.pages = range(pages)
         self.dice = dice_of(site.__name__, seed)
+        self.chance = dice_of("audits", site.__name__, seed)
         self.version = [0] * pages
         self.known: list[Known | None] = [None] * pages
-        self.book = NoiseBook.empty()
+        self.evidence = NoiseEvidence.empty()
+        self.noise = self.evidence.noise_of(HOST)
         self.visits = self.looks = 0
 
     def round(self, number: int, edited: set[int]) -> set[int]:
@@ -186,22 +188,27 @@ class Crawl:
         """Ask for a page, twice if need be, and learn from it."""
         self.visits += 1
         known, first = self.known[page], self.capture(page, time)
-        standards = Standards(mask=self.book.mask(HOST), watched=self.book.watched(HOST))
+        standards = Standards(mask=self.noise.mask_of(page + 1), watched=self.noise.watched, content=self.noise.content)
         judged = judge(first, known, standards)
         judgements = [judged]
-        if self.looks_twice and judged.verdict == Verdict.CHANGED and self.wants_look(judged):
+        if self.looks_twice and self.wants_look(page + 1, judged):
             self.looks += 1
             judgements = list(looked_twice(first, self.capture(page, time + 20), known, standards))
         for one in judgements:
             known = known_after(one, known)
             if one.compared:
-                self.book = self.book.plus(evidence(HOST, page, one.compared))
+                more = evidence(HOST, page + 1, time, one.compared, self.noise)
+                self.evidence = self.evidence.plus(more)
+        self.noise = self.evidence.noise_of(HOST, unconfirmed=not self.looks_twice)
         self.known[page] = known
         return judgements[0]
 
-    def wants_look(self, judged: Judgement) -> bool:
-        """Whether the book asks for a second look."""
-        return wants_second_look(self.book, HOST, judged.compared, looks=self.looks, visits=self.visits)
+    def wants_look(self, page: int, judged: Judgement) -> bool:
+        """Whether the evidence asks for a second look, or this is one of the visits that are audited."""
+        changed = judged.verdict == Verdict.CHANGED
+        if changed and wants_second_look(self.noise, page, judged.compared, looks=self.looks, visits=self.visits):
+            return True
+        return bool(self.chance.random() < audit_share(self.noise, page, judged.compared, changed=changed))
 
 
 def trial(crawl: Crawl, edits: Dice, rounds: int = 20) -> tuple[int, int, int]:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from recrawl.detect import Standards, read_html
 from recrawl.detect.comparison import Compared
 from recrawl.detect.explanation import explain, reasons
-from recrawl.detect.learned_noise import NoiseBook, evidence
+from recrawl.detect.learned_noise import NoiseEvidence, evidence
 from recrawl.detect.noise import noisy_pieces, without_noise
+from recrawl.detect.noise_keys import Difference, noise_key
 from recrawl.detect.parts import template_of
 from recrawl.detect.rules import Rules
 from recrawl.model import Capture, Verdict
@@ -57,14 +58,16 @@ def test_the_same_bytes_are_told_as_the_same(mime):
 
 
 def test_what_was_learned_to_be_noise_is_named_with_its_evidence():
-    pages = [page(f"<p>Text.</p><p>Guest number {number}") for number in (1, 2)]
+    pages = [page(f"<p>Text, and more of it.</p><p>Guest number {number}") for number in (1, 2)]
     part = template_of(read_html("<p>Text.", "http://x.example/").parts.path[0], "Guest number 1")
-    look = evidence(7, 1, Compared(frozenset({part}), frozenset(), 20.0))
-    book = NoiseBook.concat([look, look])
-    told = explain(*pages, Standards(mask=book.mask(7)), book)
+    key = noise_key(part, Difference.NUMBERS, -1)
+    looks = [evidence(7, page, 60.0 * page, Compared(frozenset({key}), frozenset(), 20.0)) for page in range(1, 6)]
+    noise = NoiseEvidence.concat(looks).noise_of(7)
+    told = explain(*pages, Standards(mask=noise.mask_of(1)), noise, 1)
     assert told.judgement.verdict == Verdict.UNCHANGED
-    assert told.after.left_out == (("Guest number 2", "learned: it differed in 2 of 2 second looks on this host"),)
-    assert (told.diff(), told.after.lines) == ([], ("Text.",))
+    why = "learned: it differed in 5 of the last 5 confirmations on this host"
+    assert told.after.left_out == (("Guest number 2", why, key),)
+    assert (told.diff(), told.after.lines) == ([], ("Text, and more of it.",))
     assert dict(reasons(told))["not compared"] == "1 part"
 
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.detect import Known, Standards, judge, read_html
-from recrawl.detect.comparison import compared_parts, differs
+from recrawl.detect.comparison import compared_parts, differs, nothing_differed
 from recrawl.detect.fingerprint import MOST_PARTS, Fingerprint, folded
+from recrawl.detect.noise_keys import Difference, noise_key, split_key
 from recrawl.detect.parts import BETWEEN, Parts, runs_of, template_of, text_in_lines
 from recrawl.detect.shingles import SAMPLE, shingles, similarity
 from recrawl.model import Capture
@@ -141,8 +142,18 @@ def page(*items: str, count: int = 1, motto: str = "Be kind.") -> Fingerprint:
     return fingerprint(f"<p class=motto>{motto}</p><ul class=news>{listed}</ul><p>Guest number {count}</p>")
 
 
-def paths(of: Fingerprint) -> dict[str, int]:
-    return {"motto": of.parts.path[0], "news": of.parts.path[1], "count": of.parts.template[-1]}
+def keys(of: Fingerprint) -> dict[str, int]:
+    """Of the page above: its motto, the items of its list at each position, its counter, and an item with a number."""
+    news = of.parts.path[1]
+    return {
+        "motto": noise_key(of.parts.path[0], Difference.WORDS, 1),
+        "first": noise_key(news, Difference.WORDS, 1),
+        "second": noise_key(news, Difference.WORDS, 2),
+        "last": noise_key(news, Difference.WORDS, -1),
+        "list": noise_key(news, Difference.ITEMS),
+        "count": noise_key(of.parts.template[-1], Difference.NUMBERS, 1),
+        "item": noise_key(template_of(news, "Item 1"), Difference.NUMBERS, 1),
+    }
 
 
 @pytest.mark.parametrize(
@@ -150,28 +161,73 @@ def paths(of: Fingerprint) -> dict[str, int]:
     [
         (page("a", "b", "c"), page("a", "b", "c"), set()),
         (page("a", "b", "c"), page("d", "a", "b"), set()),
-        (page("a", "b"), page("c", "a"), {"news"}),
-        (page("a", "b", "c"), page("x", "y", "z"), {"news"}),
+        (page("a", "b", "c"), page("a", "b", "d"), {"last"}),
+        (page("a", "b", "c"), page("x", "y", "z"), {"first", "second", "last"}),
+        (page("a", "b", "c"), page("c", "a", "b"), {"list"}),
+        (page("a"), page("x", "y", "z"), {"first", "list"}),
         (page("a", count=1), page("a", count=2), {"count"}),
         (page("a", motto="Be kind."), page("a", motto="Be brave."), {"motto"}),
         (page("Item 1", "b"), page("Item 2", "b"), {"item"}),
     ],
 )
 def test_what_a_comparison_teaches(before, after, differing):
-    told = compared_parts(before, after, frozenset(paths(before).values()))
-    wanted = {paths(before).get(name) or template_of(before.parts.path[1], "Item 1") for name in differing}
-    assert told.differed == wanted
-    assert told.same == frozenset(paths(before).values()) - wanted
-    assert differs(before.parts, after.parts, frozenset()) == (before.pack() != after.pack())
+    of = keys(before)
+    told = compared_parts(before, after, frozenset(of.values()))
+    assert told.differed == {of[name] for name in differing}
+    stayed = {of[name] for name in ("motto", "count")} - told.differed
+    assert stayed <= told.same
+    assert not told.same & told.differed
+    assert differs(before, after, frozenset()) == (before.pack() != after.pack())
+
+
+def test_what_stayed_is_told_by_position():
+    of = keys(page("a", "b", "c"))
+    told = compared_parts(page("a", "b", "c"), page("a", "b", "d"), frozenset(of.values()))
+    assert {of["first"], of["second"]} <= told.same
+    assert of["list"] not in told.same  # it neither stayed nor is it another list
+    assert nothing_differed(page("a", "b", "c"), frozenset(of.values()), 1.0).same == frozenset(of.values()) - {
+        of["item"]
+    }
 
 
 def test_a_mask_hides_a_part_and_nothing_else():
     before, after = page("a", motto="Be kind.", count=3), page("a", motto="Be brave.", count=4)
-    motto, count = (paths(before)[name] for name in ("motto", "count"))
-    assert differs(before.parts, after.parts, frozenset({motto}))
-    assert differs(before.parts, after.parts, frozenset({count}))
-    assert not differs(before.parts, after.parts, frozenset({motto, count}))
-    assert differs(before.parts, page("b", motto="Be brave.", count=4).parts, frozenset({motto, count}))
+    motto, count = (keys(before)[name] for name in ("motto", "count"))
+    assert differs(before, after, frozenset({motto}))
+    assert differs(before, after, frozenset({count}))
+    assert not differs(before, after, frozenset({motto, count}))
+    assert differs(before, page("b", motto="Be brave.", count=4), frozenset({motto, count}))
+
+
+def test_a_mask_holds_for_one_position_and_one_kind_of_difference():
+    before = page("a", "b", "c", count=3)
+    of = keys(before)
+    assert not differs(before, page("a", "b", "x", count=3), frozenset({of["last"]}))
+    assert differs(before, page("a", "x", "c", count=3), frozenset({of["last"]}))
+    assert not differs(before, page("a", "b", "c", count=9), frozenset({of["count"]}))
+    other = fingerprint("<p class=motto>Be kind.</p><ul class=news><li>a<li>b<li>c</ul><p>No guests today</p>")
+    assert differs(before, other, frozenset({of["count"]}))
+
+
+def test_what_comes_and_goes_is_hidden_only_where_it_is_missing():
+    """Its words are compared where both versions have it."""
+    with_notice, without = fingerprint("<p>Text.<div class=n>Buy!</div>"), fingerprint("<p>Text.")
+    [key] = compared_parts(without, with_notice, frozenset()).differed
+    assert split_key(key).kind == Difference.PRESENCE
+    mask = frozenset({key})
+    assert not differs(without, with_notice, mask)
+    assert not differs(with_notice, without, mask)
+    assert differs(with_notice, fingerprint("<p>Text.<div class=n>Sell!</div>"), mask)
+
+
+def test_positions_of_a_list_that_was_folded_are_not_hidden():
+    """All of it lies under one number: a mask for its first item must not hide the rest."""
+    long = [f"item number {word} of all" for word in range(400)]
+    before, after = (page(*items) for items in (long, [*long[:300], "another", *long[301:]]))
+    path = before.parts.path[1]
+    assert path in before.folded
+    assert differs(before, after, frozenset({noise_key(path, Difference.WORDS, 1)}))
+    assert not differs(before, after, frozenset({noise_key(path, Difference.ITEMS)}))
 
 
 @pytest.mark.skipif(not can_compile(), reason="numba is not installed")

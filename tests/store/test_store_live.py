@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from recrawl.detect.learned_noise import NoiseEvidence
 from recrawl.model import NoiseCounts, Outcome, Visits
 from recrawl.model.failures import OUR_FAULT
 from recrawl.store.values import Conduct, Lessons
@@ -12,7 +13,7 @@ def pages(store):
 
 
 def counts(rows):
-    return NoiseCounts(*np.array(rows, np.int64).reshape(-1, 7).T)
+    return NoiseCounts(*np.array(rows, np.int64).reshape(-1, 11).T)
 
 
 def as_rows(noise):
@@ -34,15 +35,51 @@ def test_of_two_visits_in_a_batch_the_later_tells_the_fingerprint(store, pages):
 
 def test_noise_adds_up_over_parts_and_batches(store, pages):
     visit = Visits.of(pages[:1], 1.0)
-    part = -(2**63)
-    store.record(visit, lessons=Lessons(noise=counts([(1, part, 1, 0, 2, 1, 4), (1, 7, 1, 1, 0, 0, 1)])))
-    store.record(visit, lessons=Lessons(noise=counts([(1, 7, 1, 0, 0, 0, 1), (2, 7, 0, 0, 1, 1, 2**61)])))
-    store.record(visit, lessons=Lessons(noise=counts([(1, 7, 1, 1, 0, 0, 2), (1, 7, 3, 0, 0, 0, 8)])))
+    part = 2**40
+    one, other = (1, 0, part, 1, 0, 2, 1, 0, 4, 1, 0), (1, 0, 7, 1, 1, 0, 0, 1, 0, 0, 1)
+    store.record(visit, lessons=Lessons(noise=counts([one, other, (1, 3, 7, 1, 1, 0, 0, 1, 0, 0, 1)])))
+    again = [(1, 0, 7, 1, 0, 0, 0, 0, 1, 0, 0), (2, 0, 7, 0, 0, 1, 1, 0, 0, 2**61, 0)]
+    store.record(visit, lessons=Lessons(noise=counts(again)))
+    twice = [(1, 0, 7, 1, 1, 0, 0, 2, 0, 0, 8), (1, 0, 7, 3, 0, 0, 0, 0, 8, 0, 0)]
+    store.record(visit, lessons=Lessons(noise=counts(twice)))
     store.record(visit, lessons=Lessons(noise=counts([])))
-    expected = [(1, part, 1, 0, 2, 1, 4), (1, 7, 6, 2, 0, 0, 11), (2, 7, 0, 0, 1, 1, 2**61)]
+    expected = [
+        (1, 0, 7, 6, 2, 0, 0, 3, 9, 0, 9),
+        one,
+        (1, 3, 7, 1, 1, 0, 0, 1, 0, 0, 1),
+        (2, 0, 7, 0, 0, 1, 1, 0, 0, 2**61, 0),
+    ]
     assert as_rows(store.noise()) == expected
-    assert as_rows(store.noise(np.array([2]))) == expected[2:]
+    assert as_rows(store.noise(np.array([2]))) == expected[3:]
     assert as_rows(store.noise(np.empty(0, np.int64))) == []
+
+
+def test_old_evidence_on_noise_fades_as_it_does_in_memory(store, pages):
+    """What workers add up by themselves between two readings is what the store makes of it."""
+    visit, kept = Visits.of(pages[:1], 1.0), NoiseEvidence.empty()
+    chance = np.random.default_rng(5)
+    for number in range(120):
+        differed = chance.random() < (0.9 if number < 40 else 0.1)
+        near = number % 3 != 0
+        bit = 1 << int(chance.integers(62))
+        row = (1, 0, 7, near, near and differed, not near, not near and differed)
+        sets = (bit * (near and differed), bit * (near and not differed), bit * (not near and differed))
+        more = NoiseEvidence.counted(counts([(*row, *sets, sets[0])]))
+        store.record(visit, lessons=Lessons(noise=more))
+        kept = kept.plus(more)
+        assert as_rows(store.noise()) == as_rows(kept)
+    assert kept.near[0] <= 24
+
+
+def test_evidence_on_noise_can_be_forgotten(store, pages):
+    rows = [(host, page, part, 1, 1, 0, 0, 1, 0, 0, 1) for host in (1, 2) for page in (0, 1, 2) for part in (5, 6)]
+    store.record(Visits.of(pages[:1], 1.0), lessons=Lessons(noise=counts(rows)))
+    store.trim_noise(1, np.array([5]), np.array([2]))
+    assert [row[:3] for row in as_rows(store.noise(np.array([1])))] == [(1, 0, 6), (1, 1, 5), (1, 1, 6)]
+    store.trim_noise(1, np.empty(0, np.int64), np.empty(0, np.int64))
+    assert store.drop_noise(np.array([1])) == 3
+    assert store.drop_noise(np.empty(0, np.int64)) == 0
+    assert len(store.noise()) == 6
 
 
 def test_the_conduct_of_hosts_adds_up(store, pages):

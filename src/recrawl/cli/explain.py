@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from recrawl.crawl.archived_bytes import ArchivedBytes
     from recrawl.crawl.parse_pool import ParsePool
     from recrawl.detect.explanation import Explanation
-    from recrawl.detect.learned_noise import NoiseBook
+    from recrawl.detect.learned_noise import HostNoise
     from recrawl.detect.standards import Standards
     from recrawl.model import Capture, Page, Visits
     from recrawl.store.base import Store
@@ -54,7 +54,7 @@ class Story:
     """The version known before, if its bytes can be had."""
     after: Capture | None
     """The version at the visit, if its bytes can be had."""
-    book: NoiseBook
+    noise: HostNoise
     """What was learned about noise on the host."""
     checks: int
     """Changes of the host that were found without its help, and how many of them its validators would have hidden."""
@@ -114,8 +114,8 @@ def compared(story: Story, standards: Standards, pool: ParsePool | None = None) 
 
     if not (story.before and story.after) or story.repeats:
         return None
-    learned = frozenset(story.book.part[story.book.is_noise()].tolist())
-    question = story.before, story.after, replace(standards, mask=learned), story.book
+    standards = replace(standards, mask=story.noise.mask_of(story.page))
+    question = story.before, story.after, standards, story.noise, story.page
     if pool is not None:
         try:
             for one in (story.before, story.after):
@@ -140,7 +140,7 @@ def story_of(store: Store, archived: ArchivedBytes, page: Page, until: float, *,
     """Find the last visit of a page up to a time, and the two versions that were compared."""
     import numpy as np
 
-    from recrawl.detect.learned_noise import NoiseBook
+    from recrawl.detect.learned_noise import NoiseEvidence
     from recrawl.errors import InputError
     from recrawl.model import Verdict
 
@@ -168,7 +168,7 @@ def story_of(store: Store, archived: ArchivedBytes, page: Page, until: float, *,
         repeats=after is not None and before == after,
         before=archived.read(*before) if before else None,
         after=archived.read(*after) if after else None,
-        book=NoiseBook.counted(store.noise(np.array([page.host]))),
+        noise=NoiseEvidence.counted(store.noise(np.array([page.host]))).noise_of(page.host),
         checks=int(store.hosts(np.array([page.host])).checks[0]),
         lies=int(store.hosts(np.array([page.host])).lies[0]),
         misdated=store.misdated_visits(np.array([page.id])),

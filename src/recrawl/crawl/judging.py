@@ -30,12 +30,13 @@ from recrawl.crawl.versions import NEVER_SEEN, known_after, seen_once, settled, 
 from recrawl.detect import Judgement, Known, judge
 from recrawl.detect.comparison import NEAR, Compared
 from recrawl.detect.conduct import CAUGHT, LIE, NO_SIGN, check_share, is_believed, is_check
-from recrawl.detect.learned_noise import NEAR_ENOUGH, NoiseBook, evidence, wants_second_look
+from recrawl.detect.learned_noise import NO_NOISE, HostNoise, NoiseEvidence, audit_share, evidence, wants_second_look
 from recrawl.detect.second_look import looked_twice
 from recrawl.detect.standards import Standards
 from recrawl.detect.verdict import outcome_of
 from recrawl.detect.version import CostlyError, Effort
 from recrawl.model import ANSWERED, Capture, IntArray, Outcome, Validators, Verdict
+from recrawl.model.noise_counts import WHOLE_HOST
 from recrawl.store.base import Store
 from recrawl.store.values import Conduct, Lessons
 from recrawl.time import MINUTE
@@ -51,8 +52,12 @@ _MOST_HOSTS = 20_000
 """Hosts whose lessons are kept in memory."""
 _MOST_PARTS_OF_ALL = 1_000_000
 """Parts of all hosts that are kept in memory, about 145 bytes each; the store has all."""
-_MOST_PARTS = 10_000
-"""Likewise, of one host."""
+_MOST_PARTS = 4_000
+"""Rows of evidence on one host, in memory and in the store: one for each part, and for parts of single pages."""
+_STAYED = 2
+"""Confirmations that agreed, none differing, from which on a part is content enough to convict a 304."""
+_AUDIT = 1 << 40
+"""Makes the draw of audits another one than that of checks."""
 _AT_HAND = 1_000
 """Hosts that are kept whatever they take, since pages of them may be on their way: those prepared for last."""
 
@@ -73,14 +78,21 @@ class _Host:
     """What is known of one host."""
 
     read_at: float
-    book: NoiseBook
     standards: Standards
+    evidence: NoiseEvidence = field(default_factory=NoiseEvidence.empty)
+    noise: HostNoise = NO_NOISE
     checks: int = 0
     lies: int = 0
     restless: int = 0
     visits: int = 0
-    """Made by this worker, and how many of them were second looks."""
+    """Made by this worker."""
     looks: int = 0
+    """Confirmations of changes; audits are not among them."""
+
+    def standards_of(self, page: int) -> Standards:
+        """What counts as a change on a page."""
+        mask = self.noise.mask_of(page)
+        return self.standards if mask is self.noise.mask else replace(self.standards, mask=mask)
 
 
 class Judging:
@@ -106,7 +118,7 @@ class Judging:
         """Judge by other standards from now on; what was learned of hosts stays."""
         self.rules = replace(self.rules, standards=standards)
         for host in self._hosts.values():
-            host.standards = replace(standards, mask=host.standards.mask, watched=host.standards.watched)
+            host.standards = _standards(standards, host.noise)
 
     def prepare(self, hosts: IntArray, now: float) -> None:
         """Read what the store knows of these hosts, unless that was read a moment ago. Two queries at most."""
@@ -117,15 +129,15 @@ class Judging:
         stale = np.array([host for host in wanted if self._is_stale(host, now)], np.int64)
         if not len(stale):
             return
-        book = NoiseBook.counted(self._store.noise(stale))
+        found = NoiseEvidence.counted(self._store.noise(stale))
         known = self._store.hosts(stale)
         for row, host in enumerate(known.id.tolist()):
-            mine = self._hosts.setdefault(host, _Host(now, NoiseBook.empty(), self.rules.standards))
+            mine = self._hosts.setdefault(host, _Host(now, self.rules.standards))
             mine.read_at = now
             mine.checks, mine.lies, mine.restless = (
                 int(column[row]) for column in (known.checks, known.lies, known.restless)
             )
-            self._learn_noise(host, mine, book.of(host))
+            self._learn_noise(host, mine, self._trimmed(host, found.of(host)))
         self._forget_some()
 
     def sends(self, target: Target) -> Validators:
@@ -148,17 +160,19 @@ class Judging:
         host.visits += 1
         if target.seen is not None:
             return await self._again(target, target.seen, capture)
-        judgement = await self._judged(capture, target.known, host.standards)
+        judgement = await self._judged(capture, target.known, host.standards_of(target.page))
         sight = Sight(capture, judgement, conditional)
         if self._is_doubtful(target, judgement, host) or self._is_to_be_checked(target, judgement, host):
             host.looks += 1
+            return SeenOnce(replace(target, seen=sight), capture)
+        if self._is_audited(target, judgement, host):
             return SeenOnce(replace(target, seen=sight), capture)
         return seen_once(target, sight)
 
     def lessons(self, batch: Sequence[Visited]) -> Lessons:
         """What to record with these visits."""
-        noise = NoiseBook.concat(
-            _evidence(visited, visited.judgement.compared) for visited in batch if visited.judgement.compared
+        noise = NoiseEvidence.concat(
+            self._evidence(visited, visited.judgement.compared) for visited in batch if visited.judgement.compared
         )
         signs = [(visited.target.host, *visited.sign) for visited in batch if any(visited.sign)]
         conduct = Conduct(*np.array(signs, np.int64).T) if signs else None
@@ -171,10 +185,10 @@ class Judging:
     def learn(self, lessons: Lessons) -> None:
         """Take in lessons that are recorded: they hold from the next answer on."""
         if lessons.noise is not None:
-            book = NoiseBook.counted(lessons.noise)
-            for number in np.unique(book.host).tolist():
+            found = NoiseEvidence.counted(lessons.noise)
+            for number in np.unique(found.host).tolist():
                 host = self._host(number)
-                self._learn_noise(number, host, host.book.plus(book.of(number)))
+                self._learn_noise(number, host, host.evidence.plus(found.of(number)))
         if lessons.conduct is not None:
             told = (lessons.conduct.host, lessons.conduct.checks, lessons.conduct.lies, lessons.conduct.restless)
             for number, checks, lies, restless in zip(*(column.tolist() for column in told), strict=True):
@@ -186,7 +200,7 @@ class Judging:
         """Leave it to the store to know the hosts that were longest not prepared for, if there are too many."""
         while len(self._hosts) > _MOST_HOSTS or (self._parts > _MOST_PARTS_OF_ALL and len(self._hosts) > _AT_HAND):
             _, host = self._hosts.popitem(last=False)
-            self._parts -= len(host.book)
+            self._parts -= len(host.evidence)
 
     def _is_stale(self, host: int, now: float) -> bool:
         known = self._hosts.get(host)
@@ -195,7 +209,7 @@ class Judging:
     def _host(self, host: int) -> _Host:
         known = self._hosts.get(host)
         if known is None:
-            known = self._hosts[host] = _Host(-np.inf, NoiseBook.empty(), self.rules.standards)
+            known = self._hosts[host] = _Host(-np.inf, self.rules.standards)
         return known
 
     def _is_doubtful(self, target: Target, judgement: Judgement, host: _Host) -> bool:
@@ -206,8 +220,18 @@ class Judging:
             and judgement.outcome == Outcome.FETCHED
             and judgement.verdict == Verdict.CHANGED
             and not target.was_sent_here
-            and wants_second_look(host.book, target.host, judgement.compared, looks=host.looks, visits=host.visits)
+            and wants_second_look(host.noise, target.page, judgement.compared, looks=host.looks, visits=host.visits)
         )
+
+    def _is_audited(self, target: Target, judgement: Judgement, host: _Host) -> bool:
+        """Whether this visit is one of the share that is confirmed for ever, whatever is known of its host."""
+        if not self.rules.second_looks or target.source is not None or target.was_sent_here:
+            return False
+        if judgement.outcome != Outcome.FETCHED or judgement.verdict == Verdict.UNKNOWN:
+            return False
+        changed = judgement.verdict == Verdict.CHANGED
+        share = audit_share(host.noise, target.page, judgement.compared, changed=changed)
+        return is_check(target.page ^ _AUDIT, target.due, share)
 
     def _is_to_be_checked(self, target: Target, judgement: Judgement, host: _Host) -> bool:
         """Whether a server that said 304 is asked for the page itself, to see whether that is true."""
@@ -257,9 +281,9 @@ class Judging:
         leave the page due at once, and be made again and again. A change among it is found by the next visit.
         """
         host, first, sign = self._host(target.host), seen.judgement, NO_SIGN
-        judged = await self._judged(capture, target.known, host.standards)
+        judged = await self._judged(capture, target.known, host.standards_of(target.page))
         changed = judged.outcome == Outcome.FETCHED and judged.verdict == Verdict.CHANGED
-        if changed and _is_content(host.book, judged):
+        if changed and _is_content(host.evidence, judged):
             first, sign = _undecided(first, target.known), LIE
         else:
             judged = replace(_undecided(judged, target.known), validators=first.validators, mime=first.mime)
@@ -271,14 +295,16 @@ class Judging:
         outcome, gap = outcome_of(capture), capture.time - seen.capture.time
         if seen.judgement.outcome == Outcome.NOT_MODIFIED:
             return await self._after_304(target, seen, capture) if gap > 0 else settled(target)
+        is_decided = seen.judgement.verdict == Verdict.UNCHANGED  # an audit: it has its verdict
+        unanswered = seen.judgement if is_decided else _undecided(seen.judgement, target.known)
         if outcome > ANSWERED:
-            judged, compared = _undecided(seen.judgement, target.known), None
+            judged, compared = unanswered, None
         elif outcome != Outcome.FETCHED or not 0 < gap < NEAR:
             judged, compared = seen.judgement, None
         else:
-            standards = self._host(target.host).standards
+            standards = self._host(target.host).standards_of(target.page)
             twice = await self._judged_twice(seen.capture, capture, target.known, standards)
-            judged = twice[0] if twice else _undecided(seen.judgement, target.known)
+            judged = twice[0] if twice else unanswered
             compared = twice[1].compared if twice else None
         before = replace(target, seen=None)
         first = seen_once(before, replace(seen, judgement=judged))
@@ -290,13 +316,47 @@ class Judging:
         after = replace(before, known=known_after(first))
         return Visited(after, visit_of(after.page, capture, judgement), judgement, capture, first=first)
 
-    def _learn_noise(self, number: int, host: _Host, book: NoiseBook) -> None:
-        self._parts -= len(host.book)
-        book = host.book = book.at_most(_MOST_PARTS)
-        self._parts += len(book)
-        mask, watched = book.mask(number), book.watched(number)
-        if mask != host.standards.mask or watched != host.standards.watched:
-            host.standards = replace(self.rules.standards, mask=mask, watched=watched)
+    def _learn_noise(self, number: int, host: _Host, found: NoiseEvidence) -> None:
+        if len(found) > 2 * _MOST_PARTS:
+            found = found.take(found.kept(_MOST_PARTS))
+        self._parts += len(found) - len(host.evidence)
+        before = host.noise
+        host.evidence = found
+        host.noise = found.noise_of(number, unconfirmed=not self.rules.second_looks)
+        host.standards = _standards(self.rules.standards, host.noise)
+        if self._log is not None and before.masked != host.noise.masked:
+            self._say_noise(number, before, host.noise)
+
+    def _trimmed(self, number: int, found: NoiseEvidence) -> NoiseEvidence:
+        """The evidence on a host without what there is least of, if there is too much; the store forgets that, too."""
+        if len(found) <= _MOST_PARTS:
+            return found
+        keep = found.kept(_MOST_PARTS // 2)  # with room for more
+        kept, dropped = found.take(keep), found.take(~keep)
+        parts = dropped.part[dropped.page == WHOLE_HOST]
+        pages = np.setdiff1d(dropped.page, kept.page[kept.page != WHOLE_HOST])
+        self._store.trim_noise(number, parts, pages[pages != WHOLE_HOST])
+        return kept
+
+    def _say_noise(self, number: int, before: HostNoise, now: HostNoise) -> None:
+        """Say in the log that noise was learned or withdrawn."""
+        if self._log is None:
+            return
+        [name] = self._store.hosts(np.array([number])).name
+        details = {"host": name, "masked": now.masked, "masked_before": before.masked}
+        message = "noise learned" if now.masked > before.masked else "noise withdrawn"
+        self._log.event("fetch", message, details=details)
+
+    def _evidence(self, visited: Visited, compared: Compared) -> NoiseEvidence:
+        """What a comparison teaches about noise.
+
+        Only confirmations tell what differs moments apart. Where a page is simply visited every minute, what differs
+        may well be somebody's work.
+        """
+        if visited.first is None:
+            compared = replace(compared, gap=max(compared.gap, NEAR))
+        page, noise = visited.target.page, self._host(visited.target.host).noise
+        return evidence(visited.target.host, page, visited.visit.time, compared, noise)
 
     def _learn_conduct(self, number: int, checks: int, lies: int, restless: int) -> None:
         host = self._host(number)
@@ -375,18 +435,13 @@ def _undecided(judged: Judgement, known: Known | None) -> Judgement:
     return Judgement(judged.outcome, validators=before.validators, mime=before.mime, size=judged.size)
 
 
-def _evidence(visited: Visited, compared: Compared) -> NoiseBook:
-    """What a comparison teaches about noise.
-
-    Only second looks tell what differs moments apart. Where a page is simply visited every minute, what differs may
-    well be somebody's work.
-    """
-    if visited.first is None:
-        compared = replace(compared, gap=max(compared.gap, NEAR))
-    return evidence(visited.target.host, visited.target.page, compared)
+def _standards(base: Standards, noise: HostNoise) -> Standards:
+    """The standards of a host; pages may have masks of their own."""
+    return replace(base, mask=noise.mask, watched=noise.watched, content=noise.content)
 
 
-def _is_content(book: NoiseBook, judged: Judgement) -> bool:
-    """Whether something differs that second looks have shown to be no noise."""
-    stays = frozenset(book.part[(book.near >= NEAR_ENOUGH) & (book.near_differed == 0)].tolist())
-    return judged.compared is not None and not stays.isdisjoint(judged.compared.differed | judged.compared.doubtful)
+def _is_content(found: NoiseEvidence, judged: Judgement) -> bool:
+    """Whether something differs that confirmations have shown to be no noise."""
+    stays = (found.page == WHOLE_HOST) & (found.near >= _STAYED) & (found.near_differed == 0)
+    parts = frozenset(found.part[stays].tolist())
+    return judged.compared is not None and not parts.isdisjoint(judged.compared.differed | judged.compared.doubtful)

@@ -19,7 +19,7 @@ from recrawl.crawl.judging import judged_apart
 from recrawl.crawl.parse_pool import ParsePool
 from recrawl.crawl.recorder import last_modified_claims, newly_stated
 from recrawl.detect import Judgement, Known, Standards, judge, known_after, unchanged
-from recrawl.detect.learned_noise import NoiseBook
+from recrawl.detect.learned_noise import NoiseEvidence
 from recrawl.detect.listed import methods_of, outcomes_of
 from recrawl.errors import InputError, RecrawlError, our_fault
 from recrawl.model import (
@@ -132,12 +132,12 @@ class PayloadJudge:
     def _learned(self, pages: IntArray) -> dict[int, Standards]:
         """The standards for those of the pages whose hosts are known to have noise."""
         known = self._store.pages(pages)
-        book = NoiseBook.counted(self._store.noise(np.unique(known.host)))
-        masks = {host: book.mask(host) for host in np.unique(book.host).tolist()}
+        found = NoiseEvidence.counted(self._store.noise(np.unique(known.host)))
+        noise = {host: found.noise_of(host) for host in np.unique(found.host).tolist()}
         return {
-            page: replace(self._base, mask=masks[host])
+            page: replace(self._base, mask=mask)
             for page, host in zip(known.id.tolist(), known.host.tolist(), strict=True)
-            if masks.get(host)
+            if host in noise and (mask := noise[host].mask_of(page))
         }
 
     def _kept(self, pages: IntArray) -> BoolArray:

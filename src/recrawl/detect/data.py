@@ -14,7 +14,8 @@ from zlib import crc32
 
 import numpy as np
 
-from recrawl.detect.parts import Parts, hidden_rows, template_of
+from recrawl.detect.noise_keys import hidden_rows
+from recrawl.detect.parts import Parts, template_of
 from recrawl.detect.shingle_terms import Shingles
 from recrawl.detect.shingles import SAMPLE, smallest
 from recrawl.errors import InputError

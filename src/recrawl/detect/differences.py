@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from recrawl.detect.comparison import (
+    NEAR,
     Compared,
     compared_links,
     compared_parts,
@@ -15,6 +17,7 @@ from recrawl.detect.comparison import (
 from recrawl.detect.fingerprint import Fingerprint
 from recrawl.detect.known import Known
 from recrawl.detect.noise import is_noisy_key
+from recrawl.detect.noise_keys import paths_in
 from recrawl.detect.shingles import SAMPLE, similarity
 from recrawl.detect.standards import Standards
 from recrawl.detect.version import Version
@@ -24,6 +27,10 @@ _OF_TEXT = ChangeKind.TEXT | ChangeKind.DATA
 _OF_LINKS = ChangeKind.LINKS | ChangeKind.NEW_LINKS
 _LEAST = 0.5 / SAMPLE
 """The magnitude of a change that is too small for the sample to show."""
+
+_MANY_TIMES, _FEW = 2, 16
+"""If the version before had so many times the passages that are now outside the mask, and a few more, then the mask
+hides that most of its text went. That is no noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ def differences(  # noqa: PLR0913, PLR0917 - all that is compared
     if version.content is not None and known.validators.text_digest and rules != (before.rules if before else 0):
         return Differences(ChangeKind.NONE, ChangeKind.NONE, UNMEASURED, frozenset(), None, comparable=False)
     quiet, has_quiet = _quiet_links(version, before, standards.mask)
-    kinds, text = _kinds_of_content(version, known, before, now, standards.mask)
+    kinds, text = _kinds_of_content(version, known, before, now, standards)
     quiet |= _of_masked_kind(links - known.links_last, standards.mask)
     comparable = version.links is not None and known.links_read
     if comparable and _links_differ(links, known.links_last, quiet, standards.mask, has_quiet=has_quiet):
@@ -88,6 +95,8 @@ def _compared(  # noqa: PLR0913, PLR0917 - all that is compared
         return None
     gap = capture.time - before.time
     told = nothing_differed(before, watched, gap) if now is None else compared_parts(before, now, watched)
+    if now is not None and abs(gap) < NEAR:
+        told = replace(told, fresh=_fresh(version, before))
     if version.kind == ChangeKind.DATA:
         told = replace(told, passing=told.differed | told.same)
     if version.links is not None and known.links_read:
@@ -95,8 +104,23 @@ def _compared(  # noqa: PLR0913, PLR0917 - all that is compared
     return told if told.differed or told.same or told.doubtful else None
 
 
+def _fresh(version: Version, before: Fingerprint) -> float:
+    """The share of a version's text in parts that the one before has not, or has not as often. O(length)."""
+    if version.content is None or before.folded:
+        return 0.0
+    content = version.content()
+    lengths = list(map(len, content.said))
+    had, fresh = Counter(before.parts.content), 0
+    for number, length in zip(content.parts().content, lengths, strict=True):
+        if had[number]:
+            had[number] -= 1
+        else:
+            fresh += length
+    return fresh / max(1, sum(lengths))
+
+
 def _kinds_of_content(
-    version: Version, known: Known, before: Fingerprint | None, now: Fingerprint | None, mask: frozenset[int]
+    version: Version, known: Known, before: Fingerprint | None, now: Fingerprint | None, standards: Standards
 ) -> tuple[ChangeKind, float]:
     """In what bytes, text and type differ, and how much of the text does."""
     kinds, old, much = ChangeKind.NONE, known.validators, UNMEASURED
@@ -110,7 +134,8 @@ def _kinds_of_content(
         return kinds, 0.0
     if before is None or now is None:
         return kinds | version.kind, much
-    if not differs(before.parts, now.parts, mask):
+    shrank = standards.most_masked < 1.0 and len(before.sample) > _MANY_TIMES * len(now.sample) + _FEW
+    if not differs(before, now, standards.mask) and not (standards.mask and shrank):
         return kinds, 0.0
     return kinds | version.kind, max(_LEAST, 1.0 - similarity(before.sample, now.sample, SAMPLE))
 
@@ -133,10 +158,11 @@ def _quiet_links(version: Version, before: Fingerprint | None, mask: frozenset[i
     page = version.document
     if page is None:
         return frozenset(), False
-    hidden = mask and {*page.runs.path, *(before.parts.path if before else ())} & mask
+    paths = paths_in(mask)
+    hidden = paths and {*page.runs.path, *(before.parts.path if before else ())} & paths
     if not (hidden or page.partial):
         return frozenset(), False
-    return page.link_keys - page.links_outside(mask), True
+    return page.link_keys - page.links_outside(paths), True
 
 
 def _of_masked_kind(links: frozenset[str], mask: frozenset[int]) -> frozenset[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-from recrawl.detect.learned_noise import NoiseBook
+from recrawl.detect.learned_noise import NO_NOISE, HostNoise
 from recrawl.detect.shingles import shingles, similarity
 from recrawl.detect.shown import Shown, shown
 from recrawl.detect.standards import Standards
@@ -43,10 +43,12 @@ class Explanation:
         return list(found)[2:]  # without the names of files
 
 
-def explain(before: Capture, after: Capture, standards: Standards = _ANY, book: NoiseBook | None = None) -> Explanation:
+def explain(
+    before: Capture, after: Capture, standards: Standards = _ANY, noise: HostNoise = NO_NOISE, page: int = 0
+) -> Explanation:
     r"""Compare two captures of one page, the earlier one first. O(length²) at worst, for texts that share nothing.
 
-    ``standards`` are those of the page's host, ``book`` the evidence on noise there.
+    ``standards`` are those of the page, ``noise`` is what was learned of its host, ``page`` its number there.
 
     >>> def page(text):
     ...     return Capture("http://x/", 0.0, 200, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", text.encode())
@@ -56,8 +58,7 @@ def explain(before: Capture, after: Capture, standards: Standards = _ANY, book: 
     """
     first = judge(before, None, standards)
     second = judge(after, known_after(first, None), standards)
-    evidence = book if book is not None else NoiseBook.empty()
-    earlier, later = (shown(one, standards, evidence) for one in (before, after))
+    earlier, later = (shown(one, standards, noise, page) for one in (before, after))
     old_passages, passages = (shingles("\n".join(one.lines)) for one in (earlier, later))
     alike = similarity(old_passages, passages) if len(old_passages) or len(passages) else None
     # A judge who finds the same bytes reads no links: they are those of the version before.

@@ -59,9 +59,9 @@ class Document:
         """The visible text as one."""
         return " ".join(self.parts.said)
 
-    def links_outside(self, mask: frozenset[int]) -> frozenset[str]:
-        """Keys of the links that stand somewhere outside the paths in the mask and outside what rules leave out."""
-        heard = (html for path, html in zip(self.runs.path, self.runs.html, strict=True) if path not in mask)
+    def links_outside(self, paths: frozenset[int]) -> frozenset[str]:
+        """Keys of the links that stand somewhere outside these paths and outside what rules leave out."""
+        heard = (html for path, html in zip(self.runs.path, self.runs.html, strict=True) if path not in paths)
         written = {href for html in heard for href in _HREF.findall(html)}
         found = (address(href.replace("&amp;", "&"), base=self.base) for href in written)
         return frozenset(link.key for link in found if link)

@@ -1,156 +1,393 @@
-"""Noise, learned: parts of a host's pages that differ between two visits moments apart, or on every visit.
+"""Noise, learned: parts of a host's pages that differ between two requests moments apart, and so say nothing.
 
-Nobody tells us that a box shows random articles. But ask for the page again at once, and the box is another: no editor
-works that fast. So each comparison of two versions is evidence on the parts that were in both, kept per host and part:
+Nobody tells us that a box shows random articles. But ask for the page again at once (a *confirmation*), and the box is
+another, on every page that has it. Each comparison of two versions of a page is evidence on the parts in both:
 
-    near, near_differed   comparisons of versions less than two minutes apart, and how often the part differed
-    far, far_differed     the same for versions further apart; that a part differs after a month says nothing of noise
-    pages                 which pages it was seen on, as a set of 62 bits
+    near, near_differed   confirmations: versions less than two minutes apart, and how often the part differed
+    far, far_differed     the same for other versions; that a part differs after a month says nothing of noise
+    near_pages, times     pages on which, and minutes in which, it differed moments apart
+    agreed_pages          pages on which it was the same moments apart
 
-A part is noise if it differed in at least a fifth of the near comparisons, and in two of them. Without near ones (an
-imported archive has none), it is noise if it differed in at least 95 % of eight comparisons, on three pages: a clock is
-in the template of a site, while the one page of latest news may well be another on every visit. A part that was looked
-at twice and stayed is never noise by the second rule, however often it changes. Evidence adds up, so a part that stops
-differing stops being noise.
+A part is told by path or template, by position, and by kind of difference (``noise_keys``). It is **noise of the host**
+if
+
+1. it differed in four confirmations, in three different minutes, on three different pages. One page that ticks is no
+   evidence about its siblings, though they share its markup;
+2. it differed in at least 0.6 times as many of the confirmations, and on 0.6 times as many of the pages, as it differs
+   from visit to visit, and in at least a fifth. What is drawn at each request differs as often after a second as after
+   a day. What somebody writes does not: a text that changes every half minute differs on every visit, and in few
+   confirmations;
+3. it still differs from visit to visit: in a tenth of the last visits at least.
+
+It is **noise of one page** if on that page it differed in four confirmations, in three different minutes, and in two
+thirds of all. A page on which three confirmations agreed and none differed keeps the part, though its host has that as
+noise.
+
+Confirmations never stop (:data:`AUDIT_SHARE`), and old evidence fades: counts are halved when there are more than
+:data:`NEAR_WINDOW`. So noise is withdrawn once confirmations agree.
+
+An archive that others made has no confirmations. There, and only if asked to (``unconfirmed``), a part is noise if it
+differed in at least 95 % of eight comparisons, on three pages, each over less than a month.
+
+How to use it, without a crawl::
+
+    found = [evidence(host, page, time, compared) for ...]   # ``compared``: Judgement.compared of each comparison
+    noise = NoiseEvidence.concat(found).noise_of(host, unconfirmed=True)
+    standards = replace(standards, mask=noise.mask_of(page))  # judge by these
+    noise.why(key)                                            # in words
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
 from recrawl.detect.comparison import NEAR, Compared
-from recrawl.model import BoolArray, NoiseCounts
+from recrawl.detect.noise_keys import Difference, NoiseKey, split_key
+from recrawl.model import BoolArray, FloatArray, IntArray, NoiseCounts
 from recrawl.model.arrays import starts_of_runs
-from recrawl.time import DAY
+from recrawl.model.noise_counts import FAR_WINDOW, NEAR_WINDOW, WHOLE_HOST
+from recrawl.model.words import counted
+from recrawl.time import DAY, MINUTE
 
-NEAR_ENOUGH, NEAR_SHARE = 2, 0.2
+NEAR_ENOUGH, NEAR_TIMES, NEAR_PAGES = 4, 3, 3
+"""Confirmations in which a part differed, minutes and pages in which they were, before it is noise."""
+NEAR_SHARE, OF_FAR_SHARE = 0.2, 0.6
+"""Share of confirmations in which it differed: at least this, and at least so much of the share of visits."""
+PAGE_SHARE = 2.0 / 3.0
+"""Likewise, for noise of one page."""
+STILL_SHARE, STILL_AFTER = 0.1, 16
+"""Share of visits in which noise must go on to differ, once there were so many."""
+PAGE_AGREED = 3
+"""Confirmations that agree, none differing, after which a page keeps a part that is noise of its host."""
 FAR_ENOUGH, FAR_SHARE, FAR_PAGES = 8, 0.95, 3
 FAR_LIMIT = 30 * DAY
 """Seconds between versions beyond which a difference is no evidence: after years all of a site is another."""
 MOST_LOOKS = 4
-"""Near comparisons of a part of which only those tell anything; of others it depends on how often they differed."""
-SUSPECTED = 20
-"""Near comparisons up to which a part that once differed in them is under suspicion: each change of it is looked at."""
+"""Confirmations after which a part is known of which only they tell; of others it depends on how often it differed."""
+KNOWN_AFTER = 8
+"""Confirmations after which a part that differed in some, but too few for noise, is known to be content."""
 FIRST_LOOKS, LOOKS_SHARE = 8, 0.05
-"""Second looks at a host: the first few, and beyond them this share of its visits."""
-_PAGE_BITS = 62
+"""Confirmations of changes on a host: the first few, and beyond them this share of its visits. Twice as many where a
+part is suspected of being noise."""
+AUDIT_SHARE, YOUNG_AUDIT_SHARE, CONTENT_AUDIT_SHARE = 0.05, 0.25, 0.02
+"""Shares of visits that are confirmed for ever: where noise hid a difference; where that noise is young or its last
+confirmations did not all differ; where a change was found in parts that are known to be content."""
+_SET_BITS = 62
 _SPREAD = 0x9E37_79B9_7F4A_7C15
+_KEYS, _SUMS = ("host", "page", "part"), ("near", "near_differed", "far", "far_differed")
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseBook(NoiseCounts):
-    """Evidence on parts, one row a host and part, sorted by both. The book as a whole, or what one visit adds to it."""
+class NoiseEvidence(NoiseCounts):
+    """Evidence on parts, a row for each host, page and part, sorted by these: all there is, or what one visit adds."""
 
     @classmethod
-    def counted(cls, counts: NoiseCounts) -> NoiseBook:
-        """What was counted, as a book; rows must be sorted. Nothing is copied."""
+    def counted(cls, counts: NoiseCounts) -> NoiseEvidence:
+        """What was counted, as evidence; rows must be sorted. Nothing is copied."""
         return cls(*(getattr(counts, one.name) for one in fields(cls)))
 
     @classmethod
-    def empty(cls) -> NoiseBook:
-        """A book in which nothing is written."""
+    def empty(cls) -> NoiseEvidence:
+        """No evidence."""
         return cls(*(np.empty(0, np.int64) for _ in fields(cls)))
 
     @classmethod
-    def concat(cls, books: Iterable[NoiseBook]) -> NoiseBook:
-        """All evidence of several books as one: counts are added, pages united. O(n log n).
+    def concat(cls, some: Iterable[NoiseEvidence]) -> NoiseEvidence:
+        """All evidence as one: counts are added, sets united, nothing fades. O(n log n).
 
-        >>> one = evidence(7, 1, Compared(frozenset({5}), frozenset({6}), 30.0))
-        >>> both = NoiseBook.concat([one, one])
+        >>> one = evidence(7, 1, 0.0, Compared(frozenset({1283}), frozenset({1540}), 30.0))
+        >>> both = NoiseEvidence.concat([one, one])
         >>> both.part.tolist(), both.near.tolist(), both.near_differed.tolist()
-        ([5, 6], [2, 2], [2, 0])
+        ([1283, 1540, 1283], [2, 2, 2], [2, 0, 2])
         """
-        books = list(books)
-        if not books:
+        tables = list(some)
+        if not tables:
             return cls.empty()
-        columns = [np.concatenate([getattr(book, one.name) for book in books]) for one in fields(cls)]
+        columns = [np.concatenate([getattr(table, one.name) for table in tables]) for one in fields(cls)]
         if not len(columns[0]):
             return cls.empty()
-        order = np.lexsort((columns[1], columns[0]))
+        keys, sums = len(_KEYS), len(_KEYS) + len(_SUMS)
+        order = np.lexsort(columns[:keys][::-1])
         columns = [column[order] for column in columns]
-        starts = np.flatnonzero(starts_of_runs(*columns[:2]))
-        merged = [column[starts] for column in columns[:2]]
-        merged += [np.add.reduceat(count, starts) for count in columns[2:-1]]
-        merged += [np.bitwise_or.reduceat(columns[-1], starts)]
+        starts = np.flatnonzero(starts_of_runs(*columns[:keys]))
+        merged = [column[starts] for column in columns[:keys]]
+        merged += [np.add.reduceat(count, starts) for count in columns[keys:sums]]
+        merged += [np.bitwise_or.reduceat(members, starts) for members in columns[sums:]]
         return cls(*merged)
 
-    def plus(self, other: NoiseBook) -> NoiseBook:
-        """This book with more evidence. O(n log n)."""
-        return NoiseBook.concat([self, other])
+    def plus(self, other: NoiseEvidence) -> NoiseEvidence:
+        """This with newer evidence, of which the old fades. What ``Store.record`` does with its rows. O(n log n)."""
+        return NoiseEvidence.concat([self, other]).faded()
 
-    def of(self, host: int) -> NoiseBook:
+    def faded(self) -> NoiseEvidence:
+        """Counts above their windows halved, sets emptied where nothing is left that they were counted with. O(n)."""
+        full, far_full = self.near > NEAR_WINDOW, self.far > FAR_WINDOW
+        near, near_differed = (np.where(full, count // 2, count) for count in (self.near, self.near_differed))
+        far, far_differed = (np.where(far_full, count // 2, count) for count in (self.far, self.far_differed))
+        mostly = full & (2 * near_differed >= near)
+        return replace(
+            self,
+            near=near,
+            near_differed=near_differed,
+            far=far,
+            far_differed=far_differed,
+            near_pages=np.where(near_differed > 0, self.near_pages, 0),
+            agreed_pages=np.where(mostly, 0, self.agreed_pages),
+            far_pages=np.where(far_differed > 0, self.far_pages, 0),
+            times=np.where(near_differed > 0, self.times, 0),
+        )
+
+    def of(self, host: int) -> NoiseEvidence:
         """The rows of one host. O(log n)."""
-        mine = slice(*np.searchsorted(self.host, [host, host + 1]).tolist())
-        return NoiseBook(*(getattr(self, one.name)[mine] for one in fields(self)))
+        return self.take(slice(*np.searchsorted(self.host, [host, host + 1]).tolist()))
 
-    def at_most(self, rows: int) -> NoiseBook:
-        """So many rows: those that are noise, then those there is most evidence on. O(n log n).
+    def take(self, rows: slice | IntArray | BoolArray) -> NoiseEvidence:
+        """Some rows."""
+        return NoiseEvidence(*(getattr(self, one.name)[rows] for one in fields(self)))
+
+    def kept(self, rows: int) -> BoolArray:
+        """Which so many rows to keep: those that are noise, then those there is most evidence on. O(n log n).
 
         Every sentence with a number that ever changed is a row; most were met once and will not be met again.
-
-        >>> book = evidence(7, 1, Compared(frozenset({5, 6}), frozenset(), 30.0))
-        >>> book.plus(evidence(7, 1, Compared(frozenset({6}), frozenset(), 30.0))).at_most(1).part.tolist()
-        [6]
         """
-        if len(self) <= rows:
-            return self
-        first = np.lexsort((-(self.near + self.far), ~self.is_noise()))[:rows]
-        kept = np.sort(first)
-        return NoiseBook(*(getattr(self, one.name)[kept] for one in fields(self)))
+        keep = np.ones(len(self), np.bool_)
+        if len(self) > rows:
+            order = np.lexsort((-self.far_differed, -self.near, -self.near_differed, ~self.is_noise()))
+            keep[order[rows:]] = False
+        return keep
 
-    def is_noise(self) -> BoolArray:
-        """Which rows the evidence shows to be noise. O(n)."""
-        agrees = self.near_differed >= NEAR_SHARE * self.near
-        near = agrees & (self.near_differed >= NEAR_ENOUGH)
-        often = (self.far >= FAR_ENOUGH) & (self.far_differed >= FAR_SHARE * self.far)
-        widely = np.bitwise_count(self.pages.astype(np.uint64)) >= FAR_PAGES
-        noise: BoolArray = near | (often & widely & agrees)
+    def share_needed(self) -> FloatArray:
+        """The share of confirmations and pages in which each part must differ to be noise of the host. O(n)."""
+        often = (self.far_differed + 1.0) / (self.far + 1.0)
+        return np.maximum(NEAR_SHARE, OF_FAR_SHARE * np.minimum(often, 1.0))
+
+    def is_noise(self, *, unconfirmed: bool = False) -> BoolArray:
+        """Which rows the evidence shows to be noise, of the host or of one page. O(n).
+
+        ``unconfirmed``: also parts without any confirmation that differed on nearly every visit, all over the host.
+        """
+        of_host, needed = self.page == WHOLE_HOST, self.share_needed()
+        agreed = _members(self.near_pages | self.agreed_pages)
+        widely = _members(self.near_pages) >= np.maximum(NEAR_PAGES, needed * agreed)
+        near = (self.near_differed >= NEAR_ENOUGH) & (_members(self.times) >= NEAR_TIMES)
+        near &= self.near_differed >= np.where(of_host, needed, PAGE_SHARE) * self.near
+        near &= widely | ~of_host
+        near &= (self.far < STILL_AFTER) | (self.far_differed >= STILL_SHARE * self.far)
+        if unconfirmed:
+            often = (self.far >= FAR_ENOUGH) & (self.far_differed >= FAR_SHARE * self.far)
+            near |= of_host & (self.near == 0) & often & (_members(self.far_pages) >= FAR_PAGES)
+        noise: BoolArray = near
         return noise
 
-    def is_settled(self) -> BoolArray:
-        """Which rows need no further look: they are noise, or were looked at often enough. O(n).
+    def is_suspect(self) -> BoolArray:
+        """Which rows may be noise: they differed moments apart, and as often as noise does. O(n)."""
+        suspect: BoolArray = (self.near_differed > 0) & (self.near_differed >= self.share_needed() * self.near)
+        return suspect
 
-        Looks double with what there is to explain: the n-th is made once the part differed 2ⁿ⁻² times from visit to
-        visit. A part that shows itself on every other request is found in the end; news cost a handful of looks.
-        One that differed in a look is under suspicion for longer: it may be noise that seldom shows.
+    def is_content(self) -> BoolArray:
+        """Which rows are content: confirmations were made, and differed far less often than visits do. O(n)."""
+        often = self.far_differed / np.maximum(1.0, self.far)
+        seldom = (4 * self.near_differed <= self.near) & (self.near_differed <= 0.4 * often * self.near)
+        content: BoolArray = (self.near >= MOST_LOOKS) & seldom
+        return content
+
+    def is_settled(self) -> BoolArray:
+        """Which rows need no further confirmation, audits apart: noise, or confirmed often enough. O(n).
+
+        Confirmations double with what there is to explain: the n-th is made once the part differed 2ⁿ⁻² times from
+        visit to visit. A part that shows itself on every other request is found in the end; news cost a handful.
         """
-        enough = 2.0**self.near > 2.0 * self.far_differed
-        enough &= (self.near_differed == 0) | (self.near >= SUSPECTED)
-        settled: BoolArray = self.is_noise() | np.where(self.far > 0, enough, self.near >= MOST_LOOKS)
+        enough = np.where(self.far > 0, 2.0**self.near > 2.0 * self.far_differed, self.near >= MOST_LOOKS)
+        enough &= (self.near_differed == 0) | ((self.near >= KNOWN_AFTER) & ~self.is_suspect())
+        settled: BoolArray = self.is_noise() | enough
         return settled
 
-    def mask(self, host: int) -> frozenset[int]:
-        """The parts of a host that are noise."""
+    def noise_of(self, host: int, *, unconfirmed: bool = False) -> HostNoise:
+        """What is noise on a host, and what is not, ready for its pages. O(rows of the host).
+
+        ``unconfirmed`` as in :meth:`is_noise`: for archives without confirmations.
+        """
         mine = self.of(host)
-        return frozenset(mine.part[mine.is_noise()].tolist())
+        if not len(mine):
+            return HostNoise()
+        noise, of_host = mine.is_noise(unconfirmed=unconfirmed), mine.page == WHOLE_HOST
+        agreed = ~of_host & (mine.near >= PAGE_AGREED) & (mine.near_differed == 0)
+        often = np.minimum(1.0, mine.share_needed() / OF_FAR_SHARE)
+        young = noise & ((mine.near < KNOWN_AFTER) | (mine.near_differed < 0.8 * often * mine.near))
+        mask = _keys(mine, noise & of_host)
+        noise &= of_host | ~np.isin(mine.part, list(mask))  # pages need no mask of their own for what their host has
+        content = _keys(mine, of_host & mine.is_content())
+        return HostNoise(
+            mask,
+            _by_page(mine, noise & ~of_host),
+            _by_page(mine, agreed),
+            _by_page(mine, ~of_host),
+            _keys(mine, of_host),
+            content,
+            _keys(mine, of_host & mine.is_settled()) | _known_positions(mine.take(of_host)),
+            _keys(mine, of_host & mine.is_suspect() & ~noise),
+            _keys(mine, young & noise),
+            mine,
+        )
 
-    def watched(self, host: int) -> frozenset[int]:
-        """The parts of a host that there is evidence on: those that ever differed."""
-        return frozenset(self.of(host).part.tolist())
+
+def _members(sets: IntArray) -> IntArray:
+    members: IntArray = np.bitwise_count(sets.astype(np.uint64)).astype(np.int64)
+    return members
 
 
-def evidence(host: int, page: int, compared: Compared) -> NoiseBook:
-    """What one comparison adds to the book."""
+def _keys(some: NoiseEvidence, rows: BoolArray) -> frozenset[int]:
+    return frozenset(some.part[rows].tolist())
+
+
+def _by_page(some: NoiseEvidence, rows: BoolArray) -> dict[int, frozenset[int]]:
+    found: dict[int, set[int]] = {}
+    for page, part in zip(some.page[rows].tolist(), some.part[rows].tolist(), strict=True):
+        found.setdefault(page, set()).add(part)
+    return {page: frozenset(parts) for page, parts in found.items()}
+
+
+def _known_positions(of_host: NoiseEvidence) -> frozenset[int]:
+    """Positions of paths that were confirmed often enough, taken together, and never differed: prose.
+
+    Else each paragraph of a site would need confirmations of its own.
+    """
+    kind = of_host.part & 7
+    identity = of_host.part >> 8
+    words = kind == Difference.WORDS
+    names, row = np.unique(identity[words], return_inverse=True)
+    near, differed = (np.bincount(row, count[words], len(names)) for count in (of_host.near, of_host.near_differed))
+    known = (near >= 2 * MOST_LOOKS) & (differed == 0)
+    return frozenset(of_host.part[words][known[row]].tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class HostNoise:
+    """What was learned of the parts of a host's pages, by their keys."""
+
+    mask: frozenset[int] = frozenset()
+    """Noise on all pages."""
+    page_masks: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Noise on single pages."""
+    spared: dict[int, frozenset[int]] = field(default_factory=dict)
+    """What is no noise on single pages, though it may be on the host."""
+    paged: dict[int, frozenset[int]] = field(default_factory=dict)
+    """What there is evidence on from single pages."""
+    watched: frozenset[int] = frozenset()
+    """All that there is evidence on."""
+    content: frozenset[int] = frozenset()
+    """What confirmations have shown to be content."""
+    settled: frozenset[int] = frozenset()
+    """What needs no further confirmation, audits apart."""
+    suspects: frozenset[int] = frozenset()
+    """What may be noise, though the evidence is not enough."""
+    young: frozenset[int] = frozenset()
+    """Noise that is to be audited often."""
+    rows: NoiseEvidence = field(default_factory=NoiseEvidence.empty)
+    """The evidence."""
+
+    @property
+    def masked(self) -> int:
+        """How many parts are masked, on the host or on single pages."""
+        return len(self.mask) + sum(map(len, self.page_masks.values()))
+
+    def mask_of(self, page: int) -> frozenset[int]:
+        """The keys of what is noise on a page."""
+        if page not in self.page_masks and page not in self.spared:
+            return self.mask
+        return (self.mask - self.spared.get(page, frozenset())) | self.page_masks.get(page, frozenset())
+
+    def why(self, key: int, page: int = WHOLE_HOST) -> str:
+        """Why a part is noise, in words. O(rows)."""
+        mine = self.rows.take((self.rows.part == key) & np.isin(self.rows.page, [WHOLE_HOST, page]))
+        for row in reversed(range(len(mine))):
+            if mine.page[row] != WHOLE_HOST and key not in self.page_masks.get(page, frozenset()):
+                continue
+            where = "this host" if mine.page[row] == WHOLE_HOST else "this page"
+            if mine.near[row]:
+                looks = counted(int(mine.near[row]), "confirmation")
+                return f"learned: it differed in {mine.near_differed[row]} of the last {looks} on {where}"
+            return f"learned: it differed on {mine.far_differed[row]} of the last {mine.far[row]} visits to {where}"
+        return "learned noise"
+
+
+NO_NOISE = HostNoise()
+
+
+def evidence(host: int, page: int, time: float, compared: Compared, noise: HostNoise = NO_NOISE) -> NoiseEvidence:
+    """What one comparison of two versions of a page adds: rows of the host and, if they are moments apart, of the page.
+
+    ``time`` is when the later one was captured; ``compared`` says how far they are apart; ``noise`` is what was known
+    of the host. What is noise of the host needs no rows of the page, unless it stayed there.
+    """
     parts = sorted(compared.differed | compared.same)
-    part = np.array(parts, np.int64)
     differed = np.array([one in compared.differed for one in parts], np.int64)
     near = np.full(len(parts), int(abs(compared.gap) < NEAR), np.int64)
     lasting = np.array([one not in compared.passing for one in parts], np.int64)
     far = (1 - near) * lasting * (1 if abs(compared.gap) < FAR_LIMIT else 1 - differed)
-    bit = np.full(len(parts), 1 << (page * _SPREAD % (1 << 64) * _PAGE_BITS >> 64), np.int64)
-    return NoiseBook(np.full(len(parts), host, np.int64), part, near, near * differed, far, far * differed, bit)
+    member, minute = _bit(page), _bit(int(time // MINUTE))
+    of_host = NoiseEvidence(
+        np.full(len(parts), host, np.int64),
+        np.full(len(parts), WHOLE_HOST, np.int64),
+        np.array(parts, np.int64),
+        near,
+        near * differed,
+        far,
+        far * differed,
+        near * differed * member,
+        near * (1 - differed) * member,
+        far * differed * member,
+        near * differed * minute,
+    )
+    if page == WHOLE_HOST or not near.any():
+        return of_host
+    wanted = compared.differed - (noise.mask - noise.spared.get(page, frozenset()))
+    wanted |= compared.same & (noise.mask | noise.paged.get(page, frozenset()))
+    own = np.array([part in wanted for part in parts], np.bool_)
+    of_page = of_host.take(own)
+    of_page.page[:] = page
+    return NoiseEvidence.concat([of_host, of_page])
 
 
-def wants_second_look(book: NoiseBook, host: int, compared: Compared | None, *, looks: int, visits: int) -> bool:
+def _bit(member: int) -> int:
+    """A set of one."""
+    return 1 << (member * _SPREAD % (1 << 64) * _SET_BITS >> 64)
+
+
+def wants_second_look(noise: HostNoise, page: int, compared: Compared | None, *, looks: int, visits: int) -> bool:
     """Whether a page that was found changed should be asked for again at once, to see what of it is noise.
 
-    True if parts differ that nobody looked at often enough yet, and the host has looks left: ``looks`` and ``visits``
-    are how many it had so far. Not to be asked of a second look: that would make a third.
+    True if parts differ that were not confirmed often enough yet, and the host has confirmations left: ``looks`` and
+    ``visits`` are how many it had so far. Not to be asked of a confirmation: that would make a third.
     """
-    if compared is None or looks >= FIRST_LOOKS + LOOKS_SHARE * visits:
+    if compared is None or looks >= 2.0 * (FIRST_LOOKS + LOOKS_SHARE * visits):
         return False
-    mine = book.of(host)
-    return not compared.differed | compared.doubtful <= frozenset(mine.part[mine.is_settled()].tolist())
+    settled = noise.settled - (noise.spared.get(page, frozenset()) & noise.mask)
+    open_parts = (compared.differed | compared.doubtful) - settled - noise.mask_of(page)
+    if looks >= FIRST_LOOKS + LOOKS_SHARE * visits:
+        open_parts &= noise.suspects
+    return bool(open_parts)
+
+
+def audit_share(noise: HostNoise, page: int, compared: Compared | None, *, changed: bool) -> float:
+    """The share of such visits that are confirmed for ever, to see whether noise is still noise and content content."""
+    if compared is None:
+        return 0.0
+    hidden = compared.differed & noise.mask_of(page)
+    if hidden:
+        return AUDIT_SHARE if hidden.isdisjoint(noise.young) else YOUNG_AUDIT_SHARE
+    return CONTENT_AUDIT_SHARE if changed and (compared.differed or compared.doubtful) else 0.0
+
+
+def masked_parts(noise: HostNoise) -> list[tuple[int, NoiseKey]]:
+    """What is masked, for people: page (0: the whole host) and key, most evidence first."""
+    rows = noise.rows
+    order = np.argsort(-rows.near_differed, kind="stable").tolist()
+    return [
+        (page, split_key(part))
+        for page, part in ((int(rows.page[row]), int(rows.part[row])) for row in order)
+        if part in (noise.mask if page == WHOLE_HOST else noise.page_masks.get(page, frozenset()))
+    ]

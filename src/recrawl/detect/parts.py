@@ -7,8 +7,9 @@ A part is known by three numbers of 32 bits, which depend on nothing but the pag
     template  path and text with all numbers left out; 0 for a text without numbers, or of nothing else
     content   the text
 
-Paths and templates are what noise is learned of: "visitor 10,293" and "visitor 10,294" are one template, and a box of
-random articles is one path. Digits in names are left out of a path, so that ``post-17`` and ``post-18`` are one.
+Paths and templates are what noise is learned of (``noise_keys``): "visitor 10,293" and "visitor 10,294" are one
+template, and a box of random articles is one path. Digits in names are left out of a path, so that ``post-17`` and
+``post-18`` are one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 from zlib import crc32
 
+from recrawl.detect.noise_keys import hidden_rows
 from recrawl.detect.shingle_terms import Shingles
 from recrawl.detect.shingles import SAMPLE, shingles
 
@@ -145,11 +147,6 @@ class Text(NamedTuple):
     def saying(self, kept: Sequence[tuple[int, str]]) -> Text:
         """A text with these parts."""
         return Text([path for path, _ in kept], [said for _, said in kept])
-
-
-def hidden_rows(parts: Parts, mask: frozenset[int]) -> list[bool]:
-    """Which parts are noise, by their path or their template."""
-    return [path in mask or template in mask for path, template in zip(parts.path, parts.template, strict=True)]
 
 
 def runs_of(html: str) -> Runs:

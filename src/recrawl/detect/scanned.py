@@ -14,6 +14,7 @@ import numpy as np
 
 from recrawl.detect.fingerprint import MOST_PARTS
 from recrawl.detect.noise import without_kinds
+from recrawl.detect.noise_keys import hidden_rows
 from recrawl.detect.noise_scan import scanned_words
 from recrawl.detect.page_scan import (
     A_COMMENT,
@@ -29,7 +30,7 @@ from recrawl.detect.page_scan import (
     read_page,
 )
 from recrawl.detect.part_scan import CRC, UNKNOWN, number_parts, pack_parts
-from recrawl.detect.parts import BETWEEN, LONGEST_TEMPLATE, Columns, Parts, Text, hidden_rows, template_of
+from recrawl.detect.parts import BETWEEN, LONGEST_TEMPLATE, Columns, Parts, Text, template_of
 from recrawl.detect.shingle_scan import Wide, shingles_of_words
 from recrawl.detect.shingle_terms import Shingles
 from recrawl.detect.shingles import SAMPLE, shingles_of

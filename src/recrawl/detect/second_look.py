@@ -4,7 +4,9 @@ A page was found changed, and is fetched once more moments later. What differs b
 work. So a change is believed only if it is in what both looks have in common:
 
     something is in both looks that was not in the version before, or
-    more parts of the version before are in neither look than the looks have parts of their own (noise replaces noise).
+    more parts of the version before are in neither look than the looks have parts of their own (noise replaces noise),
+    or
+    a part differs between the looks that is known to be content, or that carries most of the page's text.
 
 This needs no evidence from before, and cleans the verdict of the very first visit that meets new noise.
 """
@@ -18,7 +20,8 @@ from typing import TypeVar
 
 from recrawl.detect.fingerprint import Fingerprint
 from recrawl.detect.known import Known
-from recrawl.detect.parts import Parts, hidden_rows
+from recrawl.detect.noise_keys import Difference, hidden_rows, hiding_keys, split_key
+from recrawl.detect.parts import Parts
 from recrawl.detect.standards import Standards
 from recrawl.detect.verdict import Judgement, judge, known_after, unchanged
 from recrawl.detect.version import Effort
@@ -38,11 +41,15 @@ def looked_twice(
         CostlyError: more than a cheap effort is needed, and no more is allowed.
     """
     once = judge(first, known, standards, effort)
+    if once.verdict != Verdict.CHANGED or not once.kinds:
+        return once, _audited(first, second, standards, effort)
     again = _judged_again(once, second, known, standards, effort)
-    if once.verdict != Verdict.CHANGED or not once.kinds or again.outcome > Outcome.GONE or known is None:
+    if again.outcome > Outcome.GONE or known is None:
         return once, again
     seen = again.compared.differed if again.compared else frozenset[int]()
-    masked = replace(standards, mask=standards.mask | seen)
+    if once.compared and once.compared.differed & seen & standards.content:
+        return once, again
+    masked = replace(standards, mask=standards.mask | (seen - standards.content))
     cleaned = judge(first, known, masked, effort)
     if cleaned.verdict == Verdict.CHANGED and _only_noise(once, again, known, masked):
         noise = replace(unchanged(cleaned), kinds=ChangeKind.CONTENT & cleaned.kinds, fingerprint=b"")
@@ -60,9 +67,19 @@ def _judged_again(
     return judge(second, known_after(once, known), replace(standards, watched=standards.watched | asked), effort)
 
 
+def _audited(first: Capture, second: Capture, standards: Standards, effort: Effort) -> Judgement:
+    """The second look, compared with the first one and not with what was known: where that stayed, it is older."""
+    return judge(second, known_after(judge(first, None, standards, effort), None), standards, effort)
+
+
 def _only_noise(once: Judgement, again: Judgement, known: Known, standards: Standards) -> bool:
-    """Whether the looks have nothing in common that is new, and nothing is missing but what noise replaced."""
+    """Whether the looks have nothing in common that is new, and nothing is missing but what noise replaced.
+
+    Where most of the text differs between the looks, that is content which changes fast.
+    """
     if once.kinds & (ChangeKind.EXISTENCE | ChangeKind.TYPE):
+        return False
+    if again.compared and again.compared.fresh > standards.most_masked:
         return False
     before, now, then = map(Fingerprint.unpack, (known.fingerprint, once.fingerprint, again.fingerprint))
     if before is None or now is None:
@@ -87,7 +104,8 @@ def _by_template(parts: Parts, mask: frozenset[int]) -> int:
 
     What stood in their place before may have other words, and so another template that nobody knows to be noise.
     """
-    return sum(template in mask and path not in mask for path, template, _ in zip(*parts, strict=True))
+    keys = filter(None, hiding_keys(parts, mask))
+    return sum(split_key(key).kind == Difference.NUMBERS for key in keys)
 
 
 def _nothing_new(before: Counter[_Kept], one: Counter[_Kept], two: Counter[_Kept], *, masked: int = 0) -> bool:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from recrawl.detect.body import html_of, media_type
 from recrawl.detect.html import read_html
-from recrawl.detect.learned_noise import NoiseBook
+from recrawl.detect.learned_noise import HostNoise
 from recrawl.detect.nesting import is_too_costly
 from recrawl.detect.noise import noisy_pieces
-from recrawl.detect.parts import hidden_rows, text_in_parts
+from recrawl.detect.noise_keys import hiding_keys, without_largest
+from recrawl.detect.parts import text_in_parts
 from recrawl.detect.rules import NO_PAGE_RULES
 from recrawl.detect.standards import Standards
 from recrawl.detect.version import MAX_READ, body_of, comparable_answer, is_html
@@ -30,6 +32,8 @@ class LeftOut(NamedTuple):
 
     text: str
     why: str
+    key: int = 0
+    """Of learned noise (``noise_keys``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,8 @@ class Shown:
     mime: str = ""
 
 
-def shown(capture: Capture, standards: Standards, book: NoiseBook) -> Shown:
-    """One version as it is compared; ``book`` is the evidence on the host, to say why a part is noise."""
+def shown(capture: Capture, standards: Standards, noise: HostNoise, page: int = 0) -> Shown:
+    """One version of a page as it is compared; ``noise`` was learned of its host, and says why."""
     body, whole = body_of(capture)
     mime = media_type(capture)
     if not whole or len(body) > MAX_READ:
@@ -58,30 +62,28 @@ def shown(capture: Capture, standards: Standards, book: NoiseBook) -> Shown:
         html = html_of(body, content_type)
         if is_too_costly(html):
             return Shown(size=len(body), mime=mime)
-        return _shown_page(html, capture.url, Shown(size=len(body), mime=mime), standards, book)
+        return _shown_page(
+            html, capture.url, Shown(size=len(body), mime=mime), standards, partial(noise.why, page=page)
+        )
     return Shown(tuple(_data_lines(capture, body, mime, standards)), (), (), len(body), mime)
 
 
-def _shown_page(html: str, url: str, frame: Shown, standards: Standards, book: NoiseBook) -> Shown:
+def _shown_page(html: str, url: str, frame: Shown, standards: Standards, why: Callable[[int], str]) -> Shown:
     rules = standards.rules.of(url)
     page = read_html(html, url, rules)
     written = text_in_parts(page.runs, lambda text: " ".join(text.split())).said
     parts = page.parts.parts()
-    hidden = hidden_rows(parts, standards.mask)
-    why = dict(zip(book.part.tolist(), _reasons(book), strict=True))
-    left_out = [
-        LeftOut(said, why.get(path if path in standards.mask else template, "learned noise"))
-        for path, template, said, is_hidden in zip(parts.path, parts.template, page.parts.said, hidden, strict=True)
-        if is_hidden
-    ]
+    mask = without_largest(parts, list(map(len, page.parts.said)), standards.mask, standards.most_masked)
+    hidden = hiding_keys(parts, mask)
+    left_out = [LeftOut(said, why(key), key) for said, key in zip(page.parts.said, hidden, strict=True) if key]
     if rules is not NO_PAGE_RULES:
         kept = Counter(page.parts.said)
         ruled = (said for said in read_html(html, url).parts.said if not _taken(kept, said))
         left_out += [LeftOut(said, _BY_RULE) for said in ruled]
-    noise = tuple(piece for run in written for piece in noisy_pieces(run))
+    noisy = tuple(piece for run in written for piece in noisy_pieces(run))
     seen = (said for said, is_hidden in zip(page.parts.said, hidden, strict=True) if not is_hidden)
     lines = (line for said in seen for line in _SENTENCE_END.split(said))
-    return Shown(tuple(filter(None, lines)), noise, tuple(left_out), frame.size, frame.mime)
+    return Shown(tuple(filter(None, lines)), noisy, tuple(left_out), frame.size, frame.mime)
 
 
 def _taken(kept: Counter[str], said: str) -> bool:
@@ -90,18 +92,6 @@ def _taken(kept: Counter[str], said: str) -> bool:
         return False
     kept[said] -= 1
     return True
-
-
-def _reasons(book: NoiseBook) -> Iterator[str]:
-    """Why each row of a book is noise, in words."""
-    columns: Sequence[list[int]] = [
-        column.tolist() for column in (book.near, book.near_differed, book.far, book.far_differed)
-    ]
-    for near, near_differed, far, far_differed in zip(*columns, strict=True):
-        if near:
-            yield f"learned: it differed in {near_differed} of {near} second looks on this host"
-        else:
-            yield f"learned: it differed on {far_differed} of {far} visits to this host"
 
 
 def _data_lines(capture: Capture, body: bytes, mime: str, standards: Standards) -> list[str]:

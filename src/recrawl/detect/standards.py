@@ -19,9 +19,14 @@ class Standards:
     rules: Rules = NO_RULES
     """What the user leaves out."""
     mask: frozenset[int] = frozenset()
-    """Parts that were learned to be noise on this host."""
+    """Keys of parts that were learned to be noise on this page or on its host."""
+    most_masked: float = 0.5
+    """Share of a page's text that the mask may hide. What carries more is content, however often it differs."""
     watched: frozenset[int] = frozenset()
-    """Parts of this host that there is evidence on, noise or not."""
+    """Keys of parts of this host that there is evidence on, noise or not."""
+    content: frozenset[int] = frozenset()
+    """Keys of parts of this host that confirmations have shown to be content: if such a part differs between two
+    answers moments apart, it was edited in between."""
     in_machine_code: bool = False
     """Compile the slowest step where numba is installed: takes seconds once, and pays from thousands of pages on."""
     obeys_nofollow: bool = True

@@ -13,6 +13,7 @@ Rules of this file:
  6. Compared is with the last version that was a change, whose fingerprint is kept: a page that creeps by less than
     the threshold at each visit is found changed once it has crept far enough.
  7. Versions that were read under different rules of the user are not compared.
+ 8. What carries most of a page's text is compared even if it was learned to be noise.
 """
 
 from __future__ import annotations
@@ -206,6 +207,8 @@ def _compare(
     links = version.links or ()
     keys = version.link_keys
     found, verdict, kinds, magnitude, counts = None, Verdict.UNKNOWN, ChangeKind.NONE, UNMEASURED, _UNCOUNTED
+    if standards.mask and (known is None or version.text_digest != known.validators.text_digest):
+        standards = replace(standards, mask=version.allowed_mask(standards))
     if known is None or not (known.gone or known.validators.digest):
         fingerprint = version.packed(capture, standards)
     elif known.gone:

@@ -39,6 +39,7 @@ from recrawl.detect.fingerprint import NO_PARTS, Fingerprint, folded
 from recrawl.detect.html import Document, read_html
 from recrawl.detect.nesting import is_too_costly
 from recrawl.detect.noise import without_noise
+from recrawl.detect.noise_keys import paths_in, without_largest
 from recrawl.detect.parts import Text, Told, text_in_lines
 from recrawl.detect.rdf import RdfDocument, read_rdf
 from recrawl.detect.rdf_types import RDF, rdf_guesses
@@ -113,6 +114,17 @@ class Version:
         parts = content.parts()
         sample = content.sample(parts, standards.mask, in_machine_code=standards.in_machine_code)
         return Fingerprint(capture.time, standards.rules.of(capture.url).number, sample, *folded(parts))
+
+    def allowed_mask(self, standards: Standards) -> frozenset[int]:
+        """The mask without what would hide most of this version's text (``standards.most_masked``). O(length)."""
+        mask = standards.mask
+        if not mask or self.content is None or standards.most_masked >= 1.0:
+            return mask
+        content = self.content()
+        parts = content.parts()
+        if paths_in(mask).isdisjoint({*parts.path, *parts.template}):
+            return mask
+        return without_largest(parts, list(map(len, content.said)), mask, standards.most_masked)
 
     def packed(self, capture: Capture, standards: Standards) -> bytes:
         """The same to be stored at once, empty if there is nothing to keep: parts are not made where nobody asks."""

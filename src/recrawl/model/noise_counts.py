@@ -6,22 +6,39 @@ from dataclasses import dataclass
 
 from recrawl.model.arrays import IntArray
 
+WHOLE_HOST = 0
+"""Stands for the page where evidence is about all pages of a host."""
+NEAR_WINDOW, FAR_WINDOW = 24, 64
+"""Confirmations and other comparisons beyond which counts are halved: what was long ago fades."""
+
 
 @dataclass(frozen=True, slots=True)
 class NoiseCounts:
-    """How often parts of pages were compared and differed, by host and part: what noise is learned from."""
+    """How often parts of pages were compared and differed: what noise is learned from.
+
+    One row for each host, page and part; page 0 has the evidence of all pages of the host. Sets of pages and of times
+    have 62 bits, one for each member, though members may share one.
+    """
 
     host: IntArray
+    page: IntArray
+    """The page, or :data:`WHOLE_HOST`."""
     part: IntArray
-    """Number of the part, by its place on the page (see ``detect``)."""
+    """Path or template, position and kind of difference (see ``detect.noise_keys``)."""
     near: IntArray
-    """How often it was compared between two looks moments apart."""
+    """Confirmations: how often the part was compared between two answers moments apart."""
     near_differed: IntArray
     far: IntArray
     """How often it was compared otherwise."""
     far_differed: IntArray
-    pages: IntArray
-    """On which pages: a set of bits, one for each page, though pages may share one."""
+    near_pages: IntArray
+    """Pages on which it differed moments apart."""
+    agreed_pages: IntArray
+    """Pages on which it was the same moments apart."""
+    far_pages: IntArray
+    """Pages on which it differed otherwise."""
+    times: IntArray
+    """Minutes in which it differed moments apart."""
 
     def __len__(self) -> int:
         return len(self.host)

@@ -213,7 +213,15 @@ class Store(Archives, LookUps, RobotsCopies, Checks, Protocol):
         ...
 
     def noise(self, hosts: IntArray | None = None) -> NoiseCounts:
-        """How often parts of pages were compared and differed, by host and part: of all hosts, or of these."""
+        """How often parts of pages were compared and differed, by host, page and part: of all hosts, or of these."""
+        ...
+
+    def drop_noise(self, hosts: IntArray) -> int:
+        """Forget all evidence on the parts of pages of these hosts; return how many rows there were."""
+        ...
+
+    def trim_noise(self, host: int, parts: IntArray, pages: IntArray) -> None:
+        """Forget the evidence on some parts of a host, and all evidence of some of its pages."""
         ...
 
     # -- links --------------------------------------------------------------------------------

@@ -54,12 +54,12 @@ def _add_noise(session: Session, counts: NoiseCounts) -> None:
     """Add to what is known of the parts of pages; a batch may tell of a part several times."""
     if not len(counts):
         return
-    order = np.lexsort((counts.part, counts.host))
-    host, part = counts.host[order], counts.part[order]
-    first = np.flatnonzero(starts_of_runs(host, part))
-    sums = [np.add.reduceat(getattr(counts, name)[order], first) for name in NoiseCounts.__slots__[2:-1]]
-    pages = np.bitwise_or.reduceat(counts.pages[order], first)
-    session.apply(session.statements.live.add_noise, host[first], part[first], *sums, pages)
+    order = np.lexsort((counts.part, counts.page, counts.host))
+    keys = [getattr(counts, name)[order] for name in NoiseCounts.__slots__[:3]]
+    first = np.flatnonzero(starts_of_runs(*keys))
+    sums = [np.add.reduceat(getattr(counts, name)[order], first) for name in NoiseCounts.__slots__[3:7]]
+    sets = [np.bitwise_or.reduceat(getattr(counts, name)[order], first) for name in NoiseCounts.__slots__[7:]]
+    session.apply(session.statements.live.add_noise, *(key[first] for key in keys), *sums, *sets)
 
 
 def noise(session: Session, hosts: IntArray | None) -> NoiseCounts:
@@ -69,6 +69,21 @@ def noise(session: Session, hosts: IntArray | None) -> NoiseCounts:
     else:
         table = session.table(_NOISE, session.statements.live.noise_of, hosts) if len(hosts) else np.empty(0, _NOISE)
     return NoiseCounts(*_columns(table))
+
+
+def drop_noise(session: Session, hosts: IntArray) -> int:
+    """Forget all evidence on the parts of pages of these hosts; return how many rows there were."""
+    return session.run(session.statements.live.drop_noise, hosts) if len(hosts) else 0
+
+
+def trim_noise(session: Session, host: int, parts: IntArray, pages: IntArray) -> None:
+    """Forget the evidence on some parts of a host, and all rows of some of its pages."""
+    for statement, some in (
+        (session.statements.live.drop_noise_parts, parts),
+        (session.statements.live.drop_noise_pages, pages),
+    ):
+        if len(some):
+            session.run(statement, host, some)
 
 
 def _add_conduct(session: Session, conduct: Conduct) -> None:

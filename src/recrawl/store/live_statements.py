@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+from recrawl.model import NoiseCounts
+from recrawl.model.noise_counts import FAR_WINDOW, NEAR_WINDOW
 from recrawl.store.dialect import Dialect
 from recrawl.store.values import QUARANTINED
 
-_NOISE_TYPES = dict.fromkeys(("host", "part", "near", "near_differed", "far", "far_differed", "pages"), "bigint")
-_COUNTED = ("near", "near_differed", "far", "far_differed")
+_NOISE_TYPES = dict.fromkeys(NoiseCounts.__slots__, "bigint")
 _FAILING_TYPES = {
     "page": "bigint",
     "since": "float8",
@@ -29,14 +30,15 @@ class LiveStatements:
             "fingerprint", {"page": "bigint", "data": "bytea"}, "ON CONFLICT (page) DO UPDATE SET data = excluded.data"
         )
         self.fingerprints = f"SELECT page, data FROM fingerprint WHERE page {among(1)}"
-        sums = ", ".join(f"{name} = noise.{name} + excluded.{name}" for name in _COUNTED)
         self.add_noise = dialect.insert(
-            "noise",
-            _NOISE_TYPES,
-            f"ON CONFLICT (host, part) DO UPDATE SET {sums}, pages = noise.pages | excluded.pages",
+            "noise", _NOISE_TYPES, f"ON CONFLICT (host, page, part) DO UPDATE SET {_faded()}"
         )
-        self.noise = f"SELECT {', '.join(_NOISE_TYPES)} FROM noise ORDER BY host, part"
-        self.noise_of = f"SELECT {', '.join(_NOISE_TYPES)} FROM noise WHERE host {among(1)} ORDER BY host, part"
+        columns = ", ".join(_NOISE_TYPES)
+        self.noise = f"SELECT {columns} FROM noise ORDER BY host, page, part"
+        self.noise_of = f"SELECT {columns} FROM noise WHERE host {among(1)} ORDER BY host, page, part"
+        self.drop_noise = f"DELETE FROM noise WHERE host {among(1)}"
+        self.drop_noise_parts = f"DELETE FROM noise WHERE host = $1 AND page = 0 AND part {among(2)}"
+        self.drop_noise_pages = f"DELETE FROM noise WHERE host = $1 AND page {among(2)}"
         self.add_conduct = dialect.update(
             "host", "id", {"checks": "integer", "lies": "integer", "restless": "integer"}, how="add"
         )
@@ -95,3 +97,22 @@ class LiveStatements:
         self.due_pages_of_host = (
             "SELECT page, host, due FROM schedule WHERE due <= $1 AND host = $2 ORDER BY due, page LIMIT $3"
         )
+
+
+def _faded() -> str:
+    """New counts added to old ones, which fade: ``detect.learned_noise.NoiseEvidence.plus`` in SQL."""
+    sums = {name: f"(noise.{name} + excluded.{name})" for name in ("near", "near_differed", "far", "far_differed")}
+    full = {"near": f"{sums['near']} > {NEAR_WINDOW}", "far": f"{sums['far']} > {FAR_WINDOW}"}
+    kept = {
+        name: f"(CASE WHEN {full[name.partition('_')[0]]} THEN {total} / 2 ELSE {total} END)"
+        for name, total in sums.items()
+    }
+    mostly = f"{full['near']} AND 2 * {kept['near_differed']} >= {kept['near']}"
+    empty = {
+        "near_pages": f"{kept['near_differed']} = 0",
+        "agreed_pages": mostly,
+        "far_pages": f"{kept['far_differed']} = 0",
+        "times": f"{kept['near_differed']} = 0",
+    }
+    sets = {name: f"CASE WHEN {when} THEN 0 ELSE noise.{name} | excluded.{name} END" for name, when in empty.items()}
+    return ", ".join(f"{name} = {value}" for name, value in (kept | sets).items())

@@ -196,6 +196,14 @@ class SqlStore(SqlArchives, SqlLookUps, SqlRobots, SqlChecks):
         """How often parts of pages differed."""
         return self._database.read(lambda session: learned.noise(session, hosts))
 
+    def drop_noise(self, hosts: IntArray) -> int:
+        """Forget all evidence on parts of these hosts."""
+        return self._database.write(lambda session: learned.drop_noise(session, hosts))
+
+    def trim_noise(self, host: int, parts: IntArray, pages: IntArray) -> None:
+        """Forget the evidence on some parts and pages of a host."""
+        self._database.write(lambda session: learned.trim_noise(session, host, parts, pages))
+
     def set_source(self, pages: IntArray, method: str, options: str = "{}") -> None:
         """Set how pages are asked for."""
         self._database.write(lambda session: told.set_source(session, pages, method, options))
