@@ -344,8 +344,10 @@ class Judging:
             return
         [name] = self._store.hosts(np.array([number])).name
         details = {"host": name, "masked": now.masked, "masked_before": before.masked}
-        message = "noise learned" if now.masked > before.masked else "noise withdrawn"
-        self._log.event("fetch", message, details=details)
+        if now.masked > before.masked:
+            self._log.event("fetch", "noise learned", details=details)
+        else:
+            self._log.event("fetch", "noise withdrawn", details=details)
 
     def _evidence(self, visited: Visited, compared: Compared) -> NoiseEvidence:
         """What a comparison teaches about noise.
