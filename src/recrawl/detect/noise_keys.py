@@ -17,10 +17,7 @@ import enum
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from recrawl.detect.parts import Parts
+from typing import NamedTuple, Protocol
 
 MIDDLE = 0
 """The position of parts that are far from both ends, and of keys that hold for all positions."""
@@ -97,6 +94,18 @@ def position_of(index: int, count: int) -> int:
     return position if abs(position) <= _FARTHEST else MIDDLE
 
 
+class Placed(Protocol):
+    """The parts of a page, in its order: ``detect.parts.Parts``."""
+
+    @property
+    def path(self) -> Sequence[int]:
+        """Where each stands."""
+
+    @property
+    def template(self) -> Sequence[int]:
+        """Its words without the numbers, 0 if it has none."""
+
+
 class _Index(NamedTuple):
     """A set of keys, ready to be looked up by the parts of a page."""
 
@@ -125,7 +134,7 @@ def paths_in(mask: frozenset[int]) -> frozenset[int]:
 
 
 def hiding_keys(
-    parts: Parts, mask: frozenset[int], folded: Container[int] = (), others: Container[int] | None = None
+    parts: Placed, mask: frozenset[int], folded: Container[int] = (), others: Container[int] | None = None
 ) -> list[int]:
     """For each part the key of the mask that hides it, 0 where none does. O(parts).
 
@@ -138,13 +147,13 @@ def hiding_keys(
 
 
 def hidden_rows(
-    parts: Parts, mask: frozenset[int], folded: Container[int] = (), others: Container[int] | None = None
+    parts: Placed, mask: frozenset[int], folded: Container[int] = (), others: Container[int] | None = None
 ) -> list[bool]:
     """Which parts a mask hides; see :func:`hiding_keys`."""
     return list(map(bool, hiding_keys(parts, mask, folded, others)))
 
 
-def keys_among(parts: Parts, wanted: frozenset[int], folded: Container[int] = ()) -> frozenset[int]:
+def keys_among(parts: Placed, wanted: frozenset[int], folded: Container[int] = ()) -> frozenset[int]:
     """Which of the wanted keys are about parts of this page. O(parts)."""
     if not wanted or (index := _indexed(wanted)).identities.isdisjoint({*parts.path, *parts.template}):
         return _NOTHING
@@ -152,7 +161,7 @@ def keys_among(parts: Parts, wanted: frozenset[int], folded: Container[int] = ()
 
 
 def _keys_of_rows(
-    parts: Parts, index: _Index, folded: Container[int], others: Container[int] | None
+    parts: Placed, index: _Index, folded: Container[int], others: Container[int] | None
 ) -> Iterator[Sequence[int]]:
     """For each part the keys that can be about it, as far as their path or template is in the index."""
     sizes, seen = Counter(parts.path), dict[int, int]()
@@ -172,7 +181,7 @@ def _keys_of_rows(
         yield keys
 
 
-def without_largest(parts: Parts, lengths: Sequence[int], mask: frozenset[int], most: float) -> frozenset[int]:
+def without_largest(parts: Placed, lengths: Sequence[int], mask: frozenset[int], most: float) -> frozenset[int]:
     """The mask without keys that hide too much: together the rest hides at most this share of the page's text.
 
     ``lengths`` are those of the parts, in any unit. The keys that hide most are left out first: noise is small, and a
