@@ -12,6 +12,7 @@ import pytest
 from recrawl.cli.contest_runs import KeptTallies, Run, run_all
 from recrawl.cli.experiments.report_folder import MARK
 from recrawl.errors import ExitCode
+from recrawl.estimate.watched import as_watched
 from recrawl.model import ChangeKind, Histories, Verdict, Visits
 from recrawl.simulate.contest import Rules
 from recrawl.simulate.contest_entries import NAMES, entry
@@ -177,7 +178,7 @@ def test_logs_keep_their_times_and_their_pages_stay_to_the_end():
     kinds = [0, ChangeKind.EXACT | ChangeKind.CONTENT, 0, 0]
     verdict = [Verdict.UNKNOWN, Verdict.CHANGED, Verdict.UNKNOWN, Verdict.UNCHANGED]
     visits = Visits.of([1, 1, 2, 2], [0.0, 5.0, 0.0, 90.0], verdict=verdict, kinds=kinds)
-    field = of_histories(Histories.from_visits(visits), exact=np.array([True, False]))
+    field = of_histories(Histories.from_visits(as_watched(visits)), exact=np.array([True, False]))
     assert field.truth.changes.times.tolist() == [5.0]
     assert field.truth.died.tolist() == [90.0, 90.0]
 

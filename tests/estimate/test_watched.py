@@ -19,9 +19,10 @@ from recrawl.time import DAY
 
 def test_a_watched_log_has_the_likelihood_of_its_changes():
     """Maximum likelihood of a complete log is X/T."""
-    visits = Visits.of([1] * 5 + [2] * 3, [0, 3, 10, 11, 20, 0, 5, 9], verdict=[0, 2, 2, 2, 1, 0, 1, 2])
-    histories = Histories.from_visits(Visits.of(visits.page, visits.time * DAY, verdict=visits.verdict))
-    watched = as_watched(histories, np.array([True, False]))
+    verdict, kinds = np.array([0, 2, 2, 2, 1, 0, 1, 2]), np.array([0, 129, 129, 129, 0, 0, 0, 1])
+    time = DAY * np.array([0, 3, 10, 11, 20, 0, 5, 9])
+    visits = Visits.of([1] * 5 + [2] * 3, time, verdict=verdict, kinds=kinds)
+    histories, watched = Histories.from_visits(visits), Histories.from_visits(as_watched(visits))
     np.testing.assert_allclose(watched.observed(), histories.observed())
     np.testing.assert_array_equal(watched.changes(), histories.changes())
     assert watched.counts().tolist() == [7, 2]

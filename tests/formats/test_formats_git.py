@@ -367,14 +367,14 @@ def test_changes_are_visits_at_the_moment_of_change(site):
     assert batch.schema == schema()
     assert batch.column("url").to_pylist() == [f"{BASE}a/", f"{BASE}a/", f"{BASE}b/", f"{BASE}b/"]
     visits = log.visits(until=START + 50.0)
-    assert visits.page.tolist() == [0, 0, 0, 1, 1]
-    assert (visits.time - START).tolist() == [10, 20, 50, 10, 30]
+    assert visits.page.tolist() == [0, 0, 0, 1, 1, 1]
+    assert (visits.time - START).tolist() == [10, 20, 50, 10, 30, 50]
     unknown, unchanged, changed = Verdict
-    assert visits.verdict.tolist() == [unknown, changed, unchanged, unknown, changed]
-    assert visits.outcome.tolist()[-1] == Outcome.GONE
+    assert visits.verdict.tolist() == [unknown, changed, unchanged, unknown, changed, unchanged]
+    assert visits.outcome.tolist()[-2:] == [Outcome.GONE, Outcome.GONE], "deleted pages are gone to the end of the log"
     histories = log.histories(until=START + 50.0)
     assert histories.changes().tolist() == [1, 1]
-    assert histories.observed().tolist() == [40.0, 20.0]
+    assert histories.observed().tolist() == [40.0, 40.0]
 
 
 def test_bulk_edits_can_be_left_out_of_the_visits(site):

@@ -13,13 +13,14 @@ from recrawl.assess.ratios import ratio_with_interval
 from recrawl.assess.scores import Interval
 from recrawl.cli.contest_runs import Run, known_policies, run_all
 from recrawl.errors import ConfigError, InputError
-from recrawl.model import BoolArray, ChangeKind, Histories, Outcome
+from recrawl.model import BoolArray, ChangeKind, Histories, Outcome, Visits
+from recrawl.model.arrays import ends_of_runs, starts_of_runs
 from recrawl.model.words import counted, told
 from recrawl.schedule.policies import ORACLES
 from recrawl.simulate.contest import Rules
 from recrawl.simulate.contest_entries import NAMES, OURS, OURS_FOR_CHANGES, YARDSTICK, entry, labelled
 from recrawl.simulate.contest_field import Field
-from recrawl.simulate.contest_history import field_from_histories, visits_per_page
+from recrawl.simulate.contest_history import field_from_histories, known_times, visits_per_page
 from recrawl.simulate.contest_tally import Tally
 from recrawl.time import DAY, format_duration
 
@@ -87,7 +88,11 @@ def compare_policies(
     runs = [Run(_PAST, name, budget) for name in names for budget in budgets]
     on_read()
     tallies = run_all({_PAST: fields}, runs, make, rules, seed=trial.seed, jobs=trial.jobs, what="policies")
-    return Comparison(in_use, names, fields[0], rules.tick, daily, there, trial.repeats, trial.seed, tallies, links)
+    known = int(known_times(past.watched).sum())
+    times = KnownTimes(known, int(past.watched.changed.sum()))
+    return Comparison(
+        in_use, names, fields[0], rules.tick, daily, there, trial.repeats, trial.seed, tallies, times, links
+    )
 
 
 _PAST = "past"
@@ -103,8 +108,12 @@ class _Past:
     """What was seen of every page that is wanted, row by row: what is run again, and what tells how much was spent."""
 
     histories: Histories
+    watched: Histories
+    """The same, with logged changes as somebody who watched would have seen them: at their exact times."""
     exact: BoolArray
     """Whether its changes were logged."""
+    gone_since: FloatArray
+    """When it was found gone and never found again, seconds since the epoch; else NaN."""
     stays: BoolArray
     """Whether it is still there though nobody looked again: our own last visit did not find it gone.
 
@@ -125,12 +134,25 @@ def _past_of(store: Store, lesson: Lesson) -> _Past:
     ours = last.page[(last.cost > 0) & (last.outcome != Outcome.GONE)]  # only visits of our own have a cost
     return _Past(
         histories=histories,
+        watched=lesson.evidence.histories.take(wanted),
         exact=lesson.exact[wanted],
+        gone_since=_gone_since(visits, histories.page),
         stays=np.isin(histories.page, ours),
         host=levels[0][wanted],
         cluster=levels[-1][wanted],
         importance=importance[wanted],
     )
+
+
+def _gone_since(visits: Visits, page: IntArray) -> FloatArray:
+    """When each page was found gone and never found again; NaN for pages that are there. Visits by page and time."""
+    answers = visits.take(visits.answered())
+    gone = answers.outcome == Outcome.GONE
+    began = np.flatnonzero(starts_of_runs(answers.page, gone))
+    last = began[ends_of_runs(answers.page[began])]
+    since = np.full(len(page), np.nan)
+    since[np.searchsorted(page, answers.page[last])] = np.where(gone[last], answers.time[last], np.nan)
+    return since
 
 
 def _fields(past: _Past, trial: Trial) -> list[Field]:
@@ -140,9 +162,10 @@ def _fields(past: _Past, trial: Trial) -> list[Field]:
         fields = [
             field_from_histories(
                 _PAST,
-                past.histories,
+                past.watched,
                 rng,
                 exact=past.exact,
+                gone_since=past.gone_since,
                 stays=past.stays,
                 host=past.host,
                 cluster=past.cluster,
@@ -180,6 +203,22 @@ def _pages_at_once(field: Field) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownTimes:
+    """Of how many of the changes it is known when they happened."""
+
+    known: int
+    changes: int
+
+    def note(self, repeats: int) -> str:
+        """The same in a sentence."""
+        times = "once" if repeats == 1 else f"{repeats} times"
+        if self.changes and self.known == self.changes:
+            return "When pages changed is known from logs of changes: no time was drawn."
+        drawn = f"When a page changed between two visits is not known: drawn at random {times}."
+        return f"{self.known:,} of {self.changes:,} change times are known from logs. {drawn}" if self.known else drawn
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """What each policy would have made of the past."""
 
@@ -194,6 +233,7 @@ class Comparison:
     repeats: int
     seed: int
     tallies: dict[Run, Tally]
+    times: KnownTimes
     links: bool = False
     """Whether only changes count that brought new links."""
 
@@ -291,12 +331,11 @@ class Comparison:
     def note(self) -> str:
         """What the numbers rest on."""
         changes = int(self.tally(self.in_use).changes.sum()) // self.repeats
-        times = "once" if self.repeats == 1 else f"{self.repeats} times"
         return (
             f"{counted(len(self.field), 'page')}, {counted(changes, 'known change')}"
             f"{' with new links' if self.links else ''} after the first quarter of the time, "
-            f"decisions every {format_duration(self.tick)}.\nWhen a page changed between two visits is not known: "
-            f"drawn at random {times}. Changes no visit found are not counted."
+            f"decisions every {format_duration(self.tick)}.\n{self.times.note(self.repeats)}"
+            f"{'' if self.times.known == self.times.changes else ' Changes no visit found are not counted.'}"
         )
 
     # -- for programs ----------------------------------------------------------------------------
@@ -313,6 +352,7 @@ class Comparison:
             "pages": len(self.field),
             "changes": int(self.tally(self.in_use).changes.sum()) // self.repeats,
             "draws": self.repeats,
+            "known_times": self.times.known,
             "tick": self.tick,
             "policies": [self._row(Run(_PAST, name, self.budget)) for name in self.ranked()],
         }

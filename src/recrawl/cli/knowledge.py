@@ -20,8 +20,18 @@ from recrawl.estimate.operational_posterior import OperationalPosterior
 from recrawl.estimate.point import PointBelief
 from recrawl.estimate.posterior import GammaPosterior, Posterior
 from recrawl.estimate.trust import Statements
-from recrawl.estimate.watched import as_watched
-from recrawl.model import Belief, BoolArray, ChangeKind, FloatArray, GammaBelief, GridBelief, Histories, IntArray
+from recrawl.estimate.watched import as_watched, is_exact
+from recrawl.model import (
+    Belief,
+    BoolArray,
+    ChangeKind,
+    FloatArray,
+    GammaBelief,
+    GridBelief,
+    Histories,
+    IntArray,
+    Visits,
+)
 from recrawl.model.arrays import offsets_of, ragged_search
 from recrawl.predict.clusters import UrlClusters
 from recrawl.store.base import Store
@@ -223,27 +233,29 @@ def estimate_from(lesson: Lesson, estimator: Estimator) -> Estimate:
 
 def lesson_of(store: Store, span: Span) -> Lesson:
     """What the visits of a span say of every page that was seen in it, and which host and cluster each lies in."""
-    visited = store.histories(pages=span.pages, since=span.since, until=span.until, kind=span.kind)
+    looks = store.looks(span.pages, since=span.since)
+    if span.until is not None:
+        looks = looks.take(looks.time <= span.until)
+    visited, watched = (Histories.from_visits(told, span.kind) for told in (looks, as_watched(looks)))
     seen = ~np.isnan(visited.first_visit)
     histories = visited if bool(seen.all()) else visited.take(seen)
-    exact = _logged(store, span, histories)
+    exact = _logged(looks, histories)
     host = store.pages(histories.page).host
     levels: tuple[IntArray, ...] = (host,)
     if len(histories) <= CLUSTERS_UP_TO:
         levels = (host, UrlClusters().add(store.urls(histories.page)))
-    return Lesson(histories, exact, Evidence(as_watched(histories, exact), levels, span.kind))
+    return Lesson(histories, exact, Evidence(watched.align(histories.page), levels, span.kind))
 
 
-def _logged(store: Store, span: Span, histories: Histories) -> BoolArray:
-    """Pages whose changes came with their exact times. Of a log nearly every entry is a change: only such are asked."""
-    changes = histories.changes()
-    candidates = np.flatnonzero((changes > 0) & (2 * changes > histories.counts()))
-    exact = np.zeros(len(histories), np.bool_)
-    if len(candidates):
-        page = histories.page[candidates]
-        dated = store.histories(pages=page, since=span.since, until=span.until, kind=ChangeKind.EXACT).align(page)
-        exact[candidates] = dated.changes() >= changes[candidates]
-    return exact
+def _logged(looks: Visits, histories: Histories) -> BoolArray:
+    """Pages that changed, and all of whose changes came with their exact times."""
+    changes, exact = histories.changes(), is_exact(looks)
+    if not bool(exact.any()):
+        return np.zeros(len(histories), np.bool_)
+    page = looks.page[exact]
+    place = np.minimum(np.searchsorted(histories.page, page), max(len(histories) - 1, 0))
+    counted = histories.page[place] == page if len(histories) else np.zeros(len(page), np.bool_)
+    return np.asarray((changes > 0) & (np.bincount(place[counted], minlength=len(histories)) >= changes))
 
 
 def section_labels(urls: list[str]) -> tuple[IntArray, list[str]]:

@@ -13,7 +13,8 @@ from recrawl.cli.tables import shown_time
 from recrawl.cli.wiring import host_limits_of, policy_of, politeness_of
 from recrawl.crawl.site_claims import signals
 from recrawl.errors import InputError
-from recrawl.model import ANSWERED, Belief, FloatArray, IntArray, Pages
+from recrawl.estimate.watched import as_watched
+from recrawl.model import ANSWERED, Belief, BoolArray, FloatArray, IntArray, Outcome, Pages
 from recrawl.plan.durations import Downloads, DownloadTimes, learn_downloads
 from recrawl.plan.forecast import Manners
 from recrawl.plan.keeping import Limits
@@ -79,10 +80,15 @@ class Outlook:
     patience: FloatArray
     """Seconds by which each page is put off because it failed."""
     last_look: FloatArray
+    gone: BoolArray
+    """Whether that look found no page."""
     belief: Belief
     """About the rates at which the same pages change, at the pace of now."""
     demand: Demand
-    """Of the same pages, for what a budget would do. Where new links are wanted, by their rates."""
+    """Of the same pages, for what a budget would do. Where new links are wanted, by their rates.
+
+    Pages that are gone have no weight: nothing happens to them, and they get what the longest interval gives.
+    """
     hosts: HostTable
     expected: Expected | None = None
     """What a model says of changes of pages before their histories tell."""
@@ -159,19 +165,21 @@ def look_ahead(
     if expert is not policy:
         expert.add(pages)
         expert.signal(heard, when)
-        expert.tell(visits)
+        expert.tell(as_watched(visits))
     looks = visits.take(visits.answered())
-    last = np.full(len(pages), math.nan)
-    last[np.searchsorted(pages.id, looks.page)] = looks.time
+    last, gone = np.full(len(pages), math.nan), np.zeros(len(pages), np.bool_)
+    place = np.searchsorted(pages.id, looks.page)  # by time: of a page the last assignment stands
+    last[place], gone[place] = looks.time, looks.outcome == Outcome.GONE
     belief = expert.belief(pages.id, now)
     demand = Demand(
         OBJECTIVES[settings.schedule.objective],
         policy.links(pages.id) if isinstance(policy, NewLinks) else belief,
-        pages.importance, pages.cost, settings.schedule.min_interval, settings.schedule.max_interval,
+        np.where(gone, 0.0, pages.importance), pages.cost,
+        settings.schedule.min_interval, settings.schedule.max_interval,
     )  # fmt: skip
     put_off = np.maximum(np.nan_to_num(due - wanted, posinf=0.0), 0.0)
     hosts = hosts_of(store, settings, now)
-    return Outlook(now, settings, policy, expert, pages, due, put_off, last, belief, demand, hosts, expected)
+    return Outlook(now, settings, policy, expert, pages, due, put_off, last, gone, belief, demand, hosts, expected)
 
 
 def hosts_of(store: Store, settings: Settings, now: float) -> HostTable:

@@ -16,7 +16,7 @@ import numpy as np
 
 from recrawl.crawl.importing_chunks import chunks_of
 from recrawl.crawl.importing_digests import digest_column
-from recrawl.crawl.importing_listed import differences, listed_captures, with_costs
+from recrawl.crawl.importing_listed import differences, gone_after, listed_captures, with_costs
 from recrawl.formats.captures import NO_STATUS, RecordKind, Report
 from recrawl.formats.disk import is_file_name
 from recrawl.model import BoolArray, IntArray
@@ -138,10 +138,12 @@ class Importer:
         done, judged = 0, Judged()
         for some in chunks_of(self._store, pages, _CAPTURES_AT_ONCE, _PAGES_AT_ONCE):
             listed = listed_captures(self._store, some, _CAPTURES_AT_ONCE)
-            found = differences(listed, self._store.looks(some), self._cleaning.merge_within)
+            known = self._store.looks(some)
+            found = differences(listed, known, self._cleaning.merge_within)
             if len(found.visits):
                 self._store.record(with_costs(self._store, found.visits, found.ours))
             self._store.withdraw(*found.withdrawn)
+            self._store.set_gone(*gone_after(known, found.visits))
             self._store.set_judged(some)
             judged = Judged(
                 judged.new + found.new,

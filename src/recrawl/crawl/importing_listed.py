@@ -14,7 +14,7 @@ import numpy as np
 from recrawl.crawl.importing_chunks import captures_in_pieces
 from recrawl.detect.listed import judge_listed, merge_downloads, methods_of, outcomes_of, versions_of
 from recrawl.model import ANSWERED, BoolArray, ByteArray, FloatArray, IntArray, Outcome, Verdict, Visits
-from recrawl.model.arrays import order_by, starts_of_runs
+from recrawl.model.arrays import ends_of_runs, order_by, starts_of_runs
 from recrawl.store.base import Store
 from recrawl.store.values import REVISIT
 
@@ -108,6 +108,14 @@ def differences(listed: ListedCaptures, known: Visits, merge_within: float) -> D
         size=np.maximum(listed.size[some], 0),
     )
     return Differences(visits, listed.ours[some] & (met[some] >= 0), int(is_new.sum()), (page[back], time[back]))
+
+
+def gone_after(*visits: Visits) -> tuple[IntArray, BoolArray]:
+    """The pages of all these visits, ascending, and whether the last answer of each was that it is gone. O(n log n)."""
+    told = Visits.concatenate(visits)
+    answers = told.take(told.answered()).sorted()
+    last = answers.take(ends_of_runs(answers.page))
+    return last.page, np.asarray(last.outcome == Outcome.GONE)
 
 
 def with_costs(store: Store, visits: Visits, ours: BoolArray) -> Visits:

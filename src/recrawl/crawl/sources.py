@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from recrawl.crawl.importing import Importer
-from recrawl.crawl.importing_listed import rows_met
+from recrawl.crawl.importing_listed import gone_after, rows_met
 from recrawl.errors import InputError, RecrawlError, our_fault, require
 from recrawl.formats.arc import index_arc
 from recrawl.formats.arrow import located_visits
@@ -266,6 +266,7 @@ class Sources:
             return 0
         known = self._store.looks(np.unique(visits.page))
         self._store.record(visits)
+        self._store.set_gone(*gone_after(known, visits))
         return int((rows_met(visits.page, visits.time, known) < 0).sum())
 
     def _before(self, mark: ImportMark, report: Report) -> Brought:

@@ -9,24 +9,42 @@ from __future__ import annotations
 
 import numpy as np
 
-from recrawl.model import BoolArray, FloatArray, Histories, IntArray
-from recrawl.model.arrays import offsets_of
+from recrawl.model import ANSWERED, BoolArray, ChangeKind, FloatArray, Histories, IntArray, Outcome, Verdict, Visits
+from recrawl.model.arrays import offsets_of, starts_of_runs
 
 MOMENT = 1.0
 """Seconds in which a change of known time is taken to have happened."""
 
 
-def as_watched(histories: Histories, exact: BoolArray) -> Histories:
-    """Exact logs as looks: nothing had changed a moment before each change, and then it had.
+def is_exact(visits: Visits) -> BoolArray:
+    """Which visits are changes of known time: somebody logged them (``ChangeKind.EXACT``)."""
+    return np.asarray((visits.verdict == Verdict.CHANGED) & ((visits.kinds & np.uint16(ChangeKind.EXACT)) != 0))
 
-    ``exact[i]`` tells whether the changes of row i were logged. A log names each change, so a gap that ends in one was
-    quiet until then. Taken for an ordinary look, a log would make every page seem to change without end. O(gaps).
+
+def as_watched(visits: Visits) -> Visits:
+    """Exact changes as observations: a moment before each of them one that found the page as it had been.
+
+    A log names each change, so nothing changed between an exact change and the visit before it. Taken for ordinary
+    observations, visits made only at changes would make any page seem to change without end. Whoever learns from visits
+    (estimators and policies alike) is told them in this form, so that all believe the same.
+
+    The visit that opens the history of a page says nothing about change, so nothing is put before it. Visits that are
+    not exact stay as they are. The answer is sorted by page and time where anything is added. O(n log n), O(n) if
+    sorted; ``visits`` itself where nothing is exact.
     """
-    split = np.flatnonzero(exact[histories.row_of_gap()] & histories.changed)
-    if not len(split):
-        return histories
-    moment = np.minimum(MOMENT, histories.gaps[split] / 2.0)
-    return _retold(histories, split, (histories.gaps[split] - moment, moment), (False, True))
+    if not bool(is_exact(visits).any()):
+        return visits
+    told = visits.sorted()
+    before = np.diff(told.time, prepend=-np.inf)
+    at = np.flatnonzero(is_exact(told) & ~starts_of_runs(told.page) & (before > 0))
+    was = told.outcome[at - 1]
+    silent = Visits.of(
+        told.page[at],
+        told.time[at] - np.minimum(MOMENT, before[at] / 2.0),
+        outcome=np.where(was <= ANSWERED, was, Outcome.FETCHED),  # the page was there, or gone
+        verdict=Verdict.UNCHANGED,
+    )
+    return Visits.concatenate([told, silent]).sorted()
 
 
 def as_dated(histories: Histories, gap: IntArray, age: FloatArray) -> Histories:

@@ -103,8 +103,8 @@ class ChangeLog:
         deletion finds the page gone. Several events of a page at one time are one visit, which finds what the last of
         them left: nobody can look twice in one instant, and a history knows no gap of length zero. Without ``bulk``,
         bulk edits say nothing (they still open and close lives). Such visits stop at the last change, which makes any
-        page look livelier than it is: ``until`` adds a last, unchanged look at that time to every page that is still
-        there and was seen before it.
+        page look livelier than it is: ``until`` adds a last observation at that time to every page that was seen before
+        it, which found no change: a page that was deleted is gone then too.
         """
         if not len(self):
             return Visits.of(self.page, self.time)
@@ -121,9 +121,10 @@ class ChangeLog:
         events = Visits.of(page, time, outcome=outcome, verdict=verdict, kinds=kinds)
         if until is None:
             return events
-        last = np.append(first[1:], np.True_)
-        watched = page[last & ~gone & (time < until)]
-        closing = Visits.of(watched, np.full(len(watched), until), verdict=Verdict.UNCHANGED)
+        last = np.append(first[1:], np.True_) & (time < until)
+        closing = Visits.of(
+            page[last], np.full(int(last.sum()), until), outcome=outcome[last], verdict=Verdict.UNCHANGED
+        )
         return Visits.concatenate([events, closing]).sorted()
 
     def histories(self, *, bulk: bool = True, until: float | None = None) -> Histories:

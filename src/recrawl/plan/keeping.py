@@ -72,7 +72,8 @@ def keep(demand: Demand, budget: float, limits: Limits | None = None) -> Kept:
         spent: Allocation | HostAllocation = allocate(demand, budget)
     else:
         spent = allocate_by_host(demand, limits.host, limits.most, budget)
-    return _kept(demand, spent.rate, spent.price, int(spent.hopeless.sum()), feasible=spent.feasible)
+    hopeless = int((spent.hopeless & (demand.importance > 0)).sum())
+    return _kept(demand, spent.rate, spent.price, hopeless, feasible=spent.feasible)
 
 
 def keep_at_price(demand: Demand, price: float) -> Kept:
@@ -158,9 +159,9 @@ def keep_at_rates(demand: Demand, rate: FloatArray) -> Kept:
 def _kept(demand: Demand, rate: FloatArray, price: float, hopeless: int, *, feasible: bool) -> Kept:
     interval = np.minimum(1.0 / np.maximum(rate, 1.0 / _FOREVER), _FOREVER)
     fresh = demand.belief.unchanged_time(interval) / interval
-    found = np.where(rate > 0, demand.belief.p_change(interval) / interval, 0.0)
-    happening = demand.belief.mean()
-    weight = demand.importance
+    weight = demand.importance  # what has none is not there: nothing happens to it
+    found = np.where((rate > 0) & (weight > 0), demand.belief.p_change(interval) / interval, 0.0)
+    happening = np.where(weight > 0, demand.belief.mean(), 0.0)
     total = max(float(weight.sum()), 1e-300)
     changes = float((weight * happening).sum())
     return Kept(

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from recrawl.estimate.watched import as_watched
 from recrawl.model import ANSWERED, BoolArray, FloatArray, IntArray, Pages, Visits
 from recrawl.schedule.newcomers import Newcomers
 from recrawl.schedule.policy import HearsSignals, Policy, Replicable
@@ -67,12 +68,13 @@ class Agenda:
     def tell(self, visits: Visits) -> None:
         """Fold in visits to known pages, of each page in the order of time; one told before changes nothing.
 
-        O(1) for each failed visit and each visit to a failing page, vectorised for the rest.
+        Logged changes reach the policy with what a log knows: that nothing changed before them (``as_watched``). O(1)
+        for each failed visit and each visit to a failing page, vectorised for the rest.
         """
         if self._journal is not None:
             self._journal.append(partial(self.tell, visits))
             self._journal_pages.append(visits.page)
-        self.policy.tell(visits)
+        self.policy.tell(as_watched(visits))
         failed = visits.outcome > ANSWERED
         concerned = failed | np.isin(visits.page, np.unique(visits.page[failed]))
         concerned |= self._is_failing(visits.page)

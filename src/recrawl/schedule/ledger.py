@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recrawl.model import BoolArray, FloatArray, IntArray, Pages, Visits
+from recrawl.model import BoolArray, FloatArray, IntArray, Outcome, Pages, Visits
+from recrawl.model.arrays import ends_of_runs, starts_of_runs
 from recrawl.schedule.columns import Columns
-from recrawl.schedule.looks import fold
+from recrawl.schedule.looks import Looks, fold
 
 _PAGE_COLUMNS = ("id", "host", "importance", "cost", "discovered")
 
@@ -31,9 +32,8 @@ class Ledger:
 
     def __init__(self) -> None:
         real, whole = np.float64, np.int64
-        self._table = Columns(
-            {"id": whole, "host": whole, "importance": real, "cost": real, "discovered": real, "last_look": real}
-        )
+        own = {"id": whole, "host": whole, "importance": real, "cost": real, "discovered": real}
+        self._table = Columns({**own, "last_look": real, "gone_since": real})
         self._by_id: tuple[IntArray, IntArray] | None = None
         """Ids in order and their rows; ``None`` while they came in order, so that the id column serves itself."""
 
@@ -50,6 +50,11 @@ class Ledger:
         """When each page was last looked at with a result, seconds since the epoch; NaN for never. A view."""
         return self._table["last_look"]
 
+    @property
+    def gone_since(self) -> FloatArray:
+        """When each page was first found gone and not found again since, seconds since the epoch; else NaN. A view."""
+        return self._table["gone_since"]
+
     def add(self, pages: Pages) -> Pages:
         """Append the pages that are new, and return them. Of equal ids the first counts.
 
@@ -60,7 +65,9 @@ class Ledger:
         new = pages.take(np.sort(first[~known]))
         ids = np.concatenate([self._table["id"][-1:], new.id])
         in_order = self._by_id is None and bool((np.diff(ids) > 0).all())
-        self._table.append(**{name: getattr(new, name) for name in _PAGE_COLUMNS}, last_look=np.full(len(new), np.nan))
+        never = np.full(len(new), np.nan)
+        known_columns = {name: getattr(new, name) for name in _PAGE_COLUMNS}
+        self._table.append(**known_columns, last_look=never, gone_since=never)
         if len(new) and not in_order:
             rows = np.argsort(self._table["id"], kind="stable")
             self._by_id = self._table["id"][rows], rows
@@ -81,8 +88,30 @@ class Ledger:
         Visits not after the last look are ignored.
         """
         found = fold(self.rows(visits.page), visits, self.last_look)
+        self._note_gone(found)
         closed = np.flatnonzero(~found.opens())
         return Gaps(found.row[closed], found.seconds[closed], found.changed[closed], found.time[closed])
+
+    def _note_gone(self, looks: Looks) -> None:
+        """Move on since when pages are gone: the first of the looks, up to the last one, that all found no page. O(m).
+
+        Looks are by row and time.
+        """
+        gone = looks.outcome == Outcome.GONE
+        since = self.gone_since
+        if not bool(gone.any()):
+            since[looks.row] = np.nan
+            return
+        opens = starts_of_runs(looks.row)
+        before = np.where(opens, ~np.isnan(since[looks.row]), np.roll(gone, 1))
+        place = np.arange(len(gone))
+        # The look with which the run of equal ones began; one of an earlier call goes on if the first look does.
+        began = np.maximum.accumulate(np.where(opens | (gone != before), place, 0))
+        last = np.flatnonzero(ends_of_runs(looks.row))
+        start = began[last]
+        goes_on = opens[start] & before[start]
+        rows = looks.row[last]
+        since[rows] = np.where(gone[last], np.where(goes_on, since[rows], looks.time[start]), np.nan)
 
     def due_after(self, page: IntArray, interval: FloatArray | float) -> FloatArray:
         """``interval`` seconds after the last look at each page; its discovery if there was none."""

@@ -130,7 +130,7 @@ class NewLinks(Valued):
 
     def _wait(self, rows: IntArray, last: FloatArray, price: FloatArray) -> FloatArray:  # noqa: ARG002 - at any time
         """Seconds until a visit is worth the price."""
-        ends = (np.full(len(rows), end) for end in (self._shortest, self._longest))
+        ends = self._least(rows), np.full(len(rows), self._longest)
         demand, _ = self._demand(rows, np.ones(len(rows)), *ends)
         return demand.intervals(price)
 

@@ -44,9 +44,9 @@ _MOMENT = 1e-3
 class Valued:
     """The policy of recrawl.
 
-    Memory: 152 bytes a page for beliefs and 96 for the rest, 3 kB a cluster for its calendar, and 30 bytes a look, room
-    to grow aside; while clocks and priors are learned anew, 140 more a look. At a million pages in clusters of 30, half
-    a gigabyte in all.
+    Memory: 152 bytes a page for beliefs and 104 for the rest, 3 kB a cluster for its calendar, and 30 bytes a look,
+    room to grow aside; while clocks and priors are learned anew, 140 more a look. At a million pages in clusters of 30,
+    half a gigabyte in all.
 
     ``longest_interval`` is the floor against starvation: no page waits longer, whatever its value, and where pages
     are hopeless or the budget is too small it is all they get. ``prior`` replaces the priors that are otherwise
@@ -162,7 +162,7 @@ class Valued:
             return
         rows = self._rows(self._ledger.pages.id, now)
         pace = self._learning.clocks.pace(rows, np.full(len(rows), now))
-        demand, unit = self._demand(rows, pace, self._shortest * pace, self._longest * pace)
+        demand, unit = self._demand(rows, pace, self._least(rows) * pace, self._longest * pace)
         found, self._prices = spend(demand, budget, self._ledger.pages.host[rows], self._host_limits)
         self._allocation = replace(found, rate=found.rate * pace / unit)
 
@@ -180,7 +180,8 @@ class Valued:
         interval = np.full(len(rows), self._longest)
         seen = np.flatnonzero(~np.isnan(last))
         pace = self._learning.clocks.pace
-        ages = pace(rows[seen], last[seen] + self._shortest) != pace(rows[seen], last[seen] + self._longest)
+        least = self._least(rows[seen])
+        ages = pace(rows[seen], last[seen] + least) != pace(rows[seen], last[seen] + self._longest)
         ages |= not self._averages
         ages |= self._learning.signals.weight(self._ledger.pages.host[rows[seen]]) > 0
         for which, wait in ((seen[ages], self._wait_ageing), (seen[~ages], self._wait)):
@@ -205,7 +206,8 @@ class Valued:
         with np.errstate(divide="ignore", invalid="ignore"):
             urgency = np.nan_to_num(worth / price, nan=0.0, posinf=np.inf)
             urgency = np.where(np.isinf(price), 0.5 + np.arctan(np.log(worth)) / np.pi, urgency)
-            urgency = np.where(elapsed < self._shortest, np.minimum(urgency, elapsed / self._shortest), urgency)
+            least = self._least(rows)
+            urgency = np.where(elapsed < least, np.minimum(urgency, elapsed / least), urgency)
         overdue = elapsed >= self._longest
         urgency[overdue] = np.maximum(urgency[overdue], elapsed[overdue] / self._longest)
         urgency[np.isnan(last)] = np.inf
@@ -225,13 +227,24 @@ class Valued:
         self._learning.catch_up(now)
         return rows
 
+    def _least(self, rows: IntArray) -> FloatArray:
+        """Least seconds from the last look at each page to the next.
+
+        A page that is gone is not asked for before as long again as it is known to be gone: few come back, and fewer
+        the longer they are away. So it gets a handful of visits until only those of the longest interval are left,
+        however often it changed in its time; and a page that was gone for a moment is found again soon.
+        """
+        with np.errstate(invalid="ignore"):  # NaN where a page is there
+            away = self._ledger.last_look[rows] - self._ledger.gone_since[rows]
+        return np.clip(np.nan_to_num(away, nan=0.0), self._shortest, self._longest)
+
     def _wait(self, rows: IntArray, last: FloatArray, price: FloatArray) -> FloatArray:
         """Seconds until a visit is worth the price, of pages whose pace stays; inf for never.
 
         First the operational time it takes, then when that has passed.
         """
         clocks = self._learning.clocks
-        ends = [np.full(len(rows), end) for end in (self._shortest, self._longest)]
+        ends = [self._least(rows), np.full(len(rows), self._longest)]
         shortest, longest = (clocks.elapsed(rows, last, last + end) for end in ends)
         demand, unit = self._demand(rows, clocks.pace(rows, last), shortest, longest)
         found = demand.intervals(price) * unit
@@ -249,7 +262,7 @@ class Valued:
         def worth(which: IntArray, elapsed: FloatArray) -> FloatArray:
             return self._worth(rows[which], last[which], last[which] + elapsed)
 
-        first, last_moment = (np.full(len(rows), end) for end in (self._shortest, self._longest))
+        first, last_moment = self._least(rows), np.full(len(rows), self._longest)
         for turn in self._learning.clocks.turns(rows).T:
             after = turn - last
             which = np.flatnonzero((after > first) & (after < last_moment))

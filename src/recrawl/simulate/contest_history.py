@@ -2,17 +2,19 @@
 
 Visits tell that a page changed between two looks, not when, nor how often. So each gap in which a change was found
 gets one change, at a time drawn at random within it; whoever wants to know how much that matters draws several times.
-Changes that no visit found are not there, which favours whoever visited as the histories did. A page comes with its
-first look. It goes with its last one, with two exceptions. Pages of which there are logs of changes
-(``ChangeKind.EXACT``), which know every time, stay to the end of the record. Pages to which whoever made the visits
-chose not to return stay until the last look at any page: without these, others would be spared the visits that choosing
-saved, and would do as well as if they had chosen.
+Logs of changes (``ChangeKind.EXACT``) know every time: nothing is drawn of these, if the histories are made of what
+somebody who watched would have seen (``estimate.watched``). Changes that no visit found are not there, which favours
+whoever visited as the histories did. A page comes with its first look. It goes when it was found gone for good, or with
+its last look, with two exceptions. Pages of which there are logs stay to the end of the record. Pages to which whoever
+made the visits chose not to return stay until the last look at any page: without these, others would be spared the
+visits that choosing saved, and would do as well as if they had chosen.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from recrawl.estimate.watched import MOMENT
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray
 from recrawl.simulate.contest_field import Field
 from recrawl.simulate.sampling import Truth
@@ -29,11 +31,14 @@ def field_from_histories(  # noqa: PLR0913 - the columns of a field
     host: IntArray,
     cluster: IntArray,
     importance: FloatArray,
+    gone_since: FloatArray | None = None,
 ) -> Field:
     """One of the fields that these histories allow; all columns have a row a page. O(gaps log gaps).
 
-    ``stays`` are pages that are there as long as somebody looks at any, whenever they were last looked at themselves.
-    Other pages seen only once, of which nothing can be told, are left out.
+    ``histories`` are those of somebody who watched, where there are logs. ``exact`` are pages all of whose changes were
+    logged. ``stays`` are pages that are there as long as somebody looks at any, whenever they were last looked at
+    themselves. ``gone_since`` says when pages were found gone that were never found again, NaN for others. Other pages
+    seen only once, of which nothing can be told, are left out.
 
     Raises:
         ValueError: no page was seen twice.
@@ -42,9 +47,13 @@ def field_from_histories(  # noqa: PLR0913 - the columns of a field
         msg = "no page was seen twice"
         raise ValueError(msg)
     last = _until(histories, exact, stays)
+    if gone_since is not None:
+        last = np.fmin(last, gone_since)
     lived = np.flatnonzero(last > histories.first_visit)
     kept = histories.take(lived)
-    truth = Truth(kept.first_visit, last[lived], _drawn(kept, exact[lived], rng), *_span(kept.first_visit, last[lived]))
+    drawn, until = _drawn(kept, rng), last[lived]
+    changes = drawn if gone_since is None else drawn.where(~(drawn.times >= gone_since[lived][drawn.row_of_event()]))
+    truth = Truth(kept.first_visit, until, changes, *_span(kept.first_visit, until))
     return Field.of(name, truth, host=host[lived], cluster=cluster[lived], importance=importance[lived])
 
 
@@ -74,9 +83,14 @@ def _span(first: FloatArray, last: FloatArray) -> tuple[float, float]:
     return float(first.min()), float(last.max())
 
 
-def _drawn(histories: Histories, exact: BoolArray, rng: np.random.Generator) -> EventTimes:
-    """A time for every change that was found."""
+def known_times(histories: Histories) -> BoolArray:
+    """Of which gaps it is known when the change in them happened: those no longer than the moment of a logged one."""
+    return np.asarray(histories.changed & (histories.gaps <= MOMENT))
+
+
+def _drawn(histories: Histories, rng: np.random.Generator) -> EventTimes:
+    """A time for every change that was found: the known one, or one drawn from its gap."""
     row = histories.row_of_gap()[histories.changed]
     end, gap = histories.look_times()[histories.changed], histories.gaps[histories.changed]
-    back = np.where(exact[row], 0.0, rng.random(len(row)) * gap)
+    back = np.where(known_times(histories)[histories.changed], 0.0, rng.random(len(row)) * gap)
     return EventTimes.of(row, end - back, len(histories))

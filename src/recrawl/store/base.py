@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, Self, TypedDict, Unpack
 
-from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, NoiseCounts, Page, Pages, Validators, Visits
+from recrawl.model import (
+    BoolArray,
+    ChangeKind,
+    FloatArray,
+    Histories,
+    IntArray,
+    NoiseCounts,
+    Page,
+    Pages,
+    Validators,
+    Visits,
+)
 from recrawl.model.robots import RobotsCopies
 from recrawl.store.ahead import FoundAhead, Misdated
 from recrawl.store.base_archives import Archives
@@ -97,6 +108,10 @@ class Store(Archives, LookUps, RobotsCopies, Checks, Protocol):
 
     def set_importance(self, pages: IntArray, importance: FloatArray) -> None:
         """Set the weight of distinct pages in every objective. With 0 a page is never due; raised from 0, at once."""
+        ...
+
+    def set_gone(self, pages: IntArray, gone: BoolArray) -> None:
+        """Note of distinct pages whether the last answer was that there is no such page: what others found of them."""
         ...
 
     def respell(self, pages: IntArray, urls: Sequence[str]) -> None:

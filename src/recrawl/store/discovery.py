@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from recrawl.model import FloatArray, IntArray, Page, Pages, Validators
+from recrawl.model import BoolArray, FloatArray, IntArray, Page, Pages, Validators
 from recrawl.store import frontier
 from recrawl.store.database import Session
 from recrawl.store.statements import NOT_HELD
@@ -22,6 +22,7 @@ _PAGES = np.dtype(
     [("id", np.int64), ("host", np.int64), ("importance", np.float64), ("cost", np.float64), ("discovered", np.float64)]
 )
 
+_ID = np.dtype([("id", np.int64)])
 _DISCOVERED = np.dtype([("page", np.int64), ("discovered", np.float64)])
 
 
@@ -132,6 +133,17 @@ def set_importance(session: Session, pages: IntArray, importance: FloatArray) ->
         asleep = session.table(_DISCOVERED, session.statements.never_due, wanted, np.inf)
         page, discovered = (np.ascontiguousarray(asleep[name]) for name in ("page", "discovered"))
         frontier.set_due(session, page, discovered, hosts)
+
+
+def said_otherwise(session: Session, pages: IntArray, gone: BoolArray) -> BoolArray:
+    """Of which of these pages the store says otherwise than ``gone`` whether they are gone."""
+    noted = session.table(_ID, session.statements.gone_among, pages)["id"]
+    return np.asarray(np.isin(pages, noted) != gone)
+
+
+def set_gone(session: Session, pages: IntArray, gone: BoolArray) -> None:
+    """Note of distinct pages whether they are gone."""
+    session.apply(session.statements.set_gone, pages, gone.astype(np.int16))
 
 
 def respell(session: Session, pages: IntArray, spellings: Sequence[str]) -> None:

@@ -7,7 +7,18 @@ from typing import Self, Unpack
 
 import numpy as np
 
-from recrawl.model import ChangeKind, FloatArray, Histories, IntArray, NoiseCounts, Page, Pages, Validators, Visits
+from recrawl.model import (
+    BoolArray,
+    ChangeKind,
+    FloatArray,
+    Histories,
+    IntArray,
+    NoiseCounts,
+    Page,
+    Pages,
+    Validators,
+    Visits,
+)
 from recrawl.store import (
     ahead,
     browse,
@@ -78,6 +89,12 @@ class SqlStore(SqlArchives, SqlLookUps, SqlRobots, SqlChecks):
     def set_importance(self, pages: IntArray, importance: FloatArray) -> None:
         """Set the weight of pages."""
         self._database.write(lambda session: discovery.set_importance(session, pages, importance))
+
+    def set_gone(self, pages: IntArray, gone: BoolArray) -> None:
+        """Note whether pages are gone."""
+        differ = self._database.read(lambda session: discovery.said_otherwise(session, pages, gone))
+        if bool(differ.any()):
+            self._database.write(lambda session: discovery.set_gone(session, pages[differ], gone[differ]))
 
     def respell(self, pages: IntArray, urls: Sequence[str]) -> None:
         """Write the URLs of pages in another way."""

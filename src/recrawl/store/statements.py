@@ -198,6 +198,8 @@ class Statements:
             f"WHERE page.id {among(1)} AND due = $2 ORDER BY page.id"
         )
         self.set_importance = dialect.update("page", "id", {"importance": "float8"})
+        self.set_gone = dialect.update("page", "id", {"gone": "smallint"})
+        self.gone_among = f"SELECT id FROM page WHERE id {among(1)} AND gone <> 0 ORDER BY id"
         self.set_urls = dialect.update("page", "id", {"url": "text"})
         self.set_validators = dialect.update("page", "id", _VALIDATOR_TYPES)
 

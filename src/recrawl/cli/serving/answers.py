@@ -23,7 +23,7 @@ from recrawl.detect.explanation import reasons
 from recrawl.detect.side_by_side import side_by_side
 from recrawl.errors import InputError
 from recrawl.estimate.watched import as_watched
-from recrawl.model import ChangeKind, Histories, Verdict, Visits
+from recrawl.model import Histories, Visits
 from recrawl.show.dashboard.routes import RefusedError
 from recrawl.store.browse import PageQuery
 from recrawl.time import MINUTE
@@ -193,7 +193,4 @@ def _as_it_grew(looks: Visits) -> Histories:
     rows = np.concatenate([np.arange(last + 1) for last in chosen.tolist()])
     number = np.repeat(np.arange(len(chosen)), chosen + 1)
     grown = dataclasses.replace(looks.take(rows), page=number)
-    changed = looks.verdict == Verdict.CHANGED
-    exact = bool(changed.any()) and bool((looks.kinds[changed] & ChangeKind.EXACT).all())
-    histories = Histories.from_visits(grown)
-    return as_watched(histories, np.full(len(histories), exact))
+    return Histories.from_visits(as_watched(grown))

@@ -1,0 +1,225 @@
+"""Recorded histories: exact change times and deletions reach estimates, policy and back-test as what they are."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recrawl.cli.knowledge import Span, learn
+from recrawl.cli.plan_outlook import look_ahead
+from recrawl.cli.workspace import open_workspace
+from recrawl.crawl.clock import RealClock
+from recrawl.crawl.importing import Importer
+from recrawl.crawl.sources import Sources
+from recrawl.model import ChangeKind, Outcome, Pages, Verdict, Visits
+from recrawl.schedule.valued import Valued
+from recrawl.store.open import open_store
+from recrawl.time import DAY, HOUR, to_iso
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+BASE = "https://site.example/"
+START = 1_500_000_000
+DAYS = 800
+LIVING, DELETED = 30, 12
+SLOW = 40
+"""Days between two changes of a page that is there; deleted pages changed every other day before they went."""
+GONE_ON = 100
+WIDER = 5.0
+"""Both intervals are widened by this factor. The policy tells the pace of now, ``rates`` the usual one: where a whole
+cluster sped up or slowed down the two differ by more than what is not known of the page."""
+
+
+def commits(folder, by_day, *, more=False):
+    """Commit contents of files (``None`` deletes one) by day, all in one process; ``more`` goes on from there."""
+    lines = []
+    for day, files in by_day.items():
+        when = f"A <a@example.org> {START + round(day * DAY)} +0000"
+        lines += ["commit refs/heads/main", f"committer {when}", "data 1", "x"]
+        lines += ["from refs/heads/main^0"] if more and not lines[4:] else []
+        for name, text in files.items():
+            lines += [f"D {name}"] if text is None else [f"M 644 inline {name}", f"data {len(text)}", text]
+        lines.append("")
+    subprocess.run(
+        ["git", "-C", folder, "fast-import", "--quiet", "--force"], input="\n".join(lines).encode(), check=True
+    )
+    subprocess.run(["git", "-C", folder, "symbolic-ref", "HEAD", "refs/heads/main"], check=True)
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    """A site kept in git: pages that change now and then, and pages that changed every other day and are deleted."""
+    folder = tmp_path_factory.mktemp("site")
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    everything = range(LIVING + DELETED)
+    by_day = {0: {f"p{number}.md": "0" for number in everything}}
+    for day in range(1, DAYS):
+        changed = [number for number in range(LIVING) if (day + number * 7) % SLOW == 0]
+        hot = range(LIVING, LIVING + DELETED) if (day < GONE_ON and day % 2) or day == GONE_ON else ()
+        by_day[day] = {f"p{number}.md": str(day) for number in changed}
+        by_day[day] |= {f"p{number}.md": None if day == GONE_ON else str(day) for number in hot}
+    commits(folder, {day: files for day, files in by_day.items() if files})
+    return folder
+
+
+def imported(folder, source, base_url=""):
+    """Import into a workspace, without the command line."""
+    with open_store(folder / "recrawl.db") as store:
+        importer = Importer(store, RealClock())
+        brought = list(Sources(store, importer, RealClock(), folder / "warc", base_url=base_url).bring(source))
+        importer.judge()
+    return brought
+
+
+@pytest.fixture(scope="module")
+def site(new_workspace, tmp_path_factory, repository):
+    folder = shutil.copytree(new_workspace, tmp_path_factory.mktemp("recorded") / "ws")
+    imported(folder, repository, BASE)
+    return folder
+
+
+def gone_urls(folder):
+    """The URLs of the pages that the store says are gone."""
+    with open_store(folder / "recrawl.db") as store:
+        page = store.pages().id
+        gone = [number for number, last in zip(page.tolist(), store.validators(page), strict=True) if last.gone]
+        return sorted(store.urls(np.array(gone, np.int64)))
+
+
+def planned(run, folder, *more):
+    at = to_iso(START + DAYS * DAY)
+    done = run("plan", "-w", folder, "--json", "--limit", 1000, "--at", at, *more)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_recorded_site_has_a_plan_that_fits_its_history(run, site):
+    """As many changes a day as there were; deleted pages come last, though they changed most in their time."""
+    found = planned(run, site, "--set", "schedule.budget=2")
+    truth = LIVING / SLOW
+    assert truth / 2 < found["budgets"]["now"]["happening"] * DAY < 2 * truth
+    gone = [int(row["url"].rsplit("p", 1)[1].strip("/")) >= LIVING for row in found["next"]]
+    assert sum(gone) == DELETED
+    assert not any(gone[: LIVING - 3]), "deleted pages are not what to fetch next"
+    for row, deleted in zip(found["next"], gone, strict=True):
+        if deleted:
+            assert row["due"] - row["last_look"] >= 179 * DAY
+        else:
+            assert 0.2 / SLOW < row["changes_per_day"] < 5 / SLOW
+
+
+def test_an_import_sets_gone_and_a_later_one_takes_it_back(site, repository, tmp_path):
+    assert len(gone_urls(site)) == DELETED
+    folder, source = shutil.copytree(site, tmp_path / "ws"), shutil.copytree(repository, tmp_path / "again")
+    commits(source, {DAYS: {f"p{LIVING}.md": "back"}}, more=True)
+    imported(folder, source, BASE)
+    urls = gone_urls(folder)
+    assert len(urls) == DELETED - 1
+    assert f"{BASE}p{LIVING}/" not in urls
+
+
+def test_captures_that_end_in_a_404_set_gone(run, workspace, tmp_path):
+    lines = (("20200101000000", 200, "A"), ("20200201000000", 404, "B"))
+    text = "".join(
+        f"org,example)/{page} {time} http://example.org/{page} text/html {status} {digest * 32} - - 100 0 x.warc.gz\n"
+        for page, some in (("there", lines[:1]), ("gone", lines))
+        for time, status, digest in some
+    )
+    (tmp_path / "a.cdx").write_text(" CDX N b a m s k r M S V g\n" + text)
+    assert run("import", tmp_path / "a.cdx", "-w", workspace).returncode == 0
+    assert gone_urls(workspace) == ["http://example.org/gone"]
+
+
+def test_compare_takes_known_times_and_draws_none(run, site):
+    """Other seeds would draw other times; and a page that was deleted is not there to be visited."""
+    options = ("--json", "--jobs", 1, "--tick", "10d", "--policy", "uniform", "--set", "schedule.policy=uniform")
+    found = [json.loads(run("compare", "-w", site, *options, "--seed", seed).stdout) for seed in (1, 2)]
+    assert "no time was drawn" in found[0]["note"]
+    assert found[0]["known_times"] > 0
+    facts = [{name: row[name] for name in ("recall", "freshness")} for one in found for row in one["policies"]]
+    assert facts[0] == facts[1]
+    # After the first quarter only living pages change, each every forty days; the deletions are no changes to catch.
+    assert found[0]["changes"] == pytest.approx(0.75 * DAYS * LIVING / SLOW, rel=0.05)
+
+
+def test_times_stay_known_of_pages_that_were_visited_too(new_workspace, tmp_path):
+    """One visit of our own does not turn a log into observations that happened to be made at every change."""
+    folder = shutil.copytree(new_workspace, tmp_path / "ws")
+    logged = START + DAY * 10 * np.arange(11)
+    kinds = [0, *[ChangeKind.CONTENT | ChangeKind.EXACT] * 10, 0, ChangeKind.CONTENT]
+    time = [*logged, START + 101 * DAY, START + 102 * DAY]
+    verdict = [Verdict.UNKNOWN, *[Verdict.CHANGED] * 10, Verdict.UNCHANGED, Verdict.CHANGED]
+    with open_store(folder / "recrawl.db") as store:
+        page = store.discover([f"{BASE}mixed"], START)
+        store.record(Visits.of(np.repeat(page, 13), time, verdict=verdict, kinds=kinds))
+        known = learn(store, Span())
+        assert known.lesson.evidence.histories.counts().tolist() == [22]
+        assert 0.05 / DAY < known.rate[0] < 0.25 / DAY
+        outlook = look_ahead(store, open_workspace(folder, {}).configuration.settings, START + 103 * DAY)
+        assert 0.05 / DAY < outlook.belief.quantile(0.5)[0] < 0.25 / DAY
+
+
+def test_a_page_that_is_gone_is_asked_for_less_and_less_often():
+    """However hot it was; and as before as soon as it is back."""
+    policy, start = Valued(longest_interval=180 * DAY), 0.0
+    ids = np.arange(2)
+    policy.add(Pages(ids, np.zeros(2, np.int64), np.ones(2), np.ones(2), np.zeros(2)))
+    times = start + HOUR * np.arange(200)
+    verdict = np.where(np.arange(200) % 2 == 0, Verdict.UNCHANGED, Verdict.CHANGED)
+    for page in ids:
+        policy.tell(Visits.of(np.full(200, page), times, verdict=verdict, kinds=ChangeKind.TEXT))
+    now = times[-1]
+    intervals = []
+    for number in range(12):
+        now += HOUR if number == 0 else intervals[-1]
+        verdict = Verdict.CHANGED if number == 0 else Verdict.UNCHANGED
+        policy.tell(Visits.of([0], [now], outcome=Outcome.GONE, verdict=verdict, kinds=ChangeKind.EXISTENCE))
+        policy.fit(1000.0 / DAY, now)
+        [due] = policy.due(ids[:1], now)
+        intervals.append(due - now)
+    assert intervals[0] < 10 * HOUR, "it may be back soon"
+    assert np.all(np.diff(intervals)[2:] >= 0)
+    assert intervals[-1] > 100 * intervals[0]
+    policy.tell(Visits.of([0], [now + HOUR], verdict=Verdict.CHANGED, kinds=ChangeKind.EXISTENCE))
+    policy.fit(1000.0 / DAY, now + HOUR)
+    assert policy.due(ids[:1], now + HOUR)[0] - now - HOUR < intervals[-1] / 10
+
+
+# -- one belief of every page ------------------------------------------------------------------------
+
+
+def disagreement(folder, source):
+    """Of every page: by what factor the intervals of ``rates`` and of the policy that ``plan`` asks miss each other.
+
+    At most 1 where they overlap.
+    """
+    brought = imported(folder, source)
+    assert sum(one.accepted for one in brought)
+    with open_store(folder / "recrawl.db") as store:
+        now = float(store.looks().time.max()) + 1.0
+        known = learn(store, Span(until=now))
+        outlook = look_ahead(store, open_workspace(folder, {}).configuration.settings, now)
+        rows = np.searchsorted(outlook.pages.id, known.histories.page)
+        belief = outlook.belief.take(rows)
+        low, high = known.interval()
+        apart = np.maximum(belief.quantile(0.05) / high, low / belief.quantile(0.95))
+        return apart[known.histories.counts() > 0]
+
+
+@pytest.mark.parametrize("name", ["recorded", "sites", pytest.param("linked", marks=pytest.mark.slow)])
+def test_rates_and_plan_agree_on_every_page(name, new_workspace, tmp_path):
+    apart = disagreement(shutil.copytree(new_workspace, tmp_path / "ws"), DATA / name)
+    assert apart.max() < WIDER
+    assert np.mean(apart <= 1.0) > 0.95
+
+
+@pytest.mark.big
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["scholarly", "terms", "data-sources"])
+def test_rates_and_plan_agree_on_every_page_of_large_data_sets(name, new_workspace, tmp_path, data_folder):
+    apart = disagreement(shutil.copytree(new_workspace, tmp_path / "ws"), data_folder / name)
+    # Of a few pages in ten thousand, those with a burst at the end of their log, the two tell the burst otherwise.
+    assert np.quantile(apart, 0.999) < 2 * WIDER
+    assert np.mean(apart <= 1.0) > 0.95
