@@ -236,7 +236,9 @@ def lesson_of(store: Store, span: Span) -> Lesson:
     looks = store.looks(span.pages, since=span.since)
     if span.until is not None:
         looks = looks.take(looks.time <= span.until)
-    visited, watched = (Histories.from_visits(told, span.kind) for told in (looks, as_watched(looks)))
+    told = as_watched(looks)
+    visited = Histories.from_visits(looks, span.kind)
+    watched = visited if told is looks else Histories.from_visits(told, span.kind)
     seen = ~np.isnan(visited.first_visit)
     histories = visited if bool(seen.all()) else visited.take(seen)
     exact = _logged(looks, histories)
