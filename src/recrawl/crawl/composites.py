@@ -137,11 +137,25 @@ class CompositeReader:
             _importance(parts),
         )
 
+    def copy_of(
+        self, url: str, at: float, rule: ChoiceRule = ChoiceRule.COHERENT
+    ) -> tuple[CoherenceState, Captures] | None:
+        """The copy of one resource that is shown with a page captured ``at``; ``None`` if there is none to show."""
+        named = address(url)
+        if named is None:
+            return None
+        part = _Part(0, Embed((named,), EmbedKind.OTHER), 0)
+        return self._answers([(part, named)], np.array([at]), rule)[0]
+
     def shown(
-        self, root: CapturedPage, told: EmbedList, rule: ChoiceRule = ChoiceRule.COHERENT
+        self,
+        root: CapturedPage,
+        told: EmbedList,
+        rule: ChoiceRule = ChoiceRule.COHERENT,
+        most: int = MOST_RESOURCES,
     ) -> tuple[Composites, list[ShownResource]]:
-        """One page whose embedded resources are known: how it stands, and what is shown of each of them."""
-        parts, cut = self._parts([(root, told)], rule)
+        """One page whose embedded resources are known: how it stands, and what is shown of each, at most so many."""
+        parts, cut = self._parts([(root, told)], rule, most)
         columns = [np.array(one) for one in ([root.page], [root.time], [told.words], cut)]
         rows = np.zeros(len(parts), np.int64)
         states = np.array([part.state for part in parts], np.uint8)
@@ -157,14 +171,14 @@ class CompositeReader:
         ]
 
     def _parts(
-        self, roots: Sequence[tuple[CapturedPage, EmbedList]], rule: ChoiceRule
+        self, roots: Sequence[tuple[CapturedPage, EmbedList]], rule: ChoiceRule, most: int = MOST_RESOURCES
     ) -> tuple[list[_Part], list[bool]]:
         """All resources of these pages with their states; and of each page whether it embeds more than that."""
         known = [set[str]() for _ in roots]
         cut = [told.cut for _, told in roots]
         times = np.array([root.time for root, _ in roots])
         parts: list[_Part] = []
-        level = _new_parts(((row, told) for row, (_, told) in enumerate(roots)), 0, known, cut)
+        level = _new_parts(((row, told) for row, (_, told) in enumerate(roots)), 0, known, cut, most)
         for depth in range(1, DEEPEST + 1):
             self._look_up(level, times, rule)
             parts += level
@@ -172,7 +186,7 @@ class CompositeReader:
                 break
             sheets = [(part.row, self._embedded_in(part)) for part in level if part.embed.kind is EmbedKind.STYLESHEET]
             named = ((row, told) for row, told in sheets if told is not None)
-            level = _new_parts(named, depth, known, cut)
+            level = _new_parts(named, depth, known, cut, most)
             if not level:
                 break
         return parts, cut
@@ -390,7 +404,7 @@ def embeds_apart(capture: Capture, pool: ParsePool | None, *, sheet: bool = Fals
 
 
 def _new_parts(
-    told: Iterable[tuple[int, EmbedList]], depth: int, known: list[set[str]], cut: list[bool]
+    told: Iterable[tuple[int, EmbedList]], depth: int, known: list[set[str]], cut: list[bool], most: int
 ) -> list[_Part]:
     """The resources of these pages that they do not have yet; notes which pages have too many."""
     parts: list[_Part] = []
@@ -400,7 +414,7 @@ def _new_parts(
             key = embed.alternatives[0].key
             if key in known[row]:
                 continue
-            if len(known[row]) >= MOST_RESOURCES:
+            if len(known[row]) >= most:
                 cut[row] = True
                 break
             known[row].add(key)

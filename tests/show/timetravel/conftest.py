@@ -198,6 +198,12 @@ def serve_app():
     return serve
 
 
+@pytest.fixture(scope="session")
+def make_builder():
+    """Gives what visits pages of a workspace, given it and its store."""
+    return Builder
+
+
 @pytest.fixture
 def build_visits():
     """Adds visits to a workspace, each so many seconds after the start."""

@@ -50,7 +50,7 @@ def test_a_page_to_look_at_has_a_banner_and_leads_nowhere_else(server):
     assert page.index("<body") < page.index("recrawl-banner") < page.index("logo.png")
     base = f"{server.base}archive/20240101000000"
     assert f'src="{base}if_/{HOME}logo.png"' in page
-    assert f'href="{base}if_/{HOME}style.css"' in page
+    assert f'href="{base}cs_/{HOME}style.css"' in page
     assert f'href="{base}/{HOME}q?a=1&amp;b=2#there"' in page
     assert "<base" not in page
 

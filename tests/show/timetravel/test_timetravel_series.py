@@ -52,7 +52,7 @@ def answers(store, url, at):
             return error.status
 
     named = [] if math.isinf(at) else [told(captures.named)]
-    return [told(captures.nearest), told(captures.nearest_alone), *named]
+    return [told(captures.nearest), *named]
 
 
 numbers = iter(range(1_000_000))

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recrawl.cli.serving.composer import WorkspaceComposer
 from recrawl.cli.serving.page_beliefs import PageBeliefs
 from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
 from recrawl.crawl.importing import Cleaning, Importer
 from recrawl.detect.body import decoded, media_type, text_of, unchunked
-from recrawl.detect.embeds import embeds_of
+from recrawl.detect.embedded import rewrite_css
 from recrawl.detect.nesting import is_too_costly
 from recrawl.errors import InputError
 from recrawl.formats.captures import Report
@@ -26,6 +27,7 @@ from recrawl.show.timetravel.ingesting import batches_of
 
 if TYPE_CHECKING:
     from recrawl.cli.workspace import Workspace
+    from recrawl.crawl.parse_pool import ParsePool
     from recrawl.store.base import Store
     from recrawl.time import Clock
 
@@ -39,13 +41,16 @@ def archive_of(
     one_store: Callable[[], AbstractContextManager[Store]],
     clock: Clock,
     beliefs: PageBeliefs | None = None,
+    pool: ParsePool | None = None,
 ) -> Archive:
-    """What time travel needs of a workspace. Stores are handed out by ``one_store``."""
+    """What time travel needs of a workspace. Stores are handed out by ``one_store``; ``pool`` reads costly pages."""
+    files = WorkspaceBytes(place, one_store)
     return Archive(
         name=place.folder.resolve().name or str(place.folder),
         store=one_store,
-        bytes_=WorkspaceBytes(place, one_store),
+        bytes_=files,
         rates=(beliefs or PageBeliefs(place, clock.now)).rates,
+        composer=WorkspaceComposer(files.archived, pool),
         clock=clock.now,
         ingest=Ingest(place, clock),
         package=Package(place, clock),
@@ -57,15 +62,16 @@ class WorkspaceBytes:
 
     def __init__(self, place: Workspace, one_store: Callable[[], AbstractContextManager[Store]]) -> None:
         self._one_store = one_store
-        self._archived = ArchivedBytes(place.warc, self._is_imported)
+        self.archived = ArchivedBytes(place.warc, self._is_imported)
+        """Reads records."""
 
     def read(self, file: str, offset: int) -> Capture | None:
         """The record at an offset of a file."""
-        return self._archived.read(file, offset)
+        return self.archived.read(file, offset)
 
     def head(self, file: str, offset: int) -> Capture | None:
         """The same with none of its body."""
-        return self._archived.read(file, offset, max_body=0)
+        return self.archived.read(file, offset, max_body=0)
 
     def _is_imported(self, file: str) -> bool:
         with self._one_store() as store:
@@ -85,9 +91,9 @@ class WorkspaceBytes:
             return None
         return None if is_too_costly(text) else text
 
-    def embeds(self, html: str, url: str) -> list[str]:
-        """What a browser loads to show the page."""
-        return [found.url for found in embeds_of(html, url)]
+    def rewrite_css(self, text: str, inside: Callable[[str, bool], str | None]) -> str:
+        """A style sheet with other addresses."""
+        return rewrite_css(text, inside)
 
 
 class Ingest:

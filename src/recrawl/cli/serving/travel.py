@@ -14,7 +14,9 @@ from recrawl.cli.serving.archive import archive_of
 from recrawl.cli.serving.replay import PywbReplay
 from recrawl.cli.serving.run import address_of, bound
 from recrawl.cli.serving.warm import Looks, read_ahead_meanwhile
+from recrawl.cli.wiring import parse_limits_of
 from recrawl.crawl.clock import RealClock
+from recrawl.crawl.judging import readers
 from recrawl.show.dashboard.security import Guard
 from recrawl.show.dashboard.stores import Stores
 from recrawl.show.timetravel.app import COLLECTION, time_travel_app
@@ -69,7 +71,9 @@ def time_travel(  # noqa: PLR0913 - what is served, to whom, where, and what is 
     with ExitStack() as stack:
         stores = stack.enter_context(closing(Stores(open_one)))
         stack.enter_context(read_ahead_meanwhile(place.store))
-        archive = archive_of(place, stores.one, clock, beliefs)
+        detect = place.configuration.settings.detect
+        pool = stack.enter_context(readers(parse_limits_of(detect), detect.standards()))
+        archive = archive_of(place, stores.one, clock, beliefs, pool)
         address = address_of(listening, host)
         apps: list[tuple[ASGIApp, socket.socket]] = []
         replayed = ""

@@ -30,7 +30,8 @@
 
   function ask(url, at) {
     if (!url) return;
-    const query = new URLSearchParams({ url: url, at: at || "" });
+    // pywb shows of each part the copy nearest in time.
+    const query = new URLSearchParams({ url: url, at: at || "", rule: "nearest" });
     fetch(banner.dataset.api + "?" + query, { credentials: "include" }).then(function (answer) {
       return answer.ok ? answer.json() : null;
     }).then(function (facts) {

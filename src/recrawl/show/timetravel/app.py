@@ -126,7 +126,8 @@ class TimeTravel:
 
         words = request.query_params
         with self._archive.store() as store:
-            facts = self._mementos.facts(store, self._uris(request), words.get("url", ""), words.get("at", ""))
+            asked = (words.get("url", ""), words.get("at", ""), words.get("rule", ""))
+            facts = self._mementos.facts(store, self._uris(request), *asked)
         return JSONResponse(facts, headers=PLAIN | self._for_replay)
 
     def cdx(self, request: Request) -> Response:

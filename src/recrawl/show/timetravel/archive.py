@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from recrawl.model import Capture, FloatArray, Visits
+from recrawl.show.timetravel.composite import Composer
 from recrawl.store.base import Store
 
 
@@ -31,8 +32,8 @@ class Bytes(Protocol):
         """The text of an HTML page; ``None`` if it is something else or cannot be decoded."""
         ...
 
-    def embeds(self, html: str, url: str) -> Sequence[str]:
-        """The URLs of all that a browser loads to show the page."""
+    def rewrite_css(self, text: str, inside: Callable[[str, bool], str | None]) -> str:
+        """A style sheet with other addresses: ``inside`` is told each as written, and whether a sheet is imported."""
         ...
 
 
@@ -66,6 +67,8 @@ class Archive:
     bytes_: Bytes
     rates: Callable[[Store, Visits], FloatArray]
     """Changes per second of each page observed in these visits, by ascending id; NaN where that is not known."""
+    composer: Composer
+    """Finds what a page is shown with."""
     clock: Callable[[], float]
     """Now, seconds since the epoch."""
     ingest: Callable[[bytes, IngestOptions], Taken] | None = None

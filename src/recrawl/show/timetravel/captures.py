@@ -74,9 +74,9 @@ def nearest(store: Store, url: str, at: float) -> Found:
     return _placed(series, _nearest(series, at))
 
 
-def nearest_alone(store: Store, url: str, at: float) -> Kept:
-    """The same capture, for who does not ask where it stands among the others."""
-    return _nearest(Series(store, page_of(store, url)), at)
+def placed(store: Store, kept: Kept) -> Found:
+    """A capture, and where it stands among the others of its page."""
+    return _placed(Series(store, page_of(store, kept.url)), kept)
 
 
 def _nearest(series: Series, at: float) -> Kept:
@@ -158,10 +158,11 @@ def _walk(store: Store, page: Page, start: float, *, backwards: bool) -> Iterato
 
 
 def _some(captures: Captures, rows: range, url: str) -> Iterator[Kept]:
-    return (_kept(captures, row, url) for row in rows if captures.status[row] >= 0)
+    return (kept_of(captures, row, url) for row in rows if captures.status[row] >= 0)
 
 
-def _kept(captures: Captures, row: int, url: str) -> Kept:
+def kept_of(captures: Captures, row: int, url: str) -> Kept:
+    """One row of a table of captures."""
     return Kept(
         int(captures.page[row]),
         url,

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from recrawl.assess.composite import STATE_WORDS, ChoiceRule
 from recrawl.assess.sharpness import Sharpness
 from recrawl.formats.timemap_write import ArchiveUris
 from recrawl.show.timetravel.addresses import MementoAsked, web_url
 from recrawl.show.timetravel.archive import Archive
-from recrawl.show.timetravel.captures import Found, named, nearest
+from recrawl.show.timetravel.captures import Found, named, nearest, placed
+from recrawl.show.timetravel.composite import coherence_words
 from recrawl.show.timetravel.links import link_header
 from recrawl.show.timetravel.moments import accepted, moment_of
 from recrawl.show.timetravel.refusal import RefusalError
-from recrawl.show.timetravel.replay import SAFETY, Archived, archived, original_headers, raw
+from recrawl.show.timetravel.replay import REDIRECTS, SAFETY, Archived, archived, original_headers, raw
 from recrawl.show.timetravel.sharp import Parts, as_json, headers_of, parts_of, sharpness_of
-from recrawl.show.timetravel.static_page import banner_of, to_look_at
+from recrawl.show.timetravel.static_page import Inside, banner_of, to_look_at
 from recrawl.store.base import Store
 from recrawl.time import format_duration, to_http_date, to_iso, to_timestamp14
 
@@ -27,6 +29,9 @@ _BARE = ("id_", "if_")
 """Without a banner: the bytes themselves, and what stands in frames."""
 _FOR_PEOPLE = ("", "mp_")
 _UNSPREAD = ("js_", "cs_", "im_")
+_EMBEDDED = ("if_", *_UNSPREAD)
+"""What stands in a page: its time is that of the page, and the copy is chosen that goes with the page best."""
+_STYLE_SHEET = "cs_"
 
 
 class Mementos:
@@ -52,55 +57,75 @@ class Mementos:
         banner could not tell how far the copy is from it.
         """
         exact = named(store, asked.url, asked.second) if len(asked.digits) == _DIGITS else None
-        found = exact or nearest(store, asked.url, asked.second)
+        found, coherence = self._answering(store, asked, exact)
         at = _within(accepted(accept) if accept and exact else asked.second, found.kept.time)
         place = uris.memento(found.kept.url, found.kept.timestamp + asked.modifier)
-        if not exact and asked.modifier not in _FOR_PEOPLE:
+        # A style sheet or a redirect in a page is answered at once: what it leads to keeps the time of the page.
+        leads_on = asked.modifier in _EMBEDDED and (asked.modifier == _STYLE_SHEET or found.kept.status in REDIRECTS)
+        if not exact and not leads_on and asked.modifier not in _FOR_PEOPLE:
             sharp = sharpness_of(self._archive, store, [found.kept], at)
-            return _redirect(place, {"Link": link_header(uris, found)} | headers_of(sharp))
+            return _redirect(place, {"Link": link_header(uris, found)} | headers_of(sharp) | coherence)
         there = archived(self._archive, store, found.kept)
         page = self._archive.bytes_.page(there.capture) if asked.modifier not in _UNSPREAD else None
-        if page is None:
-            parts, sharp = None, sharpness_of(self._archive, store, [found.kept], at, first_readable=True)
+        parts = None if page is None else parts_of(self._archive, store, found.kept, there.capture, at)
+        if parts is None:
+            sharp = sharpness_of(self._archive, store, [found.kept], at, first_readable=True)
         else:
-            parts = parts_of(self._archive, store, found.kept, page, at)
             sharp = parts.sharp
         headers = [
             ("Memento-Datetime", to_http_date(found.kept.time)),
             ("Link", link_header(uris, found)),
             *([] if exact else [("Content-Location", place)]),
-            *original_headers(there, uris, asked.modifier),
+            *original_headers(there, uris, (asked.digits if leads_on else found.kept.timestamp) + asked.modifier),
             *headers_of(sharp, parts).items(),
+            *coherence.items(),
             *SAFETY.items(),
         ]
-        if page is None or asked.modifier == "id_":
-            return _response(raw(self._archive, there), there.status, headers)
-        banner = "" if asked.modifier in _BARE else self._banner(uris, found, there, parts)
-        shown = to_look_at(page, found.kept.url, (uris, found.kept.timestamp), banner)
-        headers = [(name, value) for name, value in headers if name.lower() not in ("content-type", "content-encoding")]
-        return _response(
-            shown.encode("utf-8", "replace"), there.status, [*headers, ("Content-Type", "text/html; charset=utf-8")]
-        )
+        if page is not None and asked.modifier != "id_":
+            banner = "" if asked.modifier in _BARE else self._banner(uris, found, there, parts)
+            inside = Inside(uris, found.kept.timestamp, self._archive.bytes_.rewrite_css)
+            return _rewritten(to_look_at(page, found.kept.url, inside, banner), "text/html", there.status, headers)
+        sheet = self._archive.composer.style_sheet(there.capture) if asked.modifier == _STYLE_SHEET else None
+        if sheet is not None:
+            inside = Inside(uris, asked.digits, self._archive.bytes_.rewrite_css)
+            return _rewritten(inside.style_sheet(sheet, found.kept.url), "text/css", there.status, headers)
+        return _response(raw(self._archive, there), there.status, headers)
 
-    def facts(self, store: Store, uris: ArchiveUris, url: str, at: str) -> dict[str, Any]:
-        """How sharp the answer for a moment would be, and that of each part of the page."""
+    def _answering(self, store: Store, asked: MementoAsked, exact: Found | None) -> tuple[Found, dict[str, str]]:
+        """The capture that answers; of what is embedded also how it stands to the page of that time, as a header."""
+        if asked.modifier not in _EMBEDDED or len(asked.digits) != _DIGITS:
+            return exact or nearest(store, asked.url, asked.second), {}
+        if exact is not None:
+            return exact, {}
+        chosen = self._archive.composer.part(store, asked.url, asked.second)
+        if chosen is None:  # nothing with bytes: what is known of it is told as ever
+            return nearest(store, asked.url, asked.second), {}
+        kept, state = chosen
+        return placed(store, kept), {"X-Recrawl-Coherence": STATE_WORDS[state]}
+
+    def facts(self, store: Store, uris: ArchiveUris, url: str, at: str, rule: str = "") -> dict[str, Any]:
+        """How sharp the answer for a moment would be, and that of each part of the page, chosen by a rule."""
         if not url:
             raise RefusalError("Give a url and, if you like, a time: /api/memento?url=http://example.org/&at=20240131.")
+        if rule not in ("", *ChoiceRule):
+            raise RefusalError(f"rule is {rule[:40]!r}; write {' or '.join(ChoiceRule)}.")
+        chosen = ChoiceRule(rule or ChoiceRule.COHERENT)
         asked = moment_of(at) if at else self._archive.clock()
         found = nearest(store, web_url(url), asked)
         kept = found.kept
         asked = _within(asked, kept.time)
         told: dict[str, Any] = {"url": kept.url, "uri": uris.memento(kept.url, kept.timestamp), "status": kept.status}
+        parts, readable = None, True
         try:
             there = archived(self._archive, store, kept)
-            page, readable = self._archive.bytes_.page(there.capture), True
+            if self._archive.bytes_.page(there.capture) is not None:
+                parts = parts_of(self._archive, store, kept, there.capture, asked, chosen)
         except RefusalError:
-            page, readable = None, False
-        if page is None:
+            readable = False
+        if parts is None:
             sharp = sharpness_of(self._archive, store, [kept], asked, first_readable=readable)
             return told | as_json(sharp) | {"parts": None}
-        parts = parts_of(self._archive, store, kept, page, asked)
-        return told | as_json(parts.sharp) | {"parts": _parts_json(parts, uris)}
+        return told | as_json(parts.sharp) | {"parts": _parts_json(parts, uris, chosen)}
 
     def _banner(self, uris: ArchiveUris, found: Found, there: Archived, parts: Parts | None) -> str:
         kept = found.kept
@@ -151,13 +176,21 @@ def _in_words(parts: Parts) -> dict[str, str]:
         spread = format_duration(parts.spread.seconds)
         told["Parts"] = f"{len(parts.kept)} of {parts.asked} archived, {spread} between the earliest and the latest"
         told["Valid together"] = "yes, provably" if parts.together else "not proved"
+        told["Existed as shown"] = coherence_words(parts.composite)
+        damage = parts.composite.damage
+        told["Damage by what is missing"] = "not known" if damage is None else f"{damage:.2f} of 1"
     return told
 
 
-def _parts_json(parts: Parts, uris: ArchiveUris) -> dict[str, Any]:
+def _parts_json(parts: Parts, uris: ArchiveUris, rule: ChoiceRule) -> dict[str, Any]:
     listed = [
-        {"url": kept.url, "uri": uris.memento(kept.url, kept.timestamp), **as_json(parts.sharp, row)}
-        for row, kept in enumerate(parts.kept, start=1)
+        {
+            "url": kept.url,
+            "uri": uris.memento(kept.url, kept.timestamp),
+            "coherence": STATE_WORDS[state],
+            **as_json(parts.sharp, row),
+        }
+        for row, (kept, state) in enumerate(zip(parts.kept, parts.states, strict=True), start=1)
     ]
     return {
         "count": parts.asked,
@@ -167,6 +200,9 @@ def _parts_json(parts: Parts, uris: ArchiveUris) -> dict[str, Any]:
         "latest": to_iso(parts.spread.latest),
         "spread_seconds": parts.spread.seconds,
         "provably_together": parts.together,
+        "rule": rule.value,
+        "coherence": {STATE_WORDS[state]: count for state, count in parts.composite.counts().items()},
+        "damage": parts.composite.damage,
         "list": listed,
     }
 
@@ -178,6 +214,12 @@ def _redirect(place: str, headers: dict[str, str]) -> Response:
 
 
 _SAFE = {"X-Content-Type-Options": "nosniff"}
+
+
+def _rewritten(text: str, media_type: str, status: int, headers: list[tuple[str, str]]) -> Response:
+    """An answer whose body is ours, in the encoding that it is sent in."""
+    kept = [(name, value) for name, value in headers if name.lower() not in ("content-type", "content-encoding")]
+    return _response(text.encode("utf-8", "replace"), status, [*kept, ("Content-Type", f"{media_type}; charset=utf-8")])
 
 
 def _response(body: bytes, status: int, headers: list[tuple[str, str]]) -> Response:

@@ -48,7 +48,8 @@ _UNWRITABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _MOST_HEADERS = 200
 _SAME_TIME = 1.0
 """Seconds by which the time in an index, which may be whole seconds, can differ from that of the record."""
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+"""Statuses that lead elsewhere."""
 _BODILESS = frozenset({204, 205, 304})
 _FRAMES = frozenset({b"transfer-encoding", b"content-encoding", b"content-length"})
 
@@ -133,8 +134,11 @@ def raw(archive: Archive, found: Archived) -> bytes:
     return b"" if found.status in _BODILESS else archive.bytes_.payload(found.capture)
 
 
-def original_headers(found: Archived, uris: ArchiveUris, modifier: str) -> list[tuple[str, str]]:
-    """What an answer says of the original (rule 3). Where it redirects, the way leads into the archive."""
+def original_headers(found: Archived, uris: ArchiveUris, timestamp: str) -> list[tuple[str, str]]:
+    """What an answer says of the original (rule 3). Where it redirects, the way leads into the archive.
+
+    ``timestamp`` is the time there, 14 digits and perhaps a modifier.
+    """
     told = [(f"X-Archive-Orig-{name}", value) for name, value in found.headers()]
     seen: set[str] = set()
     for name, value in found.headers():
@@ -142,11 +146,11 @@ def original_headers(found: Archived, uris: ArchiveUris, modifier: str) -> list[
         if low in _KEPT and low not in seen and value:
             seen.add(low)
             told.append((name, value))
-        if low == "location" and found.status in _REDIRECTS and low not in seen:
+        if low == "location" and found.status in REDIRECTS and low not in seen:
             target = address(value, base=found.kept.url)
             if target is not None:
                 seen.add(low)
-                told.append(("Location", uris.memento(target.url, f"{found.kept.timestamp}{modifier}")))
+                told.append(("Location", uris.memento(target.url, timestamp)))
     if "content-type" not in seen:
         told.append(("Content-Type", "application/octet-stream"))
     if found.capture.truncated:

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from recrawl.assess.composite import ChoiceRule, CoherenceState
 from recrawl.assess.looks import Looks
 from recrawl.assess.one_copy import FEW_LOOKS, looks_of_one, sharpness_of_one
 from recrawl.assess.sharpness import Sharpness, Spread, sharpness, spread
+from recrawl.model import Capture
 from recrawl.show.timetravel.archive import Archive
-from recrawl.show.timetravel.captures import Kept, nearest_alone
-from recrawl.show.timetravel.refusal import RefusalError
+from recrawl.show.timetravel.captures import Kept
+from recrawl.show.timetravel.composite import ShownComposite, coherence_header
 from recrawl.show.timetravel.replay import is_readable
 from recrawl.store.base import Store
 from recrawl.time import to_http_date, to_iso
@@ -28,13 +30,20 @@ class Parts:
     """What a page embeds, and the copies that would be shown of it."""
 
     asked: int
-    """Addresses in the page."""
+    """Resources that the page embeds."""
     kept: tuple[Kept, ...]
-    """Those that are archived: the copy of each nearest to that of the page."""
+    """Those that are archived: of each the copy that goes with the page best."""
     missing: tuple[str, ...]
     sharp: Sharpness
     spread: Spread
     """Of the page and its parts."""
+    composite: ShownComposite
+    """The states of the parts."""
+
+    @property
+    def states(self) -> list[CoherenceState]:
+        """The state of each copy."""
+        return [part.state for part in self.composite.parts if part.kept is not None]
 
     @property
     def together(self) -> bool:
@@ -61,17 +70,17 @@ def sharpness_of(
     return sharpness(looks, archive.rates(store, visits), page, time, at, readable=np.array(readable, np.bool_))
 
 
-def parts_of(archive: Archive, store: Store, kept: Kept, html: str, at: float) -> Parts:
-    """The parts of an HTML page that was read: of each the copy nearest to that of the page; how far all lie apart."""
-    found, missing = [], []
-    urls = archive.bytes_.embeds(html, kept.url)
-    for url in urls[:MOST_PARTS]:
-        try:
-            found.append(nearest_alone(store, url, kept.time))
-        except RefusalError:
-            missing.append(url)
+def parts_of(  # noqa: PLR0913, PLR0917 - the page, and how its parts are chosen
+    archive: Archive, store: Store, kept: Kept, capture: Capture, at: float, rule: ChoiceRule = ChoiceRule.COHERENT
+) -> Parts | None:
+    """The parts of an HTML page that was read, and how far all lie apart; ``None`` if they cannot be read."""
+    composite = archive.composer.page(store, kept, capture, rule, MOST_PARTS)
+    if composite is None:
+        return None
+    found = tuple(part.kept for part in composite.parts if part.kept is not None)
+    missing = tuple(part.url for part in composite.parts if part.kept is None)
     sharp = sharpness_of(archive, store, [kept, *found], at, first_readable=True)
-    return Parts(len(urls), tuple(found), tuple(missing), sharp, spread(sharp))
+    return Parts(composite.asked, found, missing, sharp, spread(sharp), composite)
 
 
 def headers_of(sharp: Sharpness, parts: Parts | None = None) -> dict[str, str]:
@@ -94,6 +103,9 @@ def headers_of(sharp: Sharpness, parts: Parts | None = None) -> dict[str, str]:
         told["X-Recrawl-Parts"] = f"{len(parts.kept)}/{parts.asked}"
         told["X-Recrawl-Parts-Spread"] = f"{math.trunc(parts.spread.seconds)}"
         told["X-Recrawl-Parts-Together"] = "yes" if parts.together else "no"
+        told["X-Recrawl-Parts-Coherence"] = coherence_header(parts.composite)
+        if parts.composite.damage is not None:
+            told["X-Recrawl-Parts-Damage"] = f"{parts.composite.damage:.3f}"
     return told
 
 
