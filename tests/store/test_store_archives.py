@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recrawl.model import Visits
-from recrawl.store.values import CaptureRecord, Captures, Claims, ImportMark
+from recrawl.store.values import CaptureRecord, Captures, Claims, ImportMark, MementoState
 
 
 def some_captures(page, time, *, status=200, digest=None):
@@ -199,3 +199,24 @@ def test_which_files_have_what_is_to_be_read(store):
     assert sorted(store.unread_files()) == ["0.warc.gz", "1.warc.gz"]
     assert store.unread(["1.warc.gz", "2.warc.gz", "other"]).tolist() == pages[1:2].tolist()
     assert len(store.unread([])) == 0
+
+
+def test_captures_of_other_archives_wait_for_their_bytes(store):
+    a, b = store.discover(["http://a.example/", "http://b.example/"], 0.0).tolist()
+    pages, times = np.array([a, a, b]), np.array([1.0, 2.0, 1.0])
+    store.add_mementos(pages, times, 7, ["u1", "u2", "u3"])
+    assert [column.tolist() for column in store.mementos(7, MementoState.WAITING)] == [[a, a, b], [1.0, 2.0, 1.0]]
+    store.set_mementos(pages[:2], times[:2], MementoState.FETCHED)
+    store.set_mementos(pages[2:], times[2:], MementoState.MISSING)
+    assert store.memento_counts(7) == {MementoState.FETCHED: 2, MementoState.MISSING: 1}
+    store.add_mementos(pages, times, 7, ["u1", "u2", "u3"])  # listed again: nothing is asked for twice
+    assert not len(store.mementos(7, MementoState.WAITING)[0])
+    store.add_mementos(pages, times, 8, ["v1", "v2", "v3"])  # another archive may give what this one did not
+    assert [column.tolist() for column in store.mementos(8, MementoState.WAITING)] == [[b], [1.0]]
+    assert store.memento_uri(b, 1.0) == "v3"
+    assert store.memento_uri(b, 9.0) == ""
+    store.set_mementos(pages[2:], times[2:], MementoState.FAILED)
+    store.retry_mementos(8)
+    assert store.memento_counts(8) == {MementoState.WAITING: 1}
+    with pytest.raises(ValueError, match="page ids"):
+        store.add_mementos(np.array([99]), np.array([1.0]), 7, ["u"])

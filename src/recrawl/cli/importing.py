@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recrawl.cli.configuration import parse_assignments
+from recrawl.cli.import_bytes import DEFAULT_LIMIT, WantedBytes, fetch_bytes_of, in_words, sum_of, wanted_bytes
 from recrawl.cli.import_errors import ImportErrors, row_of
 from recrawl.cli.options import HERE, DigestsOnlyOption, JsonOption, SetOption, WorkspaceOption, seconds_of
 from recrawl.cli.waiting import bars
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from recrawl.cli.settings import FetchSettings
     from recrawl.cli.workspace import Workspace
     from recrawl.crawl.importing import Cleaning, Importer
+    from recrawl.crawl.memento_bytes import BytesFetched
     from recrawl.crawl.merged_captures import MergedCaptures
     from recrawl.crawl.sources import Brought
     from recrawl.fetch.reach import Reach
@@ -38,6 +40,7 @@ recrawl import old.warc.gz --digests-only      quicker: by digests, not by text 
 recrawl import old.warc.gz --again             as if it had never been imported
 recrawl import site-sources/ --base-url https://example.org/
 recrawl import 'https://web.archive.org/cdx/search/cdx?url=example.org/*'
+recrawl import 'https://web.archive.org/web/timemap/link/http://example.org/' --bytes --limit 200
 """
 
 
@@ -60,6 +63,29 @@ def import_(  # noqa: PLR0913 - one argument an option
     digests_only: DigestsOnlyOption = False,
     again: Annotated[bool, typer.Option("--again", help="Read and judge once more what was imported before.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first record that is broken.")] = False,
+    fetch_bytes: Annotated[
+        bool, typer.Option("--bytes", help="Fetch the captures, too, that a CDX query or a TimeMap lists.")
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help=f"With --bytes: captures to fetch, {DEFAULT_LIMIT:,} if not given.", show_default=False
+        ),
+    ] = None,
+    max_size: Annotated[
+        float | None, typer.Option(metavar="MB", help="With --bytes: megabytes to fetch.", show_default=False)
+    ] = None,
+    max_requests: Annotated[
+        int | None, typer.Option(min=1, help="With --bytes: requests to make for captures.", show_default=False)
+    ] = None,
+    replay: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="With --bytes: below which URL the archive of a CDX server shows captures.",
+            show_default=False,
+        ),
+    ] = "",
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
     assignments: SetOption = None,
@@ -74,6 +100,12 @@ def import_(  # noqa: PLR0913 - one argument an option
     Every capture becomes a visit. Whether a page had changed since the capture before is judged by digests and, where
     the bytes are there, by text and links. What sitemaps say is kept as a claim, not as a visit.
 
+    With ``--bytes`` the captures that an archive lists are fetched from it as they were captured, and kept as WARC
+    records with their own dates; text and links are known then. The archive is asked for one capture at a time, with
+    the pauses of a crawl, as its robots.txt and Retry-After allow. The newest version of every page comes first.
+    Captures with a digest that the page had before are not fetched, nor are errors and pictures. The next run goes on
+    where this one ended. A capture whose bytes have another digest than listed is kept and reported.
+
     Importing the same thing twice adds nothing, and an import that was interrupted goes on where it stopped. Archives
     on the net are asked anew each time. A record that is broken is reported with its file and position, and the rest
     goes on; many are listed in a file in ``reports/``.
@@ -85,9 +117,12 @@ def import_(  # noqa: PLR0913 - one argument an option
     for path in paths:
         _check(path, base_url)
     urls = [source for source in sources if _is_url(source)]
+    wanted = wanted_bytes(urls, limit, max_size, max_requests, replay) if fetch_bytes else None
+    if wanted is None and (any(one is not None for one in (limit, max_size, max_requests)) or replay):
+        raise ConfigError("Only with --bytes are captures fetched.", "Add --bytes, or leave the limits out.")
     place = open_workspace(workspace, parse_assignments(assignments or []))
     cleaning = Cleaning(seconds_of("--merge-within", merge_within), depth)
-    choices = _Choices(cleaning, base_url, digests_only=digests_only, again=again, strict=strict)
+    choices = _Choices(cleaning, base_url, wanted, digests_only=digests_only, again=again, strict=strict)
     with (
         ImportErrors(place.reports / f"import-errors-{_now()}.jsonl") as errors,
         place.open_store() as store,
@@ -124,6 +159,8 @@ class _Choices:
 
     cleaning: Cleaning
     base_url: str
+    wanted: WantedBytes | None
+    """What of the bytes of other archives; ``None`` for none."""
     _: KW_ONLY
     digests_only: bool
     again: bool
@@ -140,6 +177,8 @@ class _Outcome:
     visits_judged_by_content: int
     merged: MergedCaptures
     """Captures of the pages judged that are no visits of their own."""
+    bytes: BytesFetched | None = None
+    """What was fetched from other archives, if anything was to be."""
 
 
 def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
@@ -155,9 +194,13 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
     """Take all sources, telling what came of each in ``brought``; then judge."""
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.importing import Importer
+    from recrawl.crawl.recovery import acknowledged_by
     from recrawl.crawl.sources import Sources
+    from recrawl.formats.warc_repair import repair
 
     clock = RealClock()
+    if place.warc.is_dir():  # of an import that was killed while it fetched bytes
+        repair(place.warc, acknowledged_by(store))
     visits_before = store.counts(clock.now()).visits
     taking = bar.add_task("captures", total=None)
     importer = Importer(store, clock, choices.cleaning, lambda count: bar.advance(taking, count), again=choices.again)
@@ -173,14 +216,17 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
     try:
         for path in paths:
             brought += sources.bring(path)
-        brought += asyncio.run(_ask(place, store, importer, urls, choices, errors, bar)) if urls else []
+        fetched: list[BytesFetched] = []
+        if urls:
+            asyncio.run(_ask(place, store, importer, urls, choices, errors, bar, brought, fetched))
     finally:
         # Whatever happened, what was taken is judged; after a kill, the next import does it.
         outcome = _judge(place, store, importer, choices, bar, errors)
     # A better record of a known capture takes its visit back and makes it anew: new is only what was not there before.
     recorded = outcome.visits_new + outcome.visits_judged_anew + sum(one.visits for one in brought)
     new = store.counts(clock.now()).visits - visits_before + outcome.visits_withdrawn
-    return replace(outcome, visits_new=new, visits_judged_anew=max(recorded - new, 0))
+    of_bytes = sum_of(fetched) if choices.wanted is not None else None
+    return replace(outcome, visits_new=new, visits_judged_anew=max(recorded - new, 0), bytes=of_bytes)
 
 
 def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
@@ -222,10 +268,13 @@ async def _ask(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
     choices: _Choices,
     errors: ImportErrors,
     bar: Progress,
-) -> list[Brought]:
-    """Ask archives for what they hold."""
+    brought: list[Brought],
+    fetched: list[BytesFetched],
+) -> None:
+    """Ask archives for what they hold, and for the bytes if they are wanted; tell what came of each."""
     from recrawl.cli.wiring import limits_of, politeness_of
     from recrawl.crawl.clock import RealClock
+    from recrawl.crawl.memento_bytes import MementoList
     from recrawl.crawl.remote import RemoteArchives
     from recrawl.crawl.sources import Brought
     from recrawl.fetch.archive_client import ArchiveClient, Manners
@@ -236,17 +285,26 @@ async def _ask(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
     clock, settings = RealClock(), place.configuration.settings
     manners = Manners(politeness_of(settings.politeness))
     say = partial(bar.console.print, markup=False, highlight=False, soft_wrap=True)  # beside the bars
-    brought = []
+    left = choices.wanted.budget if choices.wanted is not None else None
     for url in urls:
         reach = await _reach(clock, settings.fetch, url)
         limits = limits_of(settings.fetch)
         async with HttpFetcher(clock, settings.fetch.agent(), limits=limits, reach=reach) as fetcher:
             client = ArchiveClient(fetcher, clock, manners, on_wait=say)
             report = Report(strict=choices.strict, on_bad=errors.tell)
-            taken = await RemoteArchives(store, importer, client, clock).bring(url, report)
+            mementos = None
+            if choices.wanted is not None:
+                mementos = MementoList(store, importer, url, choices.wanted.replay.get(url, ""))
+            taken = await RemoteArchives(store, importer, client, clock, mementos).bring(url, report)
             what = Format.TIMEMAP if "/timemap/" in url else Format.CDX_ANSWER
             brought.append(Brought(url, what, taken.accepted, taken.new, broken=report.bad, skipped=report.skipped))
-    return brought
+            if left is not None:
+                fetched.append(
+                    await fetch_bytes_of(
+                        url, left, place, store, fetcher, client, bar, errors.tell, again=choices.again
+                    )
+                )
+                left = left.after(fetched[-1])
 
 
 async def _reach(clock: Clock, settings: FetchSettings, url: str) -> Reach:
@@ -310,6 +368,8 @@ def _print(
     )
     if merged := outcome.merged.words(within):
         typer.echo(merged)
+    if outcome.bytes is not None:
+        typer.echo(in_words(outcome.bytes))
 
 
 def _visits(outcome: _Outcome, within: float) -> dict[str, object]:

@@ -151,7 +151,7 @@ class PayloadJudge:
         for row in range(len(captures)):
             if row and captures.page[row] != captures.page[row - 1]:
                 page = _Page()
-            if captures.mime[row] != REVISIT and captures.warc_file[row]:
+            if captures.mime[row] != REVISIT and captures.warc_file[row] and captures.digest[row] not in page.held:
                 page.hold(captures.digest[row], captures.warc_file[row], int(captures.warc_offset[row]))
             if not keep[row]:
                 continue
@@ -175,8 +175,7 @@ class PayloadJudge:
         if page.known is not None and not was_blind and outcome < Outcome.GONE and digest and digest == page.digest:
             judgement = unchanged(Judgement(outcome, validators=page.known.validators, mime=page.known.mime))
         else:
-            place = captures.warc_file[row], int(captures.warc_offset[row])
-            capture = self._bytes_at(*(page.held.get(digest, _NOWHERE) if repeats else place))
+            capture = self._bytes_of(captures, row, page)
             if capture is None:
                 if outcome <= ANSWERED and digest != page.digest:
                     page.digest, page.blind = digest, True
@@ -213,6 +212,16 @@ class PayloadJudge:
             return _Found(visit, judgement, page.known.validators if page.known else Validators(), ours, None)
         stated = newly_stated(judgement.validators, page.known.validators if page.known else None)
         return _Found(visit, judgement, _learn(page, judgement, time, digest), ours, stated)
+
+    def _bytes_of(self, captures: Captures, row: int, page: _Page) -> Capture | None:
+        """The bytes of a capture: its own, else those of an earlier capture of the page with the same digest."""
+        digest = captures.digest[row]
+        if captures.mime[row] != REVISIT:
+            place = captures.warc_file[row], int(captures.warc_offset[row])
+            if (capture := self._bytes_at(*place)) is not None:
+                page.hold(digest, *place)  # an index may have named a file before that is not here
+                return capture
+        return self._bytes_at(*page.held.get(digest, _NOWHERE)) if digest else None
 
     def _bytes_at(self, file: str, offset: int) -> Capture | None:
         return self._read(file, offset) if file and offset >= 0 else None

@@ -11,6 +11,7 @@ import io
 from dataclasses import replace
 
 from recrawl.crawl.importing import Importer, Taken
+from recrawl.crawl.memento_bytes import MementoList
 from recrawl.detect import decoded
 from recrawl.errors import InputError
 from recrawl.fetch.archive_client import ArchiveClient
@@ -28,8 +29,12 @@ from recrawl.time import Clock
 class RemoteArchives:
     """Asks archives for what they hold and notes the captures they list."""
 
-    def __init__(self, store: Store, importer: Importer, client: ArchiveClient, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, importer: Importer, client: ArchiveClient, clock: Clock, mementos: MementoList | None = None
+    ) -> None:
+        """``mementos`` is told of all that is listed, if the bytes are wanted, too."""
         self._store = store
+        self._mementos = mementos
         self._importer = importer
         self._client = client
         self._clock = clock
@@ -43,10 +48,10 @@ class RemoteArchives:
             InputError: the URL is neither.
             FetchError: the archive fails; what it answered so far is kept.
         """
-        mark = self._importer.begin(_question(url), _FINGERPRINT)
+        mark = self._importer.begin(self._question(url), _FINGERPRINT)
         if mark.finished or not mark.position:  # an archive grows, so it is asked anew; an asking cut short goes on
             mark = replace(mark, position=0, accepted=0, finished=False)
-            self._store.save_state(_question(url), b"", self._clock.now())
+            self._store.save_state(self._question(url), b"", self._clock.now())
         taken = Taken(mark)
         match archive_address(url):
             case CdxAddress() as address:
@@ -66,10 +71,13 @@ class RemoteArchives:
 
     async def _cdx(self, url: str, address: CdxAddress, so_far: Taken, report: Report) -> Taken:
         server = CdxServer(self._client, address.endpoint, body_of=decoded, dialect=address.dialect)
-        saved = self._store.load_state(_question(url))
+        saved = self._store.load_state(self._question(url))
         async for answer in server.answers(address.query, CdxState.from_text(saved.decode()) if saved else None):
-            batches = read_answer(io.BytesIO(answer.body), answer.url, report)
+            batches = list(read_answer(io.BytesIO(answer.body), answer.url, report))
             taken = self._importer.take(answer.url, _digest(answer.body), batches, report)
+            if self._mementos is not None:
+                for batch in batches:
+                    self._mementos.of_index(batch.column("url").to_pylist(), batch.column("time").to_numpy())
             so_far = self._went_on(so_far, taken, answer.state.to_text())
         return so_far
 
@@ -78,13 +86,22 @@ class RemoteArchives:
             return read_timemap(data, source, report)
 
         archive = MementoClient(self._client, timemap=address.template, body_of=decoded, read_map=read)
-        saved = self._store.load_state(_question(url))
+        saved = self._store.load_state(self._question(url))
         state = MapState.from_text(saved.decode()) if saved else None
         async for answer in archive.timemaps(address.url, address.form, state):
             batches = to_batches(answer.timemap.mementos)
             taken = self._importer.take(answer.url, _digest(answer.body), batches, report)
+            if self._mementos is not None:
+                self._mementos.of_map(answer.timemap)
             so_far = self._went_on(so_far, taken, answer.state.to_text())
         return so_far
+
+    def _question(self, url: str) -> str:
+        """Under what the store knows how far the answers to a question were read; each answer has its own URL.
+
+        What was listed while bytes were not wanted does not wait for them, so that is another question.
+        """
+        return f"import {url}" if self._mementos is None else f"import with bytes {url}"
 
     def _went_on(self, so_far: Taken, taken: Taken, state: str) -> Taken:
         """One more answer is kept: note that, and where to go on."""
@@ -97,11 +114,6 @@ class RemoteArchives:
 
 _FINGERPRINT = "remote"
 """What an archive answers cannot be compared without asking again."""
-
-
-def _question(url: str) -> str:
-    """Under what the store knows how far the answers to a question were read; each answer has its own URL."""
-    return f"import {url}"
 
 
 def _digest(body: bytes) -> str:

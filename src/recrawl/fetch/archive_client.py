@@ -42,6 +42,14 @@ class RateLimitedError(FetchError):
     exit_code = ExitCode.RATE_LIMITED
 
 
+class UnansweredError(FetchError):
+    """The archive gave no usable answer to one request, however often it was asked; others may fare better."""
+
+
+class TooLongError(FetchError):
+    """An answer is longer than we keep."""
+
+
 @dataclass(frozen=True, slots=True)
 class Manners:
     """How an archive is asked. Seconds."""
@@ -79,6 +87,14 @@ class ArchiveClient:
         self._free_at = float("-inf")
         self.requests = 0
         """Sent so far, those that failed included."""
+        self.received = 0
+        """Bytes of bodies that came so far."""
+        self.crawl_delay: float | None = None
+        """Seconds between requests that the archive's robots.txt asks for, if it does."""
+
+    def rest(self, duration: float = 0.0) -> None:
+        """Pause as after an answer that took ``duration`` seconds: somebody else asked the archive just now."""
+        self._pause(self._manners.politeness.pause(duration, self.crawl_delay))
 
     async def ask(
         self, url: str, read: Callable[[Capture], T], *, headers: tuple[tuple[str, str], ...] = (), follow: bool = True
@@ -88,7 +104,9 @@ class ArchiveClient:
         With ``follow`` false a redirect is an answer too.
 
         Raises:
-            FetchError: there is no answer that can be used.
+            UnansweredError: there is no answer that can be used, after all tries.
+            TooLongError: the answer is longer than we keep.
+            FetchError: the archive redirects without end, or to where we do not go.
             RateLimitedError: the archive asks for more patience than we have.
         """
         async with self._turn:
@@ -108,7 +126,8 @@ class ArchiveClient:
             await self._wait(url)
             capture = await self._fetcher.fetch(Request(quote(url, safe=_ASCII), headers=headers))
             self.requests += 1
-            self._pause(self._manners.politeness.pause(capture.duration, None))
+            self.received += len(capture.raw_body)
+            self.rest(capture.duration)
             trouble = _trouble(capture)
             if not trouble:
                 try:
@@ -123,7 +142,7 @@ class ArchiveClient:
             if failures < self._manners.tries:
                 self._on_wait(f"{urlsplit(url).netloc}: {trouble}; again in {format_duration(wait)}.")
         else:
-            raise FetchError(
+            raise UnansweredError(
                 f"{url}: {trouble}, {self._manners.tries} times.", "Try again later; what was read before is kept."
             )
         raise self._impatient(url, asked)
@@ -153,7 +172,7 @@ def _trouble(capture: Capture) -> str:
     if capture.truncated in _CUT_BY_OTHERS:
         return f"the answer was cut short ({capture.truncated})"
     if capture.truncated:
-        raise FetchError(
+        raise TooLongError(
             f"{capture.url}: the answer is longer than {len(capture.raw_body)} bytes, the most we keep.",
             "Ask for smaller pages, or narrow the query.",
         )

@@ -38,6 +38,20 @@ class MapAddress:
     url: str
 
 
+def replay_of(address: CdxAddress) -> str:
+    """Below which URL the archive of a CDX server shows its captures; empty if the address does not tell it.
+
+    >>> replay_of(archive_address("https://web.archive.org/cdx/search/cdx?url=x.org"))
+    'https://web.archive.org/web/'
+    >>> replay_of(archive_address("http://localhost:8080/coll/cdx?url=x.org"))
+    'http://localhost:8080/coll/'
+    """
+    endpoint = address.endpoint.rstrip("/")
+    if address.dialect is Dialect.WAYBACK:
+        return endpoint.removesuffix("/cdx/search/cdx") + "/web/"
+    return endpoint.removesuffix("cdx") if endpoint.endswith("/cdx") else ""
+
+
 def archive_address(url: str) -> CdxAddress | MapAddress | None:
     """What is asked for by a URL; ``None`` if it looks like neither a CDX query nor a TimeMap.
 

@@ -19,7 +19,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from recrawl.errors import ConfigError, FetchError, InputError
 from recrawl.fetch.archive_client import MAX_REDIRECTS, ArchiveClient, is_memento
 from recrawl.fetch.link_header import links
-from recrawl.fetch.memento_capture import memento_time, original_capture, raw_uri
+from recrawl.fetch.memento_capture import NotGivenError, known_raw_uri, memento_time, original_capture
 from recrawl.model import Capture
 from recrawl.time import to_http_date
 from recrawl.urls import address, host_of
@@ -208,13 +208,20 @@ class MementoClient(Generic[M]):
     async def raw(self, memento: str) -> Capture:
         """A memento as it was captured: bytes, headers and time of the original (conventions M2).
 
-        The archive is asked for its raw form, ``…/20240101000000id_/http…``, so that it adds nothing to the page.
+        The archive is asked for its raw form, ``…/20240101000000id_/http…``, so that it adds nothing to the page. If
+        the URI does not tell the raw one, the archive is asked to prefer the original content, and has to say that it
+        did: else what it sends may be rewritten.
 
         Raises:
-            FetchError: the archive has no such memento, or answers with something else.
-            InputError: the URI does not have the form from which the raw one is known.
+            NotGivenError: the archive has no such memento, or answers with something else.
+            FetchError: it does not answer.
         """
-        return await self._client.ask(raw_uri(memento), partial(original_capture, body_of=self._body_of))
+        read = partial(original_capture, body_of=self._body_of)
+        raw = known_raw_uri(memento)
+        if raw:
+            return await self._client.ask(raw, read)
+        prefer = (("Prefer", "original-content, original-links, original-headers"),)
+        return await self._client.ask(memento, partial(_preferred, read=read), headers=prefer)
 
 
 def _filled(template: str, url: str, form: str) -> str:
@@ -243,6 +250,16 @@ def _gate_answer(capture: Capture) -> Negotiated | str | None:
         f"{capture.url}: the TimeGate answered {capture.status} and names no memento.",
         "Check the address of the TimeGate.",
     )
+
+
+def _preferred(capture: Capture, read: Callable[[Capture], Capture]) -> Capture:
+    """The original capture, if the archive says that it sends it as it was captured."""
+    if is_memento(capture) and "original-content" not in capture.header("preference-applied").lower():
+        raise NotGivenError(
+            f"{capture.url}: the archive does not say that it sends the memento as it was captured.",
+            "Name the place of raw mementos with --replay.",
+        )
+    return read(capture)
 
 
 def _normal(*uris: str, base: str | None = None) -> list[str]:

@@ -29,6 +29,15 @@ _ARCHIVES_OWN = frozenset(
 )  # fmt: skip
 
 
+class NotGivenError(FetchError):
+    """An archive answers, but not with the memento that was asked for."""
+
+
+def known_raw_uri(memento: str) -> str:
+    """As :func:`raw_uri`; empty if the URI does not tell it."""
+    return raw_uri(memento) if _ARCHIVED.fullmatch(memento) else ""
+
+
 def raw_uri(memento: str) -> str:
     """The URI under which pywb and Wayback-like archives give a memento as it was captured.
 
@@ -53,11 +62,11 @@ def original_capture(capture: Capture, *, body_of: Callable[[Capture], bytes]) -
     """The capture that an archive's answer stands for: its own URL, time, status, headers and payload.
 
     Raises:
-        FetchError: the answer is not a memento.
+        NotGivenError: the answer is not a memento.
         InputError: it is garbled.
     """
     if not is_memento(capture):
-        raise FetchError(
+        raise NotGivenError(
             f"{capture.url}: the archive answered {capture.status}, not with a memento.",
             "Check that the archive holds it and shows it in raw form.",
         )

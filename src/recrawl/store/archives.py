@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.model import IntArray
+from recrawl.model import FloatArray, IntArray
 from recrawl.model.arrays import order_by, starts_of_runs
 from recrawl.store import segments
 from recrawl.store.database import Column, Session
 from recrawl.store.recording import check_known
 from recrawl.store.statements import LISTED, LOCATED, NO_STATUS, OURS, RANKS, SHA1_BYTES
-from recrawl.store.values import REVISIT, Captures, Claims, ImportMark
+from recrawl.store.values import REVISIT, Captures, Claims, ImportMark, MementoState
 
 _PAGE = np.dtype([("page", np.int64)])
 _CAPTURE = np.dtype([("page", np.int64), ("time", np.float64)])
@@ -199,6 +199,27 @@ def claims_of(session: Session, pages: IntArray) -> Claims:
         np.array(changefreq, np.int64),
         np.array(priority, np.float64),
     )
+
+
+def add_mementos(session: Session, page: IntArray, time: FloatArray, question: int, uri: Sequence[str]) -> None:
+    """Let captures wait for their bytes, unless something became of them before."""
+    check_known(session, page)
+    if len(page):
+        several = [np.full(len(page), number) for number in (question, MementoState.WAITING)]
+        session.apply(session.statements.add_mementos, page, time, several[0], list(uri), several[1])
+
+
+def set_mementos(session: Session, page: IntArray, time: FloatArray, state: MementoState) -> None:
+    """Note what became of captures that waited."""
+    if len(page):
+        zeros = np.zeros(len(page), np.int64)
+        session.apply(session.statements.set_mementos, page, time, zeros, [""] * len(page), zeros + int(state))
+
+
+def mementos(session: Session, question: int, state: MementoState) -> tuple[IntArray, FloatArray]:
+    """Page and time of the captures of a question that are in a state."""
+    found = session.table(_CAPTURE, session.statements.mementos, question, int(state))
+    return np.ascontiguousarray(found["page"]), np.ascontiguousarray(found["time"])
 
 
 def set_mark(session: Session, mark: ImportMark) -> None:

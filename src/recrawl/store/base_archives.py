@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from recrawl.model import IntArray
-from recrawl.store.values import CaptureRecord, Captures, Claims, ImportMark
+from recrawl.model import FloatArray, IntArray
+from recrawl.store.values import CaptureRecord, Captures, Claims, ImportMark, MementoState
 
 
 class Archives(Protocol):
@@ -68,6 +68,33 @@ class Archives(Protocol):
 
     def set_read(self, pages: IntArray) -> None:
         """Note that the visits of these pages follow from the bytes of their captures, as far as there are any."""
+        ...
+
+    def add_mementos(self, page: IntArray, time: FloatArray, question: int, uri: Sequence[str]) -> None:
+        """Let captures of another archive wait for their bytes, which that archive gives under these URIs.
+
+        What was fetched or spared before stays so. What the archive did not give waits again if another one lists it.
+        """
+        ...
+
+    def mementos(self, question: int, state: MementoState) -> tuple[IntArray, FloatArray]:
+        """Page and time of the captures of a question that are in a state, ascending."""
+        ...
+
+    def memento_uri(self, page: int, time: float) -> str:
+        """Where the archive gives the bytes of a capture; empty if nobody said so."""
+        ...
+
+    def set_mementos(self, page: IntArray, time: FloatArray, state: MementoState) -> None:
+        """Note what became of captures that waited for their bytes."""
+        ...
+
+    def memento_counts(self, question: int) -> dict[MementoState, int]:
+        """How many captures of a question are in each state."""
+        ...
+
+    def retry_mementos(self, question: int) -> None:
+        """Let the captures of a question that an archive did not give wait once more."""
         ...
 
     def add_claims(self, claims: Claims, mark: ImportMark | None = None) -> int:

@@ -294,6 +294,19 @@ imported = sa.Table(
     sa.Column("finished", sa.SmallInteger, nullable=False),
 )
 
+memento = sa.Table(
+    "memento",
+    metadata,
+    sa.Column("page", sa.BigInteger, nullable=False),
+    sa.Column("time", sa.Double, nullable=False),
+    sa.Column("question", sa.BigInteger, nullable=False),
+    sa.Column("uri", sa.Text, nullable=False),
+    sa.Column("state", sa.SmallInteger, nullable=False),
+    sa.PrimaryKeyConstraint("page", "time"),
+    sa.Index("memento_by_question", "question", "state"),
+    sqlite_with_rowid=False,
+)
+
 site_capture = sa.Table(
     "site_capture",
     metadata,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recrawl.model import IntArray
+from recrawl.model import FloatArray, IntArray
 from recrawl.store import archives, recording
 from recrawl.store.database import Database
-from recrawl.store.values import CaptureRecord, Captures, Claims, ImportMark
+from recrawl.store.values import CaptureRecord, Captures, Claims, ImportMark, MementoState
 
 
 class SqlArchives:
@@ -64,6 +64,32 @@ class SqlArchives:
     def set_read(self, pages: IntArray) -> None:
         """The archived bytes of these pages have been read."""
         self._database.write(lambda session: archives.wait_no_more(session, session.statements.drop_unread, pages))
+
+    def add_mementos(self, page: IntArray, time: FloatArray, question: int, uri: Sequence[str]) -> None:
+        """Let captures wait for their bytes."""
+        self._database.write(lambda session: archives.add_mementos(session, page, time, question, uri))
+
+    def mementos(self, question: int, state: MementoState) -> tuple[IntArray, FloatArray]:
+        """The captures of a question in a state."""
+        return self._database.read(lambda session: archives.mementos(session, question, state))
+
+    def memento_uri(self, page: int, time: float) -> str:
+        """Where the bytes of a capture are given."""
+        rows = self._database.read(lambda session: session.rows(session.statements.memento_uri, page, time))
+        return str(rows[0][0]) if rows else ""
+
+    def set_mementos(self, page: IntArray, time: FloatArray, state: MementoState) -> None:
+        """What became of captures that waited."""
+        self._database.write(lambda session: archives.set_mementos(session, page, time, state))
+
+    def memento_counts(self, question: int) -> dict[MementoState, int]:
+        """How many captures of a question are in each state."""
+        rows = self._database.read(lambda session: session.rows(session.statements.memento_counts, question))
+        return {MementoState(state): int(count) for state, count in rows}
+
+    def retry_mementos(self, question: int) -> None:
+        """What an archive did not give waits once more."""
+        self._database.write(lambda session: session.run(session.statements.retry_mementos, question))
 
     def add_claims(self, claims: Claims, mark: ImportMark | None = None) -> int:
         """Note what sites say about their changes."""

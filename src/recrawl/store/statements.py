@@ -16,7 +16,7 @@ from recrawl.store.live_statements import LiveStatements
 from recrawl.store.look_up_statements import LookUpStatements
 from recrawl.store.robots_statements import RobotsStatements
 from recrawl.store.site_statements import SiteStatements
-from recrawl.store.values import REVISIT
+from recrawl.store.values import REVISIT, MementoState
 
 NOT_HELD = 0.0
 """``host.held_until`` of a host in nobody's hand."""
@@ -316,6 +316,26 @@ class Statements:
         self.sources = "SELECT source FROM imported"
         self.mark = f"SELECT {', '.join(_MARK_TYPES)} FROM imported WHERE source = $1"
 
+        memento = {"page": "bigint", "time": "float8", "question": "bigint", "uri": "text", "state": "smallint"}
+        # What waits under another question waits under this one, too; what an archive did not give, another may.
+        asked_anew = (
+            f"memento.state = {MementoState.WAITING:d} "
+            f"OR (memento.state >= {MementoState.MISSING:d} AND memento.uri <> excluded.uri)"
+        )
+        told = ", ".join(f"{name} = excluded.{name}" for name in ("question", "uri", "state"))
+        self.add_mementos = dialect.insert(
+            "memento", memento, f"ON CONFLICT (page, time) DO UPDATE SET {told} WHERE {asked_anew}"
+        )
+        self.set_mementos = dialect.insert(
+            "memento", memento, "ON CONFLICT (page, time) DO UPDATE SET state = excluded.state"
+        )
+        self.mementos = "SELECT page, time FROM memento WHERE question = $1 AND state = $2 ORDER BY page, time"
+        self.memento_uri = "SELECT uri FROM memento WHERE page = $1 AND time = $2"
+        self.memento_counts = "SELECT state, count(*) FROM memento WHERE question = $1 GROUP BY state"
+        self.retry_mementos = (
+            f"UPDATE memento SET state = {MementoState.WAITING:d} "
+            f"WHERE question = $1 AND state >= {MementoState.MISSING:d}"
+        )
         self.sites = SiteStatements(dialect)
         self.live = LiveStatements(dialect)
         self.robots = RobotsStatements(dialect)

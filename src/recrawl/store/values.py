@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -162,6 +163,21 @@ class Claims:
             self.changefreq[rows],
             self.priority[rows],
         )
+
+
+class MementoState(enum.IntEnum):
+    """What became of a capture of another archive whose bytes were wanted."""
+
+    WAITING = 0
+    FETCHED = 1
+    SPARED = 2
+    """Not asked for: its digest is that of bytes that are there, or its bytes would tell nothing more."""
+    DIFFERS = 3
+    """Fetched; the bytes have another digest than the archive lists."""
+    MISSING = 4
+    """The archive does not give it: it says so, or answers with another capture."""
+    FAILED = 5
+    """The archive failed at it, or it is too long."""
 
 
 @dataclass(frozen=True, slots=True)
