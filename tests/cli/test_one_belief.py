@@ -5,6 +5,7 @@ known, and the mean of a Gamma belief, which commands showed before, is then any
 """
 
 import json
+import re
 from contextlib import closing
 
 import numpy as np
@@ -169,6 +170,50 @@ def test_one_capture_says_nothing_about_rates(run, archive):
     assert planned["changes_per_day"] is None
     assert planned["in_words"] == "not known"
     assert "1 seen once: not known" in run("assess", "-w", archive).stdout
+
+
+def test_a_plan_counts_the_changes_that_rates_tell(run, archive):
+    """The mean of what the policy believes is all tail where pages changed at every observation."""
+    rates = told(json.loads(run("rates", "-w", archive, "--json", "--limit", "100").stdout))
+    known = sum(rate for rate, _, _ in rates.values() if rate is not None)
+    for kept in json.loads(run("plan", "-w", archive, "--json").stdout)["budgets"].values():
+        assert kept["happening"] * DAY == pytest.approx(known, rel=1e-6)
+        assert 0 < kept["found"] <= kept["happening"]
+
+
+def test_what_is_not_known_is_called_so_and_no_number_is_made_up(run, tmp_path):
+    """Ten pages that were seen once, on two hosts: nothing is known of changes, whatever a prior may say."""
+    folder = tmp_path / "once"
+    run("init", folder)
+    with open_store(folder / "recrawl.db") as store:
+        pages = store.discover([f"http://{host}.example/{number}" for host in "ab" for number in range(5)], START)
+        store.record(Visits.of(pages, START + np.arange(len(pages)), verdict=Verdict.UNKNOWN))
+    for by in ("page", "section", "host", "site"):
+        rows = json.loads(run("rates", "-w", folder, "--by", by, "--json").stdout)
+        assert rows
+        for row in rows:
+            assert {row[name] for name in ("changes_per_day", "low", "high", "changes_every", "p_changed")} == {None}
+            assert row["in_words"] == "not known"
+    plan = json.loads(run("plan", "-w", folder, "--json").stdout)
+    for kept in plan["budgets"].values():
+        assert {kept[name] for name in ("freshness", "found", "happening", "recall", "delay")} == {None}
+    assert {row[name] for row in plan["next"] for name in ("changes_per_day", "low", "high", "p_changed")} == {None}
+    assert json.loads(run("status", "-w", folder, "--json").stdout)["fresh"] is None
+    assess = json.loads(run("assess", "-w", folder, "--json").stdout)
+    assert {row[name] for row in assess["worstPages"] for name in ("changes_per_day", "blur", "chance_unchanged")} == {
+        None
+    }
+    place = open_workspace(folder, {})
+    with place.open_store() as store:
+        survey = survey_of(place, store, START + DAY)
+        assert np.isnan(survey.every).all()
+        assert np.isnan(survey.p_changed).all()
+        assert survey.facts["fresh"] is None
+        assert [row[2:4] for row in survey.facts["budget_rows"]] == [["not known", "not known"]] * 3
+    for command in (("rates",), ("plan",), ("status",), ("assess",)):
+        said = run(*command, "-w", folder).stdout
+        assert "not known" in said, command
+        assert not re.search(r"\b(nan|inf)\b", said), command
 
 
 def test_weekly_crawls_of_pages_that_change_daily_tell_no_more_than_a_few_changes_a_week(run, archive):

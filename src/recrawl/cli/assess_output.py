@@ -133,7 +133,7 @@ def _readable(title: str, columns: Columns) -> tuple[list[str], list[list[str]]]
 
 def _cell(name: str, value: Any) -> str:  # noqa: ANN401 - a value of any column
     if value is None or value != value:  # noqa: PLR0124 - NaN: nothing is known
-        return "–"
+        return "not known" if name in _ESTIMATED else "–"
     if name in {"expected_coherent", "coherent_alone", "gain", "usual_gain"}:
         return f"{value:.1f}"
     if name in {"distance", "seconds"}:
@@ -186,6 +186,10 @@ _SHOWN: dict[str, Sequence[str]] = {
     _COMPOSITES: ("url", "captured", "state", "embedded", "missing", "prima_facie_violative", "completeness", "damage"),
     _PARTS: ("site", "sections", "pages", "coherent_alone", "gain", "usual_gain", "seconds"),
 }
+_ESTIMATED = frozenset(
+    {"changes_per_day", "expected_coherent", "blur", "blur_total", "blur_predicted", "coherent_alone"}
+)
+"""Columns whose missing values are not known, rather than not there."""
 _HEADINGS = {
     "expected_coherent": "expected coherent",
     "changes_per_day": "changes/day",

@@ -41,8 +41,8 @@ def coming(store: Store, outlook: Outlook, host: str | None, limit: int | None) 
     """The first ``limit`` pages of a host, or of all. O(n log n) for n pages."""
     wanted = np.flatnonzero(chosen(outlook, host_id(store, host)))
     order = wanted[np.lexsort((outlook.pages.id[wanted], outlook.due[wanted]))]
-    buys = what_if(outlook)
     known = learn(store, Span(until=outlook.now), expected=outlook.expected)
+    buys = what_if(outlook, known)
     columns = next_pages(store, outlook, order[:limit], known)
     return Coming(outlook, columns, outlook.due[wanted], buys, cannot_be_met(outlook, buys))
 

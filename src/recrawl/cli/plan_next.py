@@ -42,18 +42,23 @@ class WhatIf:
     """Visits per second that each page asks for at the budget there is, whatever its host allows."""
 
 
-def what_if(outlook: Outlook) -> WhatIf:
-    """The three budgets, spent as the policy spends them; what a host cannot take goes to others."""
+def what_if(outlook: Outlook, known: Knowledge | None = None) -> WhatIf:
+    """The three budgets, spent as the policy spends them; what a host cannot take goes to others.
+
+    Changes are counted by what ``recrawl rates`` has ``known`` of pages; where it knows of none, what a budget buys is
+    not known (NaN).
+    """
     from recrawl.schedule.price import allocate
     from recrawl.schedule.valued import Valued
 
     budgets = [outlook.budget * factor for factor in (1.0 - STEP, 1.0, 1.0 + STEP)]
+    changing = None if known is None or outlook.of_links else known.at(outlook.pages.id, known.rate)
     if isinstance(outlook.policy, Valued):
         limits = outlook.limits
-        less, now, more = (keep(outlook.demand, budget, limits) for budget in budgets)
+        less, now, more = (keep(outlook.demand, budget, limits, changing) for budget in budgets)
         return WhatIf(less, now, more, allocate(outlook.demand, outlook.budget).rate)
     evenly = [np.full(len(outlook.pages), budget / float(outlook.pages.cost.sum())) for budget in budgets]
-    less, now, more = (keep_at_rates(outlook.demand, rate) for rate in evenly)
+    less, now, more = (keep_at_rates(outlook.demand, rate, changing) for rate in evenly)
     return WhatIf(less, now, more, evenly[1])
 
 
@@ -223,6 +228,10 @@ def what_if_rows(buys: WhatIf, budget: float, objective: str, *, links: bool = F
         ("10 % more", 1.0 + STEP, buys.more),
     ):
         gain = kept.freshness - buys.now.freshness
+        if math.isnan(kept.freshness):
+            nothing = ("not known",) * (3 if links else 2)
+            rows.append((name, told(budget * factor * DAY), *nothing, shown_price(kept.price, objective)))
+            continue
         rows.append(
             (
                 name,

@@ -118,12 +118,23 @@ def _finite(value: object) -> object:
 
 
 def shown_share(share: float) -> str:
-    """A share as a percentage; a dash if it is not known or without bound.
+    """A share as a percentage; a dash if it is without bound.
 
     >>> shown_share(0.256), shown_share(float("nan")), shown_share(float("inf"))
-    ('26%', '–', '–')
+    ('26%', 'not known', '–')
     """
+    if math.isnan(share):
+        return "not known"
     return f"{share:.0%}" if math.isfinite(share) else "–"
+
+
+def shown_rate(rate: float) -> str:
+    """Changes a day, with three digits.
+
+    >>> shown_rate(0.01234), shown_rate(float("nan"))
+    ('0.0123', 'not known')
+    """
+    return "not known" if math.isnan(rate) else f"{rate:.3g}"
 
 
 def shown_time(when: float, to_the: str = "minutes") -> str:
@@ -159,7 +170,7 @@ _SHOWN: dict[str, Callable[[Any], str]] = {
     "magnitude": lambda share: "–" if share != share else f"{share:.0%}",  # noqa: PLR0124 - NaN
     "believed": lambda yes: "yes" if yes else "no",
     "ready_at": lambda when: shown_time(when) if when > 0 else "–",
-    **dict.fromkeys(("changes_per_day", "low", "high"), "{:.3g}".format),
-    "changes_every": format_duration,
+    **dict.fromkeys(("changes_per_day", "low", "high"), shown_rate),
+    "changes_every": lambda seconds: "not known" if math.isnan(seconds) else format_duration(seconds),
 }
 """How the values of a column are shown, where it is not as they are."""

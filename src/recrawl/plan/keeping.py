@@ -63,17 +63,19 @@ class Limits:
     """Cost per second of each host."""
 
 
-def keep(demand: Demand, budget: float, limits: Limits | None = None) -> Kept:
+def keep(demand: Demand, budget: float, limits: Limits | None = None, changing: FloatArray | None = None) -> Kept:
     """What a budget, in units of cost per second, keeps. O(pages · steps).
 
-    With limits, what a host cannot take is spent elsewhere.
+    With limits, what a host cannot take is spent elsewhere. ``changing`` are changes per second of each page, NaN where
+    that is not known: changes are then counted by it, over the pages of which it is known. Without it they are counted
+    by the mean of what is believed, which is all tail where pages changed at every observation.
     """
     if limits is None:
         spent: Allocation | HostAllocation = allocate(demand, budget)
     else:
         spent = allocate_by_host(demand, limits.host, limits.most, budget)
     hopeless = int((spent.hopeless & (demand.importance > 0)).sum())
-    return _kept(demand, spent.rate, spent.price, hopeless, feasible=spent.feasible)
+    return _kept(demand, spent.rate, spent.price, hopeless, feasible=spent.feasible, changing=changing)
 
 
 def keep_at_price(demand: Demand, price: float) -> Kept:
@@ -151,17 +153,32 @@ def machines_for(demand: Demand, goal: float, which: Measure, visits: float, pag
     return Machines(visits, visits / each if each > 0 else math.inf, pages * each / visits, pages * each)
 
 
-def keep_at_rates(demand: Demand, rate: FloatArray) -> Kept:
+def keep_at_rates(demand: Demand, rate: FloatArray, changing: FloatArray | None = None) -> Kept:
     """The same when each page is visited so often, whatever it is worth; there is no price. O(pages)."""
-    return _kept(demand, rate, math.nan, 0, feasible=True)
+    return _kept(demand, rate, math.nan, 0, feasible=True, changing=changing)
 
 
-def _kept(demand: Demand, rate: FloatArray, price: float, hopeless: int, *, feasible: bool) -> Kept:
+def _kept(  # noqa: PLR0913 - what is spent, on what, and what is known
+    demand: Demand,
+    rate: FloatArray,
+    price: float,
+    hopeless: int,
+    *,
+    feasible: bool,
+    changing: FloatArray | None = None,
+) -> Kept:
     interval = np.minimum(1.0 / np.maximum(rate, 1.0 / _FOREVER), _FOREVER)
     fresh = demand.belief.unchanged_time(interval) / interval
     weight = demand.importance  # what has none is not there: nothing happens to it
-    found = np.where((rate > 0) & (weight > 0), demand.belief.p_change(interval) / interval, 0.0)
-    happening = np.where(weight > 0, demand.belief.mean(), 0.0)
+    if changing is None:
+        found = np.where((rate > 0) & (weight > 0), demand.belief.p_change(interval) / interval, 0.0)
+        happening = np.where(weight > 0, demand.belief.mean(), 0.0)
+    elif np.isnan(changing).all():
+        spending, unknown = float(demand.spending(rate).sum()), math.nan
+        return Kept(spending, price, unknown, unknown, unknown, unknown, hopeless, feasible, unknown)
+    else:
+        happening = np.where(weight > 0, np.nan_to_num(changing), 0.0)
+        found = np.where(rate > 0, -np.expm1(-happening * interval) / interval, 0.0)
     total = max(float(weight.sum()), 1e-300)
     changes = float((weight * happening).sum())
     return Kept(

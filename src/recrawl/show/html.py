@@ -210,15 +210,15 @@ def number(value: float) -> str:
     """Three leading digits.
 
     >>> number(0.012345), number(float("nan"))
-    ('0.0123', '–')
+    ('0.0123', 'not known')
     """
-    return "–" if value != value else f"{value:.3g}"  # noqa: PLR0124 - NaN
+    return "not known" if value != value else f"{value:.3g}"  # noqa: PLR0124 - NaN
 
 
 def share(value: float) -> str:
     """A share of 1 in per cent.
 
     >>> share(0.1234), share(float("nan"))
-    ('12.3 %', '–')
+    ('12.3 %', 'not known')
     """
-    return "–" if value != value else f"{100 * value:.3g} %"  # noqa: PLR0124 - NaN
+    return "not known" if value != value else f"{100 * value:.3g} %"  # noqa: PLR0124 - NaN

@@ -61,7 +61,7 @@ def survey_of(place: Workspace, store: Store, now: float) -> Survey:
 def _facts(store: Store, outlook: Outlook, known: Knowledge, p_changed: FloatArray) -> dict[str, Any]:
     """What is told of the whole: the price, three budgets, what cannot be had, what comes next."""
     objective = outlook.settings.schedule.objective
-    buys = what_if(outlook)
+    buys = what_if(outlook, known)
     unmet = cannot_be_met(outlook, buys)
     seen, told = ~np.isnan(outlook.last_look), ~np.isnan(p_changed)
     first: IntArray = np.lexsort((outlook.pages.id, outlook.due))[:NEXT]

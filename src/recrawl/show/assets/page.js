@@ -31,7 +31,8 @@
   const time = (seconds, length = 16) => new Date(seconds * 1000).toISOString().slice(0, length).replace("T", " ");
   // How a value of a column or an axis is written.
   recrawl.format = (kind, value) => {
-    if (value === null || value === undefined || Number.isNaN(value)) return "–";
+    const estimated = ["number", "share", "seconds"].includes(kind);
+    if (value === null || value === undefined || Number.isNaN(value)) return estimated ? "not known" : "–";
     switch (kind) {
       case "count": return Number(value).toLocaleString("en");
       case "number": return digits(Number(value));
