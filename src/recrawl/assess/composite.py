@@ -55,11 +55,18 @@ STATE_WORDS = {
 }
 
 
+_RANK = np.array([0, 1, 1, 2, 3])
+"""By state: proved, in doubt, disproved, missing."""
+
+
 class ChoiceRule(enum.StrEnum):
     """Which capture of an embedded resource is shown."""
 
     COHERENT = "coherent"
-    """The one in the best state; of equal ones the nearest."""
+    """One that is prima facie coherent; else one that is not prima facie violative. Of equal ones the nearest.
+
+    Between copies of which neither is proved nor disproved only nearness counts: a copy of last week is "possibly
+    coherent" and one of a minute later "possibly violative", but the latter is far more often the right one."""
     NEAREST = "nearest"
     """The one nearest in time to the page, of two the earlier: what web archives do."""
 
@@ -127,7 +134,8 @@ def choose(captures: ResourceCaptures, row: IntArray, at: FloatArray, rule: Choi
     states = [state_of(captures, row, place, at) for place in (left, right)]
     away = [np.where(place == NO_CAPTURE, np.inf, np.abs(captures.time[place] - at)) for place in (left, right)]
     nearer = away[1] < away[0]
-    better, equal = states[1] < states[0], states[1] == states[0]
+    ranks = [_RANK[state] for state in states]
+    better, equal = ranks[1] < ranks[0], ranks[1] == ranks[0]
     takes_right = nearer if rule is ChoiceRule.NEAREST else better | (equal & nearer)
     return Chosen(np.where(takes_right, right, left), np.where(takes_right, states[1], states[0]).astype(np.uint8))
 
