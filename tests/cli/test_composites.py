@@ -146,3 +146,26 @@ def test_a_large_archive_is_judged_by_a_sample(run, tmp_path):
     assert found["sample"] is True
     assert any("a sample of" in line for line in told["words"])
     assert 20 <= found["pages"] < 600
+
+
+def section(told):
+    return next(one for one in told["sections"] if one["anchor"] == "composites")
+
+
+def test_the_report_says_it_where_quality_is_told(run, archive, tmp_path):
+    found = section(json.loads(run("report", archive, "--json").stdout))
+    assert any("6 prima facie coherent" in line for line in found["words"])
+    assert run("report", archive, "-o", tmp_path / "report.html").returncode == 0
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Pages with what they embed" in text
+    assert "composite-states" in text
+    unknown = section(json.loads(run("report", archive, "--digests-only", "--json").stdout))
+    assert "is not known" in unknown["words"][0]
+
+
+def test_the_last_crawl_is_told_apart_from_what_pages_embed(run, tmp_path):
+    page = head("200 OK", "Content-Type: text/html")
+    file = write(tmp_path, *((f"/{name}", day * 86_400, page, b"<img src=a.png>") for name in "ab" for day in range(3)))
+    told = json.loads(run("report", file, "--json").stdout)
+    last = next(one for one in told["sections"] if one["anchor"] == "last-crawl")
+    assert last["title"].startswith("The last crawl of site.example")

@@ -168,7 +168,9 @@ def report_of_workspace(
     moment, link = _clock() if now is None else now, _link(versions, DASHBOARD)
     expected = expected_changes(place, store, moment)
     with line(_AT):
-        sections = _sections(store, moment, None, pages=pages, capture=capture, versions=link, expected=expected)
+        sections = _sections(
+            store, moment, None, place.warc, pages=pages, capture=capture, versions=link, expected=expected
+        )
     if capture is not None:
         from recrawl.cli.report_capture import statement_section
 
@@ -185,7 +187,8 @@ def _of_files(paths: list[Path], versions: str | None, reading: Reading) -> Repo
         bar.stop()
         tell_problems(archive)
         with line(_AT):
-            sections = _sections(archive.store, now, archive, versions=_link(versions, None))
+            warc = None if reading.digests_only else archive.warc
+            sections = _sections(archive.store, now, archive, warc, versions=_link(versions, None))
     named = paths[0].name if len(paths) == 1 else counted(len(paths), "file")
     more = " and others" if len(paths) > _NAMED else ""
     about = f"About {', '.join(path.name for path in paths[:_NAMED])}{more}."
@@ -196,6 +199,7 @@ def _sections(  # noqa: PLR0913 - where from, when, and what is asked
     store: Store,
     now: float,
     archive: Archive | None,
+    warc: Path | None,
     *,
     pages: IntArray | None = None,
     capture: int | None = None,
@@ -212,7 +216,7 @@ def _sections(  # noqa: PLR0913 - where from, when, and what is asked
     estimator = ESTIMATORS[DEFAULT] if archive is None else Unhurried(ESTIMATORS[DEFAULT])
     question = Question(estimator, now, expected=expected)
     try:
-        return sections_of(store, Wanted(asked, question, versions, capture), archive)
+        return sections_of(store, Wanted(asked, question, versions, capture, warc), archive)
     except NothingToJudgeError as error:
         return [Section("Nothing to judge yet", "holdings", [str(error), *_NEXT])]
 

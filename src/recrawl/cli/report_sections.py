@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from recrawl.assess.missed_changes import certainly_missed, dated_changes, expec
 from recrawl.assess.quality_over_time import sharpness_over_time, staying_fresh
 from recrawl.assess.timeline import bins
 from recrawl.cli.assess_answer import Answer, Asked, answer
+from recrawl.cli.assess_composites import composed_in, composite_words
 from recrawl.cli.assess_facts import paragraphs
 from recrawl.cli.assess_tables import crawls, pages, sections
 from recrawl.cli.rates_question import By, Question
@@ -20,6 +22,7 @@ from recrawl.cli.report_behaviour import Chosen, behaviour_of
 from recrawl.model import IntArray, Verdict
 from recrawl.show.report.areas import areas_section
 from recrawl.show.report.behaviour import Behaviour, behaviour_sections
+from recrawl.show.report.composites import composites_section
 from recrawl.show.report.graph import graph_section
 from recrawl.show.report.holdings import Holdings, holdings_section
 from recrawl.show.report.scatter import scatter_section
@@ -48,6 +51,8 @@ class Wanted:
     """Where the versions of a page are listed: a link with ``{url}`` or ``{id}`` in it."""
     capture: int | None = None
     """The capture of a site whose graph is drawn; the whole archive's if nobody says."""
+    warc: Path | None = None
+    """Where archive files lie, if their bytes may be read."""
 
 
 def sections_of(store: Store, wanted: Wanted, archive: Archive | None = None) -> list[Section]:
@@ -65,12 +70,20 @@ def sections_of(store: Store, wanted: Wanted, archive: Archive | None = None) ->
     return [
         holdings_section(_holdings(store, found, wanted, archive, mime)),
         *quality_sections(_quality(found, learned, question.now, archive)),
+        _composites(store, found, wanted.warc),
         subsites_section([SiteParts(found.sites[one.site], one.sections, one.found) for one in found.parts]),
         *behaviour_sections(_behaviour(store, found, learned, question)),
         areas_section(store, found.quality, found.sites, mime),
         scatter_section(drawn),
         graph_section(drawn, wanted.versions),
     ]
+
+
+def _composites(store: Store, found: Answer, warc: Path | None) -> Section:
+    composed = composed_in(store, found.quality.looks.page, warc)
+    if composed is None:
+        return composites_section(None, [], composite_words(None))
+    return composites_section(composed.found, composed.urls, composite_words(composed))
 
 
 def _drawn(store: Store, found: Answer, capture: int | None, mime: list[str]) -> SitePages:
@@ -125,7 +138,7 @@ def _quality(found: Answer, learned: Rows, now: float, archive: Archive | None) 
         if known
         else None
     )
-    whole, moment, *crawl = paragraphs(found, archive)
+    whole, moment, _, *crawl = paragraphs(found, archive)
     return Quality(
         quality,
         [*whole, *moment],
