@@ -24,7 +24,8 @@ from recrawl.assess.composite import ChoiceRule, CoherenceState, ResourceCapture
 from recrawl.assess.composite_pages import Composites, CompositeSummary, summary_of
 from recrawl.cli.assess_sources import Reading, read_archive
 from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
-from recrawl.crawl.composites import CompositeReader, captured_pages
+from recrawl.crawl.composite_survey import captured_pages
+from recrawl.crawl.composites import CompositeReader
 from recrawl.model import FloatArray, IntArray
 from recrawl.time import DAY
 

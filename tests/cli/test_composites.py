@@ -2,6 +2,7 @@
 
 import csv
 import json
+import zipfile
 
 import pytest
 
@@ -169,3 +170,17 @@ def test_the_last_crawl_is_told_apart_from_what_pages_embed(run, tmp_path):
     told = json.loads(run("report", file, "--json").stdout)
     last = next(one for one in told["sections"] if one["anchor"] == "last-crawl")
     assert last["title"].startswith("The last crawl of site.example")
+
+
+def test_a_package_states_it(run, archive, tmp_path):
+    place = tmp_path / "ws"
+    run("init", place)
+    run("import", archive, "-w", place)
+    done = run("export", tmp_path / "site.wacz", "-w", place)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(tmp_path / "site.wacz") as package:
+        stated = json.loads(package.read("quality/composites.json"))
+        listed = json.loads(package.read("datapackage.json"))["resources"]
+    assert stated["schema"] == "recrawl-composites/1"
+    assert stated["composites"]["resources"] == EXPECTED
+    assert "quality/composites.json" in [one["path"] for one in listed]

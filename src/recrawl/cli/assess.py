@@ -10,7 +10,6 @@ import typer
 
 from recrawl.assess.shown import Rule
 from recrawl.cli.assess_answer import Asked
-from recrawl.cli.assess_composites import MOST
 from recrawl.cli.configuration import parse_assignments
 from recrawl.cli.options import (
     HERE,
@@ -27,6 +26,7 @@ from recrawl.cli.options import (
 )
 from recrawl.cli.waiting import bars, line
 from recrawl.cli.workspace import open_workspace
+from recrawl.crawl.composite_survey import MOST_PAGES
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def assess(  # noqa: PLR0913 - one argument an option
         ),
     ] = None,
     digests_only: DigestsOnlyOption = False,
-    composites: CompositesOption = MOST,
+    composites: CompositesOption = MOST_PAGES,
     limit: LimitOption = 10,
     output: Annotated[
         Path | None,

@@ -17,10 +17,10 @@ from recrawl.assess.shown import Rule, Shown, shown
 from recrawl.assess.shown_chance import chance_unchanged
 from recrawl.assess.statement import Found
 from recrawl.assess.subsites import Foreseen, SubSites, joined_sections, propose
-from recrawl.cli.assess_composites import Composed
 from recrawl.cli.assess_recorded import Recorded, recorded
 from recrawl.cli.knowledge import Expected, Knowledge, Span, learn, middle_of, section_labels
 from recrawl.cli.rates_question import estimator_named
+from recrawl.crawl.composite_survey import Composed
 from recrawl.crawl.merged_captures import MergedCaptures, merged_captures
 from recrawl.errors import InputError
 from recrawl.estimate.estimator import Estimator, Evidence

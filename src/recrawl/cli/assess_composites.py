@@ -2,84 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recrawl.assess.composite import STATE_WORDS, CoherenceState
-from recrawl.assess.composite_pages import Composites, CompositeSummary, summary_json, summary_of
+from recrawl.assess.composite_pages import CompositeSummary
 from recrawl.assess.statement_json import iso
+from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
+from recrawl.crawl.composite_survey import MOST_PAGES, Composed, composites_of
 from recrawl.model import IntArray
 from recrawl.model.words import counted
 
 if TYPE_CHECKING:
-    from recrawl.crawl.archived_bytes import ArchivedBytes
-    from recrawl.crawl.parse_pool import ParseLimits
     from recrawl.store.base import Store
 
-MOST = 2_000
-"""Captured pages that are judged, unless another number is asked for."""
-_AT_ONCE = 200
 NOT_KNOWN = "Whether pages existed as they are shown, with what they embed, is not known: "
 
 
-@dataclass(frozen=True, slots=True)
-class Composed:
-    """What was found out about captured pages with what they embed."""
-
-    found: Composites
-    urls: list[str]
-    """Of each row."""
-    unread: int
-    """Captured pages that could not be read."""
-    whole: bool
-    """Whether all captured pages were judged; else a sample."""
-
-    def summary(self) -> CompositeSummary:
-        """All of them together."""
-        return summary_of(self.found)
-
-
-def composites_of(  # noqa: PLR0913 - what is asked, and how it is read
-    store: Store,
-    pages: IntArray,
-    archived: ArchivedBytes,
-    most: int = MOST,
-    *,
-    limits: ParseLimits | None = None,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
-) -> Composed | None:
-    """Judge captured pages with what they embed, at most about so many; ``None`` if there is none to be read."""
-    from recrawl.crawl.composites import CompositeReader, captured_pages
-    from recrawl.crawl.judging import readers
-    from recrawl.crawl.parse_pool import ParseLimits
-    from recrawl.detect import Standards
-
-    if most <= 0:
-        return None
-    chosen = captured_pages(store, pages, most, archived.has)
-    parts: list[Composites] = []
-    with readers(limits or ParseLimits(), Standards()) as pool:
-        reader = CompositeReader(store, archived.read, archived.has, pool)
-        # Copies of one content are read once if they come together.
-        roots = sorted(chosen.roots, key=lambda root: (root.file, root.offset, root.time))
-        for start in range(0, len(roots), _AT_ONCE):
-            parts.append(reader.judge(roots[start : start + _AT_ONCE]))
-            progress(min(start + _AT_ONCE, len(roots)), len(roots))
-    if not any(len(part) for part in parts):
-        return None
-    found = Composites.joined(parts)
-    url_of = {root.page: root.url for root in roots}
-    urls = [url_of[page] for page in found.page.tolist()]
-    whole = chosen.looked_through == len(pages) and len(roots) == chosen.captures
-    return Composed(found, urls, len(roots) - len(found), whole)
-
-
-def composed_in(store: Store, pages: IntArray, folder: Path | None, most: int = MOST) -> Composed | None:
-    """The same for a store whose archive files lie in a folder; ``None`` also if there is no folder."""
-    from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
-
+def composed_in(store: Store, pages: IntArray, folder: Path | None, most: int = MOST_PAGES) -> Composed | None:
+    """The pages of a store whose archive files lie in a folder; ``None`` if nothing is known, or there is no folder."""
     if folder is None:
         return None
     return composites_of(store, pages, ArchivedBytes(folder, imported_into(store)), most)
@@ -148,13 +90,6 @@ def composite_columns(composed: Composed | None, most: int | None = None) -> dic
         for row in rows
     ]
     return {name: [line[column] for line in lines] for column, name in enumerate(names)}
-
-
-def composite_facts(composed: Composed | None) -> dict[str, Any] | None:
-    """For programs; ``None`` if nothing is known."""
-    if composed is None:
-        return None
-    return {**summary_json(composed.summary()), "sample": not composed.whole, "unread": composed.unread}
 
 
 _STATE_COLUMNS = {state: STATE_WORDS[state].replace(" ", "_") for state in CoherenceState}

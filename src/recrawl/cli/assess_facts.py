@@ -10,11 +10,12 @@ from recrawl.assess.archive_quality import usual_delay
 from recrawl.assess.statement import Found
 from recrawl.assess.statement_json import iso, statement_json
 from recrawl.cli.assess_answer import Answer
-from recrawl.cli.assess_composites import composite_columns, composite_facts, composite_words
+from recrawl.cli.assess_composites import composite_columns, composite_words
 from recrawl.cli.assess_sources import Archive
 from recrawl.cli.assess_tables import crawls, first_rows, pages, sections, subsites
 from recrawl.cli.import_errors import row_of
 from recrawl.cli.tables import rows_of
+from recrawl.crawl.composite_survey import composite_facts
 from recrawl.model.words import counted
 from recrawl.show.archive_quality import archive_words, deduplication_words, shown_words
 from recrawl.show.quality import statement_words

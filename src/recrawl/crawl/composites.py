@@ -52,12 +52,6 @@ _PAGES_AT_ONCE = 2_000
 _REMEMBERED, _LISTS_REMEMBERED = 200_000, 2_000
 _HEAD, _WHOLE = 0, 16 << 20
 """Bytes of a body that are read."""
-MOST_OF_A_PAGE = 50
-"""Captures of one page that are judged, of a large archive."""
-_ROOTS_AT_ONCE = 500
-_HTML = frozenset({"text/html", "application/xhtml+xml"})
-_SPREADS = np.uint64(0x9E3779B97F4A7C15)
-"""An odd number whose products spread ids evenly (Knuth, TAOCP 6.4)."""
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -316,76 +310,6 @@ class CompositeReader:
             found = None if capture is None else embeds_apart(capture, self.pool, sheet=sheet)
             _remember(self._embeds, place, found, _LISTS_REMEMBERED)
         return self._embeds[place]
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenPages:
-    """Captured pages that are judged for all."""
-
-    roots: list[CapturedPage]
-    captures: int
-    """Captures of HTML pages among the pages that were looked through."""
-    looked_through: int
-    """Pages that were looked through, of all that were asked about."""
-
-
-def captured_pages(store: Store, pages: IntArray, most: int, has: Callable[[str], bool]) -> ChosenPages:
-    """Captures of these pages that are HTML and have bytes: all of them, or about ``most``.
-
-    Of many, pages are taken in an order by chance that is always the same, each with up to :data:`MOST_OF_A_PAGE` of
-    its captures, evenly spread. O(captures of the pages that are looked through).
-    """
-    mixed = (pages.astype(np.uint64) * _SPREADS) >> np.uint64(32)
-    order = pages[np.argsort(mixed, kind="stable")]
-    files: dict[str, bool] = {}
-
-    def at_hand(file: str) -> bool:
-        if file not in files:
-            files[file] = has(file)
-        return files[file]
-
-    roots: list[CapturedPage] = []
-    captures = looked_through = 0
-    for some in chunks_of(store, order, _ROOTS_AT_ONCE, _ROOTS_AT_ONCE):
-        if len(roots) >= most:
-            break
-        looked_through += len(some)
-        ids = np.sort(some)
-        url_of = dict(zip(ids.tolist(), store.urls(ids), strict=True))
-        listed = store.capture_columns(ids)
-        places = _places_of_html(listed, at_hand)
-        captures += len(places)
-        by_page: dict[int, list[CapturedPage]] = {}
-        for row, (file, offset) in places.items():
-            page = int(listed.page[row])
-            root = CapturedPage(page, url_of[page], float(listed.time[row]), file, offset)
-            by_page.setdefault(page, []).append(root)
-        for of_page in by_page.values():
-            step = max(1, math.ceil(len(of_page) / MOST_OF_A_PAGE))
-            roots += of_page[::step]
-    return ChosenPages(roots, captures, looked_through)
-
-
-def _places_of_html(listed: Captures, at_hand: Callable[[str], bool]) -> dict[int, tuple[str, int]]:
-    """Rows of captures that show an HTML page, and where its bytes lie."""
-    outcome = outcomes_of(listed.status)
-    held: dict[tuple[int, bytes], tuple[str, int]] = {}
-    found: dict[int, tuple[str, int]] = {}
-    for row, (mime, file) in enumerate(zip(listed.mime, listed.warc_file, strict=True)):
-        if (
-            mime in _HTML
-            and outcome[row] == Outcome.FETCHED
-            and file
-            and listed.warc_offset[row] >= 0
-            and at_hand(file)
-        ):
-            found[row] = file, int(listed.warc_offset[row])
-            held[int(listed.page[row]), listed.digest[row]] = found[row]
-    for row, mime in enumerate(listed.mime):
-        place = held.get((int(listed.page[row]), listed.digest[row]))
-        if mime == REVISIT and place is not None and listed.digest[row] and outcome[row] < Outcome.REDIRECTED:
-            found[row] = place
-    return dict(sorted(found.items()))
 
 
 def embeds_apart(capture: Capture, pool: ParsePool | None, *, sheet: bool = False) -> EmbedList | None:

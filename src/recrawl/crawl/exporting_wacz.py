@@ -15,7 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
-from recrawl.crawl.archived_bytes import imported_into
+import numpy as np
+
+from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
+from recrawl.crawl.composite_survey import composite_facts, composites_of
 from recrawl.crawl.exporting import capture_files
 from recrawl.crawl.exporting_files import ArchiveFiles, FreeNames, Whereabouts, packed_name
 from recrawl.errors import InputError, require
@@ -33,6 +36,9 @@ from recrawl.store.base import Store
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done and how much there is."""
 
+COMPOSITES = "quality/composites.json"
+"""The path in a package of what is stated about pages with what they embed."""
+COMPOSITES_SCHEMA = "recrawl-composites/1"
 _FINE = range(200, 300)
 _PARTS = ("image/", "audio/", "video/", "font/", "text/css", "text/javascript", "application/javascript")
 """Media types of what pages are made of."""
@@ -67,7 +73,7 @@ def pack(  # noqa: PLR0913 - from where, into what, and who is told
 ) -> Packed:
     """Write all WARC files that the store's captures lie in, and all of the workspace, into one package.
 
-    What is stated about captures of sites is in ``captures/``.
+    What is stated about captures of sites is in ``captures/``, and about pages with what they embed in ``quality/``.
 
     Files outside the workspace are packed under their last name, or one made from it where two have the same. Files
     in a packing that few tools read are packed anew. Memory does not grow with captures; what has to wait does so in
@@ -91,6 +97,8 @@ def pack(  # noqa: PLR0913 - from where, into what, and who is told
             "There is no WARC file at hand to pack." + "".join(f" {said}." for said in sentences(packed)),
             "Crawl something, or import WARC files.",
         )
+    archived = ArchivedBytes(warc_folder, imported_into(store))
+    documents = stated(store) | {COMPOSITES: _composites(store, archived)}
     with (
         told(target),
         scratch_folder(target.parent) as shelf,
@@ -104,7 +112,7 @@ def pack(  # noqa: PLR0913 - from where, into what, and who is told
         packed.broken = report.bad
         done = _Running(lambda done: progress("bytes packed", done, size))
         pages = _counted(packed, index)
-        write_wacz(target, warcs, _from_start(index), pages, info, documents=stated(store), progress=done.add)
+        write_wacz(target, warcs, _from_start(index), pages, info, documents=documents, progress=done.add)
     return packed
 
 
@@ -112,6 +120,13 @@ def stated(store: Store) -> dict[str, bytes]:
     """What is stated about each finished capture of a site, by its path in the package."""
     finished = (capture for capture in store.site_captures() if capture.is_finished)
     return {f"captures/capture-{capture.id}.json": capture.statement.encode() for capture in finished}
+
+
+def _composites(store: Store, archived: ArchivedBytes) -> bytes:
+    """How the captured pages stand with what they embed, as a document; null where nothing is known."""
+    composed = composites_of(store, np.arange(1, store.last_page() + 1), archived)
+    document = {"schema": COMPOSITES_SCHEMA, "composites": composite_facts(composed)}
+    return json.dumps(document, ensure_ascii=False, indent=1).encode()
 
 
 def sentences(packed: Packed) -> Iterator[str]:

@@ -18,15 +18,15 @@ _NOT_KNOWN = "not known"
 _NOTES = (
     (
         "An embedded resource is prima facie coherent if it provably was, when the page was captured, as it is shown: "
-        "captured in the same second; last modified before the page and captured after it; or captured before and after "
-        "it with the same content. It is possibly coherent if it was captured before and nothing shows that it was "
-        "replaced, possibly violative if it was captured after and nothing shows that it was there, prima facie "
+        "captured in the same second; last modified before the page and captured after it; or captured before and "
+        "after it with the same content. It is possibly coherent if it was captured before and nothing shows that it "
+        "was replaced, possibly violative if it was captured after and nothing shows that it was there, prima facie "
         "violative if it provably was not (Ainsworth, Nelson, Van de Sompel 2015)."
     ),
     (
         "A page is as coherent as the worst of its parts that are archived. Damage is what is missing over all that "
-        "could be, each resource weighed by its kind and size (Brunelle et al. 2014); nothing is rendered, so sizes that "
-        "a page does not state, and places, are assumed."
+        "could be, each resource weighed by its kind and size (Brunelle et al. 2014); nothing is rendered, so sizes "
+        "that a page does not state, and places, are assumed."
     ),
     (
         "Published figures, of other archives: at most 38.7 % of pages coherent, 17.9 % coherent and complete, mean "
