@@ -137,6 +137,28 @@ def section(url: str, depth: int = 1) -> str:
     return f"{parsed.origin}/" + "".join(f"{name}/" for name in directories)
 
 
+def home_of(url: str) -> tuple[str, int]:
+    """The site of a URL as HACS (§II-A) takes it, and how deep the URL lies below its home page.
+
+    A user's directory is a site of its own, else a host is one. The home page itself has depth 0, whatever its file is
+    called. Scheme and a leading ``www.`` do not count.
+
+    >>> home_of("http://www.foo.edu/~bar/pubs/a.html"), home_of("https://foo.edu/%7Ebar"), home_of("http://a.org/x/")
+    (('foo.edu/~bar/', 2), ('foo.edu/~bar/', 0), ('a.org/', 1))
+    """
+    parsed = ada_url.URL(url)
+    host = parsed.host.removeprefix("www.")
+    parts = [part for part in parsed.pathname.split("/") if part]
+    if parts and _HOME_FILE.fullmatch(parts[-1]):
+        parts.pop()
+    if parts and (user := re.sub("^%7e", "~", parts[0], flags=re.IGNORECASE)).startswith("~"):
+        return f"{host}/{user}/", len(parts) - 1
+    return f"{host}/", len(parts)
+
+
+_HOME_FILE = re.compile(r"(index|default|home)\.[a-z0-9]{2,5}", re.IGNORECASE)
+
+
 def request_key(url: str, method: str, body: str = "") -> str | None:
     """The key of a page that is asked for by POST or PUT: method and form fields count as query arguments.
 

@@ -8,15 +8,19 @@ from typing import Annotated
 import typer
 
 from recrawl.cli.experiment_options import (
+    AnyDataOption,
+    AnyHomePagesOption,
     DataOption,
-    HomePagesOption,
     JobsOption,
     OutputOption,
+    OwnWorkspaceOption,
     RepeatsOption,
     SeedOption,
 )
 from recrawl.cli.experiments.sharc_commands import register
+from recrawl.cli.rates_question import Kind
 from recrawl.cli.verbs import TeachingCommand, new_app
+from recrawl.errors import ConfigError
 
 RATES = """
 recrawl experiment rates --data ../data
@@ -34,14 +38,19 @@ recrawl experiment crawl-time --seed 7 --output reports/crawl-time
 DATAMONITOR = """
 recrawl experiment datamonitor --data ../data
 recrawl experiment datamonitor --data ../data/documents --seed 2
+recrawl experiment datamonitor -w my-archive
 """
 HACS = """
 recrawl experiment hacs --data ../data/scholarly
 recrawl experiment hacs --data ../data/scholarly --median 3 --repeats 5
+recrawl experiment hacs -w my-archive              the captures of an archive of your own
+recrawl experiment hacs -w my-archive --kind new-publications
+recrawl experiment hacs --kind content a.cdx b.cdx  by the digests of an index
 """
 CLASSES = """
 recrawl experiment classes --data ../data
 recrawl experiment classes --data ../data/documents --days 365 --repeats 3
+recrawl experiment classes -w my-archive --days 100
 """
 LBLA = """
 recrawl experiment lbla --data ../data/documents
@@ -163,9 +172,10 @@ def crawl_time(
 
 @app.command(cls=TeachingCommand, epilog=DATAMONITOR)
 def datamonitor(
-    data: DataOption,
+    data: AnyDataOption = None,
     output: OutputOption = Path("experiment-datamonitor"),
     seed: SeedOption = 1,
+    workspace: OwnWorkspaceOption = None,
 ) -> None:
     """Recall and precision of adaptive rescheduling on documents and data sources (datamonitor, figures 4 to 6).
 
@@ -173,16 +183,27 @@ def datamonitor(
     pictures and no numbers; what it reads off them stands beside what is so here.
     """
     from recrawl.cli.experiments.datamonitor import run
+    from recrawl.cli.experiments.own_data import experiment_data
 
-    run(data, output, seed=seed)
+    with experiment_data(data, workspace) as folder:
+        run(folder, output, seed=seed)
 
 
 @app.command(cls=TeachingCommand, epilog=HACS)
-def hacs(
-    data: HomePagesOption,
+def hacs(  # noqa: PLR0913, PLR0917 - one argument an option
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE]...", help="Captures instead of a data set: indexes (CDX, CDXJ) or TimeMaps."),
+    ] = None,
+    data: AnyHomePagesOption = None,
     output: OutputOption = Path("experiment-hacs"),
     seed: SeedOption = 1,
     repeats: RepeatsOption = 1,
+    workspace: OwnWorkspaceOption = None,
+    *,
+    kind: Annotated[
+        Kind, typer.Option(help="What counts as an update. Captures of your own tell it; a data set tells new links.")
+    ] = Kind.NEW_LINKS,
     median: Annotated[
         float, typer.Option(min=0.1, metavar="DAYS", help="Median time from one capture of a page to the next.")
     ] = 7.0,
@@ -191,19 +212,27 @@ def hacs(
 
     Home pages and whole sites of the scholarly data set are captured at irregular times; from the captures of the last
     weeks, who will have new links in the week to come? Published values stand beside those here.
+
+    Of a workspace or of files the real captures are taken. A site is then a user's directory such as foo.edu/~bar/, or
+    else a host, with the pages up to two directories below its home page.
     """
     from recrawl.cli.experiments.hacs import run
+    from recrawl.cli.experiments.own_data import experiment_data
 
-    run(data, output, seed=seed, repeats=repeats, median=median)
+    if kind is Kind.ANY:
+        raise ConfigError("HACS is about one kind of update.", "Give --kind content for changes of any kind.")
+    with experiment_data(data, workspace, files or ()) as folder:
+        run(folder, output, seed=seed, repeats=repeats, median=median, kind=kind)
 
 
 @app.command(cls=TeachingCommand, epilog=CLASSES)
-def classes(
-    data: DataOption,
+def classes(  # noqa: PLR0913, PLR0917 - one argument an option
+    data: AnyDataOption = None,
     output: OutputOption = Path("experiment-classes"),
     seed: SeedOption = 1,
     repeats: RepeatsOption = 1,
     days: Annotated[int, typer.Option(min=10, help="How long each page is watched, once a day.")] = 1_000,
+    workspace: OwnWorkspaceOption = None,
 ) -> None:
     """Put pages into classes of change, by looks at first and then by their history (paper 002, Tables 1, 3 and 5).
 
@@ -213,8 +242,10 @@ def classes(
     those here.
     """
     from recrawl.cli.experiments.classes import run
+    from recrawl.cli.experiments.own_data import experiment_data
 
-    run(data, output, seed=seed, repeats=repeats, days=days)
+    with experiment_data(data, workspace) as folder:
+        run(folder, output, seed=seed, repeats=repeats, days=days)
 
 
 @app.command(cls=TeachingCommand, epilog=LBLA)

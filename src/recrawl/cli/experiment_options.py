@@ -17,14 +17,30 @@ DataOption = Annotated[
         "that holds several.",
     ),
 ]
-HomePagesOption = Annotated[
-    Path,
+AnyDataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        envvar="RECRAWL_DATA",
+        metavar="FOLDER",
+        help="Recorded changes: a data set (events.parquet beside pages.parquet or sources.parquet), or a folder "
+        "that holds several.",
+    ),
+]
+AnyHomePagesOption = Annotated[
+    Path | None,
     typer.Option(
         "--data",
         envvar="RECRAWL_DATA",
         metavar="FOLDER",
         help="A data set that tells home pages and new links (pages.parquet beside events.parquet), such as "
-        "tests/data/scholarly of the source code.",
+        "tests/data/scholarly of the source code, or one that recrawl export wrote.",
+    ),
+]
+OwnWorkspaceOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--workspace", "-w", metavar="FOLDER", help="A workspace: its own observations instead of a data set."
     ),
 ]
 OutputOption = Annotated[

@@ -16,6 +16,7 @@ from recrawl.cli.export_forms import (
     write_cdx_index,
     write_cdxj_index,
     write_columnar_index,
+    write_dataset_tables,
     write_graph,
     write_history_table,
     write_package,
@@ -30,6 +31,7 @@ from recrawl.errors import ConfigError
 EXAMPLES = """
 recrawl export visits.parquet -w my-archive       every visit, for analysis and for another recrawl
 recrawl export histories.parquet --what histories
+recrawl export my-histories --what dataset        a folder that recrawl experiment reads
 recrawl export index.cdxj                         for pywb and other replay tools
 recrawl export index.cdxj --path-index paths.txt  the same, where files lie outside the workspace
 recrawl export archive.wacz                       everything in one file
@@ -52,6 +54,7 @@ class What(enum.StrEnum):
     WACZ = "wacz"
     TIMEMAP = "timemap"
     GRAPH = "graph"
+    DATASET = "dataset"
     SEEDS = "seeds"
     SEEDS_HERITRIX = "seeds-heritrix"
     SEEDS_NUTCH = "seeds-nutch"
@@ -97,7 +100,8 @@ def export(  # noqa: PLR0913 - one argument an option
 
     visits: all that was ever recorded, failed ones included, as Parquet with the URL of each page; recrawl import reads
     them back. histories: what estimators see, as Parquet: per page the gaps between looks in seconds, and whether the
-    look that closed each found a change; pages are numbers there.
+    look that closed each found a change; pages are numbers there. dataset: a folder of tables in the form of the public
+    data sets, for recrawl experiment: what happened to each page, and every observation.
 
     cdxj, cdx: a sorted index of all captures. index: the same as Parquet under Common Crawl's names. Archive files are
     called by the last part of their name; where two have the same, one gets another name, and --path-index says which
@@ -174,6 +178,7 @@ _WRITERS: dict[What, Callable[[Job], list[str]]] = {
     What.WACZ: write_package,
     What.TIMEMAP: write_timemap,
     What.GRAPH: write_graph,
+    What.DATASET: write_dataset_tables,
     What.SEEDS: lambda job: write_seeds(job, "plain"),
     What.SEEDS_HERITRIX: lambda job: write_seeds(job, "heritrix"),
     What.SEEDS_NUTCH: lambda job: write_seeds(job, "nutch"),

@@ -83,6 +83,18 @@ def write_history_table(job: Job) -> list[str]:
     return [f"Wrote the histories of {counted(len(histories), 'page')} to {job.file}."]
 
 
+def write_dataset_tables(job: Job) -> list[str]:
+    """Change histories as a folder of Parquet tables, in the form that experiments read."""
+    from recrawl.crawl.exporting_dataset import write_dataset
+
+    steps = 1
+    job.tell("histories", 0, steps)
+    done = write_dataset(job.store, job.file)
+    job.tell("histories", steps, steps)
+    what = f"{counted(done.events, 'event')} and {counted(done.observations, 'observation')}"
+    return [f"Wrote {what} of {counted(done.pages, 'page')} of {counted(done.sites, 'site')} to {job.file}."]
+
+
 # -- indexes --------------------------------------------------------------------------------------
 
 

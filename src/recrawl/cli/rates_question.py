@@ -20,6 +20,7 @@ class Kind(enum.StrEnum):
     TEXT = "text"
     LINKS = "links"
     NEW_LINKS = "new-links"
+    NEW_PUBLICATIONS = "new-publications"
     EXISTENCE = "existence"
     TYPE = "type"
     DATA = "data"

@@ -22,7 +22,7 @@ from recrawl.formats.cdxj import read_cdxj
 from recrawl.formats.changes import ChangeLog
 from recrawl.formats.common_crawl import read_common_crawl
 from recrawl.formats.crawl_log import read_crawl_log
-from recrawl.formats.dataset import read_dataset
+from recrawl.formats.dataset import OBSERVATIONS, read_dataset
 from recrawl.formats.git import read_git
 from recrawl.formats.git_pages import PathRule
 from recrawl.formats.sitemap import read_claims
@@ -193,6 +193,12 @@ class Sources:
         return self._changes(path, digest.hexdigest(), [log], report)
 
     def _dataset(self, path: Path, report: Report) -> Brought:
+        if (path / f"{OBSERVATIONS}.parquet").is_file():
+            raise InputError(
+                "this data set was exported from observations, so its change times are not exact",
+                "Export --what visits instead, and import that.",
+                source=str(path),
+            )
         tables = ",".join(fingerprint(file) for file in sorted(path.glob("*.parquet")))
         return self._changes(
             path, hashlib.blake2b(tables.encode(), digest_size=16).hexdigest(), read_dataset(path), report

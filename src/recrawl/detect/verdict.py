@@ -29,6 +29,7 @@ from recrawl.detect.digest import digest
 from recrawl.detect.fingerprint import Fingerprint
 from recrawl.detect.known import Known
 from recrawl.detect.noise import is_noisy_key
+from recrawl.detect.publications import is_publication
 from recrawl.detect.standards import Standards
 from recrawl.detect.version import Effort, Version, body_of, page_version, redirect_version
 from recrawl.model import UNCOUNTED, UNMEASURED, Capture, ChangeKind, Outcome, Validators, Verdict
@@ -223,6 +224,8 @@ def _compare(
         kinds = found.kinds
         if counts.new_internal > 0 or counts.new_external > 0:
             kinds |= ChangeKind.NEW_LINKS
+            if counts.publications:
+                kinds |= ChangeKind.NEW_PUBLICATIONS
         changed = bool(kinds & found.telling)
         fingerprint = b""
         if changed or not found.comparable or not known.fingerprint:
@@ -241,7 +244,7 @@ def _compare(
         keys,
         version.links is not None,
         version.redirect_to,
-        *counts,
+        *counts[:4],
         len(capture.raw_body),
         magnitude,
         fingerprint,
@@ -259,6 +262,8 @@ class _Counts(NamedTuple):
     new_external: int = UNCOUNTED
     added_internal: int = UNCOUNTED
     added_external: int = UNCOUNTED
+    publications: bool = False
+    """Whether one of the new ones is to a publication."""
 
 
 _UNCOUNTED = _Counts()
@@ -275,4 +280,5 @@ def _counts(capture: Capture, version: Version, known: Known, quiet: frozenset[s
     ]
     new = [link for link in added if link.key not in known.links_ever]
     added_internal, new_internal = (sum(link.host == host for link in some) for some in (added, new))
-    return _Counts(new_internal, len(new) - new_internal, added_internal, len(added) - added_internal)
+    published = any(is_publication(link.url) for link in new)
+    return _Counts(new_internal, len(new) - new_internal, added_internal, len(added) - added_internal, published)

@@ -54,9 +54,10 @@ def visits_from_table(table: Any, source: str = "") -> Visits:  # noqa: ANN401 -
         table = table.append_column("magnitude", [require("pyarrow", "columns").array(unmeasured)])
     table = _conform(table, _visit_schema(require("pyarrow", "columns")), source)
     visits = Visits(*(_values(table, name, source) for name in VISIT_COLUMNS))
-    for name, top in (("outcome", max(Outcome)), ("verdict", max(Verdict)), ("kinds", _ALL_KINDS)):
+    for name, top in (("outcome", max(Outcome)), ("verdict", max(Verdict))):
         column = getattr(visits, name)
         _refuse(column > top, f"column {name!r} has a value above {int(top)}", source)
+    _refuse((visits.kinds & ~np.uint16(_ALL_KINDS)) != 0, "column 'kinds' has a kind that no visit records", source)
     _refuse(~np.isfinite(visits.time), "a visit has no finite time", source)
     measured = (visits.magnitude >= 0) & (visits.magnitude <= 1)
     _refuse(~(measured | (visits.magnitude == UNMEASURED)), "a magnitude is not between 0 and 1", source)

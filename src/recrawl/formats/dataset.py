@@ -28,6 +28,8 @@ _ROWS = 65_536
 """Events read at a time."""
 _LINKS = ("new_int", "new_ext")
 """Columns of events that count new links within the site and out of it."""
+OBSERVATIONS = "observations"
+"""The table of a data set that was made from what somebody observed: its change times are no exact ones."""
 _KINDS = {kind.name.lower(): kind for kind in Change}
 
 

@@ -267,7 +267,7 @@ def _what_it_says(visits: Visits, kind: ChangeKind | None) -> AnyArray:
     return np.where(found & ~of_kind & ~_is_determined(visits, kind), Verdict.UNKNOWN, says).astype(np.uint8)
 
 
-_LINK_KINDS = ChangeKind.LINKS | ChangeKind.NEW_LINKS
+_LINK_KINDS = ChangeKind.LINKS | ChangeKind.NEW_LINKS | ChangeKind.NEW_PUBLICATIONS
 _READ_KINDS = ChangeKind.TEXT | ChangeKind.DATA | _LINK_KINDS
 """Kinds of change that only somebody finds who has read both versions; digests tell none of them."""
 

@@ -74,6 +74,8 @@ class ChangeKind(enum.IntFlag):
     """The links of both versions were read: then a change without ``LINKS`` or ``NEW_LINKS`` had none. No kind of
     change itself, and no part of a recorded visit: it follows from the counts of links (:data:`UNCOUNTED`), and stands
     for them where these columns are not read."""
+    NEW_PUBLICATIONS = 512
+    """At least one of the new outlinks is to a publication: a PDF and the like (HACS §VI)."""
 
 
 UNCOUNTED = -1

@@ -11,20 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from recrawl.assess.rankings import weighted_precision_at_k
 from recrawl.assess.selections import Scores, macro, micro
-from recrawl.estimate.interpolated import update_model
+from recrawl.estimate.interpolated import interpolate, update_model
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray
 from recrawl.schedule.hacs import change_probability
 from recrawl.simulate.sampling import Schedule, Truth, sample
+from recrawl.simulate.web_events import EventTimes
 from recrawl.time import WEEK
 
 WINDOWS = tuple(range(1, 13))
 """History sizes w, weeks."""
 THRESHOLDS = tuple(round(0.1 * step, 1) for step in range(11))
+Average = Literal["micro", "macro"]
 MODELS = ("hacs", "random", "brute force")
 RANKINGS = ("hacs", "last-obs", "random")
 
@@ -46,6 +49,10 @@ class Choices:
         """Averaged over reference points."""
         return macro(self.counts[model])
 
+    def points(self, model: str) -> int:
+        """At how many reference points something was rightly chosen, so that F1 is defined."""
+        return int((self.counts[model][:, 0] > 0).sum())
+
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
@@ -55,15 +62,15 @@ class Evaluation:
     precision_at_k: dict[tuple[str, int], float]
     """Mean weighted P@K of each ranking and history size."""
 
-    def best(self, weeks: int) -> Choices:
-        """The choices with the threshold θ̂ at which the pooled F1 of HACS is highest.
+    def best(self, weeks: int, average: Average = "micro") -> Choices:
+        """The choices with the threshold θ̂ at which the F1 of HACS is highest, pooled or averaged over points.
 
-        Of pooled counts, also where averages over reference points are then shown: with few pages, those of a strict
-        threshold are defined at a handful of points only, where a single lucky choice makes them 1.
+        Each average has a θ̂ of its own (Table I). With few pages a macro average is defined at a handful of reference
+        points only, where a single lucky choice makes it 1: :meth:`Choices.points` says at how many.
         """
 
         def f1(one: Choices) -> float:
-            value = one.micro("hacs").f1
+            value: float = getattr(one, average)("hacs").f1
             return value if value == value else -1.0  # noqa: PLR0124 - NaN alone differs from itself
 
         return max((one for one in self.choices if one.weeks == weeks), key=f1)
@@ -84,6 +91,33 @@ def evaluate(  # noqa: PLR0913 - data, schedule and grid
     ``progress`` is called once for each history size. O(weeks · windows · captures).
     """
     captures = Histories.from_visits(sample(truth, schedule, rng)).align(np.arange(len(truth)))
+    return judge(captures, truth, rng, windows=windows, thresholds=thresholds, ahead=ahead, progress=progress)
+
+
+def observed_updates(captures: Histories) -> Truth:
+    """What real captures tell of updates, to be judged against: each at the middle of its gap (HACS §II-B2).
+
+    A site is there from its first capture to its last: what came after that nobody knows. Row i is row i.
+    """
+    told = interpolate(captures)
+    row = captures.row_of_gap()[captures.changed]
+    middle = (captures.look_times() - captures.gaps / 2.0)[captures.changed]
+    changes = EventTimes.of(row, middle, len(captures))
+    first, last = float(np.nanmin(told.first_visit)), float(np.nanmax(captures.last_visit))
+    return Truth(captures.first_visit, captures.last_visit, changes, first, last)
+
+
+def judge(  # noqa: PLR0913 - data and grid
+    captures: Histories,
+    truth: Truth,
+    rng: np.random.Generator,
+    *,
+    windows: Sequence[int] = WINDOWS,
+    thresholds: Sequence[float] = THRESHOLDS,
+    ahead: float = WEEK,
+    progress: Callable[[], None] = lambda: None,
+) -> Evaluation:
+    """Judge the choices made each week from these captures against a truth, row by row."""
     points = np.arange(truth.start + ahead, truth.end - ahead, ahead)
     choices: list[Choices] = []
     ranked: dict[tuple[str, int], float] = {}

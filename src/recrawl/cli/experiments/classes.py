@@ -44,12 +44,14 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, days: int) -> None
         written = ReportFolder(output)
         folders = find_datasets(data)
     results: list[Results] = []
+    figures: list[str] = []
     steps = 1 + len(SCALES) * (2 * repeats + len(methods(list(STARTS))))
     with bar("classes", len(folders) * steps) as advance:
         for folder in folders:
             rng = np.random.default_rng(seed)
             rounds = _rounds(folder, rng, repeats, days)
             advance()
+            figures.append(figure_2(folder.name, rounds))
             results += [_results(folder, scale, rounds, rng, advance) for scale in SCALES]
     written.table("classes.csv", score_columns(results))
     written.table("classes-learners.csv", learner_columns(results))
@@ -60,7 +62,29 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, days: int) -> None
         y_label="share of pages in a wrong class",
         title="Change classes assigned by static and historic classification",
     )
-    written.end("classes.md", report(results, days))
+    written.end("classes.md", "\n\n".join([report(results, days).rstrip(), *figures]) + "\n")
+
+
+def figure_2(name: str, rounds: list[Monitored]) -> str:
+    """Sizes and mean rates of the classes that k-means makes of the pages, for each number of classes (Figure 2)."""
+    from recrawl.estimate.exact_kmeans import kmeans_1d
+    from recrawl.show.experiments import markdown_table
+
+    rate = np.concatenate([pages.rates() for pages in rounds])
+    rows = []
+    for k in NUMBERS:
+        found = kmeans_1d(rate, k)
+        size = np.bincount(found.labels, minlength=len(found.centres)).tolist()
+        groups = [f"{mean:.3g} ({count:,})" for mean, count in zip(found.centres.tolist(), size, strict=True)]
+        rows.append([str(k), PUBLISHED_GROUPS.get(k, "–"), ", ".join(reversed(groups))])
+    head = ["k", "published: changes a day of the most dynamic", "here: changes a day of each class (pages)"]
+    return f"## Figure 2, {name}: classes by k-means\n\n{markdown_table(head, rows)}"
+
+
+NUMBERS = range(2, 7)
+"""Numbers of classes that the paper tries."""
+PUBLISHED_GROUPS = {2: "1.9", 3: "1.9", 4: "3.11, 1"}
+"""What the text says of Figure 2, whose numbers are not printed otherwise."""
 
 
 def _rounds(folder: Path, rng: np.random.Generator, repeats: int, days: int) -> list[Monitored]:

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recrawl.cli.experiments.report_folder import ReportFolder
+from recrawl.cli.rates_question import Kind
+from recrawl.errors import InputError
+from recrawl.model import ChangeKind
 
 if TYPE_CHECKING:
     from recrawl.show.experiments import Panel
-    from recrawl.simulate.hacs_trial import Evaluation
+    from recrawl.simulate.hacs_trial import Average, Evaluation
 
 PUBLISHED: dict[tuple[str, str, str], tuple[float, ...]] = {
     ("home page", "micro", "theta"): (0.8, 0.7, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6, 0.7, 0.7, 0.7, 0.7),
@@ -67,29 +70,47 @@ PUBLISHED: dict[tuple[str, str, str], tuple[float, ...]] = {
     ),
 }
 """HACS in Table I, by history size from 1 to 12 weeks."""
-_NOTE = """\
+_DRAWN = """\
 Pages are captured at irregular times (log-normal gaps, median {median:g} days), as no web archive of these sites is at
-hand; the paper has the captures of the Internet Archive, of 19,977 authors, three years of them. Compare the order of
+hand; the paper has the captures of the Internet Archive, of 19,977 authors, three years of them."""
+_REAL = """\
+The captures are those of the archive; updates ({kind}) are judged as these captures tell them, each in the middle of
+the time in which it happened. A site is not judged after its last capture: what it did then nobody knows."""
+_NOTE = """\
+{captures} Compare the order of
 the models and the run of the numbers over w, not the numbers. Macro averages leave out reference points at which a
 score is undefined (reading 000.6). F1 is undefined wherever a model hit nothing, which with few sites is at most of
-them: its macro average would be one of lucky weeks alone, so the macro tables have none.
-The threshold θ̂ is the one with the highest micro F1, in the macro tables too."""
+them: beside a macro F1 stands at how many points it is defined. Each average has the threshold θ̂ with the highest F1 of
+its own."""
 
 
-def run(data: Path, output: Path, *, seed: int, repeats: int, median: float) -> None:
-    """Evaluate both levels; write hacs.csv, hacs.md and hacs.png into ``output``. ``median`` is in days."""
+def run(  # noqa: PLR0913 - one argument an option
+    data: Path, output: Path, *, seed: int, repeats: int, median: float, kind: Kind = Kind.NEW_LINKS
+) -> None:
+    """Evaluate both levels; write hacs.csv, hacs.md and hacs.png into ``output``. ``median`` is in days.
+
+    A data set that tells when its pages were observed is judged by these observations; updates are of one ``kind``.
+    """
     from recrawl.cli.waiting import bars, line
 
     with line("Reading the data"):
         import numpy as np
 
-        from recrawl.cli.experiments.hacs_data import updates
+        from recrawl.cli.experiments.hacs_data import captured, has_observations, updates
         from recrawl.show.experiments import draw_panels
-        from recrawl.simulate.hacs_trial import WINDOWS, evaluate
+        from recrawl.simulate.hacs_trial import WINDOWS, evaluate, judge, observed_updates
         from recrawl.simulate.sampling import Irregular
         from recrawl.time import DAY
 
-        levels = updates(data)
+        real = has_observations(data)
+        if not real and kind is not Kind.NEW_LINKS:
+            raise InputError(
+                f"{kind.value} are not known of this data set: it tells new links",
+                "Leave out --kind.",
+                source=str(data),
+            )
+        looks = captured(data, ChangeKind[kind.name]) if real else {}
+        levels = {name: observed_updates(one) for name, one in looks.items()} if real else updates(data)
         written = ReportFolder(output)
     found: dict[str, list[Evaluation]] = {}
     with bars() as bar:
@@ -97,7 +118,12 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, median: float) -> 
         for level, truth in levels.items():
             rng = np.random.default_rng(seed)
             schedule = Irregular(median * DAY, 1.5)
-            found[level] = [evaluate(truth, schedule, rng, progress=lambda: bar.advance(task)) for _ in range(repeats)]
+            found[level] = [
+                judge(looks[level], truth, rng, progress=lambda: bar.advance(task))
+                if real
+                else evaluate(truth, schedule, rng, progress=lambda: bar.advance(task))
+                for _ in range(repeats)
+            ]
     pooled = {level: _pool(parts) for level, parts in found.items()}
     written.table("hacs.csv", _columns(pooled))
     draw_panels(
@@ -105,7 +131,7 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, median: float) -> 
         [_ranked(level, one) for level, one in pooled.items()],
         x_label="history size w, weeks",
         y_label="mean weighted P@K",
-        title="Rankings of scholarly sites (figure 11)",
+        title="Rankings of sites (figure 11)",
         even=True,
     )
     draw_panels(
@@ -116,7 +142,8 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, median: float) -> 
         title=f"Choices of scholarly sites, w = {_FIGURE_WEEKS} weeks (figures 8 to 10)",
         even=True,
     )
-    written.end("hacs.md", report(pooled, median, {level: len(truth) for level, truth in levels.items()}))
+    said = _REAL.format(kind=kind.value) if real else _DRAWN.format(median=median)
+    written.end("hacs.md", report(pooled, said, {level: len(truth) for level, truth in levels.items()}))
 
 
 def _pool(parts: list[Evaluation]) -> Evaluation:
@@ -153,16 +180,18 @@ def _columns(found: dict[str, Evaluation]) -> dict[str, list[object]]:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def report(found: dict[str, Evaluation], median: float, sites: dict[str, int]) -> str:
-    """Table I and figure 11 of each level in Markdown. ``median`` is in days; ``sites`` are the rows of a level."""
+def report(found: dict[str, Evaluation], captures: str, sites: dict[str, int]) -> str:
+    """Table I and figure 11 of each level in Markdown; the ``captures`` they rest on, the ``sites`` of each."""
     from recrawl.show.experiments import markdown_table
     from recrawl.simulate.hacs_trial import RANKINGS, WINDOWS
 
-    parts = [_NOTE.format(median=median)]
+    parts = [_NOTE.format(captures=captures)]
     for level, evaluation in found.items():
-        for kind in ("micro", "macro"):
+        averages: tuple[Average, ...] = ("micro", "macro")
+        for kind in averages:
             rows = [_row(evaluation, level, kind, weeks) for weeks in WINDOWS]
-            head = ["w", "θ̂", "P", "R", *(["F1", "F1 random", "F1 brute force"] if kind == "micro" else [])]
+            head = ["w", "θ̂", "P", "R", "F1", "F1 random", "F1 brute force"]
+            head += ["points with F1"] if kind == "macro" else []
             parts += [
                 f"## Table I, {level}, {kind} average ({sites[level]} sites): published / here",
                 markdown_table(head, rows),
@@ -174,16 +203,19 @@ def report(found: dict[str, Evaluation], median: float, sites: dict[str, int]) -
     return "\n\n".join(parts) + "\n"
 
 
-def _row(evaluation: Evaluation, level: str, kind: str, weeks: int) -> list[str]:
-    """One line of Table I; the paper's numbers come first. F1 only where it is pooled."""
-    best = evaluation.best(weeks)
+def _row(evaluation: Evaluation, level: str, kind: Average, weeks: int) -> list[str]:
+    """One line of Table I; the paper's numbers come first. Macro averages also say at how many points F1 is defined."""
+    best = evaluation.best(weeks, kind)
     scores = {model: getattr(best, kind)(model) for model in best.counts}
     cells = [str(weeks), f"{PUBLISHED[level, kind, 'theta'][weeks - 1]:g} / {best.theta:g}"]
     cells += [
         f"{PUBLISHED[level, kind, name][weeks - 1]:.3f} / {_shown(getattr(scores['hacs'], name))}"
-        for name in ("precision", "recall", *(("f1",) if kind == "micro" else ()))
+        for name in ("precision", "recall", "f1")
     ]
-    return [*cells, *(_shown(scores[model].f1) for model in ("random", "brute force") if kind == "micro")]
+    cells += [_shown(scores[model].f1) for model in ("random", "brute force")]
+    if kind == "macro":
+        cells.append(f"{best.points('hacs')} of {len(best.counts['hacs'])}")
+    return cells
 
 
 def _shown(score: float) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recrawl.errors import InputError, require
+from recrawl.formats.dataset import OBSERVATIONS
+from recrawl.model import ChangeKind, Histories, Visits
 
 if TYPE_CHECKING:
     from recrawl.simulate.sampling import Truth
@@ -45,6 +47,50 @@ def updates(folder: Path) -> dict[str, Truth]:
     for level, name in enumerate(LEVELS):
         happened = new[level] & flags[:, level] & (changed if level == 0 else True)
         found[name] = _truth(site[happened], time[happened], born, died)
+    return found
+
+
+def has_observations(folder: Path) -> bool:
+    """Whether a data set tells when somebody observed its pages."""
+    return (folder / f"{OBSERVATIONS}.parquet").is_file()
+
+
+def captured(folder: Path, kind: ChangeKind) -> dict[str, Histories]:
+    """For each level the sites as rows, and their real captures as observations of one kind of update.
+
+    A home page is captured when it is; a site when one of its pages within two clicks of the home page is, and it
+    updates when one of them does.
+
+    Raises:
+        InputError: no page was captured twice, or nobody read what this kind of update is told by.
+    """
+    pq: Any = require("pyarrow.parquet", "columns")
+    pages = _columns(pq, folder / "pages.parquet", ("site", "page_id", "is_home", "in_d2"))
+    told = _columns(
+        pq,
+        folder / f"{OBSERVATIONS}.parquet",
+        ("site", "page_id", "t", "outcome", "verdict", "kinds", "new_int", "new_ext"),
+    )
+    sites = {name: number for number, name in enumerate(sorted(set(pages["site"].tolist())))}
+    site = np.array([sites[name] for name in pages["site"]], np.int64)
+    keys = {key: row for row, key in enumerate(zip(site.tolist(), pages["page_id"].tolist(), strict=True))}
+    named = zip((sites[name] for name in told["site"]), told["page_id"].tolist(), strict=True)
+    page = np.fromiter((keys[one] for one in named), np.int64, len(told["t"]))
+    visits = Visits.of(
+        page, told["t"], outcome=told["outcome"], verdict=told["verdict"], kinds=told["kinds"],
+        new_internal=told["new_int"], new_external=told["new_ext"],
+    )  # fmt: skip
+    histories = Histories.from_visits(visits, kind)
+    if not len(Histories.from_visits(visits).gaps):
+        raise InputError("no page was captured twice", "Import more captures.", source=str(folder))
+    if not len(histories.gaps):
+        wanted = (kind.name or "").lower().replace("_", " ")
+        remedy = "Read the bytes (recrawl import --bytes, or import the WARC files), or ask for --kind content."
+        raise InputError(f"{wanted} are not known: nobody read the captures of this archive", remedy)
+    found = {}
+    for level, name in zip(LEVELS, ("is_home", "in_d2"), strict=True):
+        some = histories.take(pages[name].astype(np.bool_)[histories.page])
+        found[level] = some.group(site[some.page]).align(np.unique(site[some.page]))
     return found
 
 
