@@ -57,7 +57,8 @@ def compare(  # noqa: PLR0913 - one argument an option
 
     The past of this workspace is run again with each policy, which knows only what its own visits would have told it. A
     visit that found a change does not say when the page changed since the visit before: the time is drawn at random in
-    between, several times over. Changes that no visit found cannot be counted, so what was done really has an
+    between, several times over. Logs of changes, as imports of git have them, tell the time: then none is drawn.
+    Changes that no visit found cannot be counted, so what was done really has an
     advantage; take differences for what they are at most.
 
     Where visits are made for new links (schedule.objective=links), only changes that brought some count.
