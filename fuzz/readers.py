@@ -20,6 +20,7 @@ import atheris
 
 with atheris.instrument_imports(include=["recrawl"]):
     from recrawl.detect import judge
+    from recrawl.detect.embedded import embedded_in_css, embedded_in_html
     from recrawl.detect.rdf import read_rdf
     from recrawl.errors import InputError
     from recrawl.formats.arc import index_arc
@@ -76,6 +77,8 @@ TARGETS: dict[str, Callable[[bytes], object]] = {
     "sniff": lambda data: sniff_bytes(data, "fuzz.gz"),
     "url": lambda data: address(data.decode("utf-8", "replace"), base="http://example.com/a/b"),
     "judge": _judged,
+    "embeds": lambda data: embedded_in_html(data.decode("utf-8", "replace"), "http://example.com/a/b"),
+    "css": lambda data: embedded_in_css(data.decode("utf-8", "replace"), "http://example.com/a/b"),
     "json-ld": lambda data: read_rdf(data.decode("utf-8", "replace"), "application/ld+json", "http://example.com/"),
     "rdf-untyped": lambda data: _judged(b"Content-Type: application/octet-stream\r\n\r\n" + data),
 }
