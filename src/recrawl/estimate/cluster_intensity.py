@@ -11,7 +11,9 @@ change found at one page raises s for the bins of its gap, and with it the opera
 not looked at since. Busy times last: what was found in one bin says something about the next, also about the next to
 come. The smoothing makes use of it (EM with a smoothing step, after Silverman, Jones, Wilson and Nychka 1990).
 
-**Bounds.** The prior of a factor is a Gamma of mean 1 on [1/R, R]. Without the bounds rates and factors run away
+**Bounds.** The prior of a factor is a Gamma truncated to [1/R, R], of mean g for a cluster and 1 for a site before it
+is truncated. The estimate is the mode of the posterior density of ln s: (a·g + A)/(a + E), or the bound that this
+exceeds. So the bounds are part of a proper prior, no repair after the fact. Without them rates and factors run away
 together. Only their product is observed: where a busy cluster stops, (λ, s) = (10⁶, 10⁻⁶) explains the silence as well
 as (1, 1). A look that finds nothing then says nothing of the rate, a higher rate makes operational time shorter, and
 shorter gaps allow a higher rate. With the bounds, every second without a change counts for at least 1/R seconds, so
