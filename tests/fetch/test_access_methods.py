@@ -114,7 +114,6 @@ def test_data_is_asked_for_and_redirects_on_the_host_are_followed():
 @pytest.mark.parametrize(
     "answer",
     [
-        moved("http://data.example/thing", "http://other.example/thing"),
         moved("http://data.example/thing", "https://www.data.example/thing/"),
         moved("http://data.example/thing", "mailto:someone@data.example"),
         Capture("http://data.example/thing", 1.0, 303, b"HTTP/1.1 303 X\r\n\r\n"),
@@ -122,10 +121,28 @@ def test_data_is_asked_for_and_redirects_on_the_host_are_followed():
         Capture("http://data.example/thing", 1.0, 404),
         Capture("http://data.example/thing", 1.0, 0, error="refused"),
     ],
-    ids=["another host", "the page itself", "no web", "nowhere", "not modified", "gone", "nothing"],
+    ids=["the page itself", "no web", "nowhere", "not modified", "gone", "nothing"],
 )
 def test_all_else_is_the_answer(answer):
     assert negotiation().hear(answer) is answer
+
+
+def test_redirects_to_other_hosts_are_followed_unless_told_otherwise():
+    elsewhere = moved("http://data.example/thing", "http://other.example/thing")
+    talk = negotiation()
+    assert talk.hear(elsewhere) is None
+    assert talk.request.url == "http://other.example/thing"
+    assert negotiation(redirects="host").hear(elsewhere) is elsewhere
+    with pytest.raises(ConfigError, match="redirects"):
+        Negotiation().source("http://data.example/", {"redirects": "all"})
+
+
+def test_redirects_in_circles_are_a_failure():
+    talk = negotiation()
+    assert talk.hear(moved(talk.request.url, "http://other.example/a")) is None
+    assert talk.hear(moved(talk.request.url, "http://third.example/b")) is None
+    version = talk.hear(moved(talk.request.url, "http://other.example/a"))
+    assert "circles" in version.error
 
 
 def test_redirects_without_end_are_a_failure():

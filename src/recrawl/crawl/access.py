@@ -60,7 +60,7 @@ class Access:
         request = target.talk.request
         scheme = request.url.partition(":")[0].lower()
         if scheme in ("http", "https"):
-            if host_of(request.url) != host_of(target.url):
+            if target.home is None and host_of(request.url) != host_of(target.url):
                 msg = f"the access method of {target.url} asks another host: {request.url}"
                 raise ValueError(msg)
             return None

@@ -421,7 +421,7 @@ class Driver:
         loop = asyncio.get_running_loop()
         for page, host in zip(found.page.tolist(), found.host.tolist(), strict=True):
             target = self._line.take(page)
-            if page < 0 and host in self._steering.resting:
+            if (page < 0 or target.home is not None) and host in self._steering.resting:
                 self._settling.turn_away(TurnedAway(target, now + MINUTE), now)
                 continue
             self._running[loop.create_task(self._go(target))] = target

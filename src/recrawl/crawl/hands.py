@@ -112,6 +112,13 @@ class Hands:
         """A page is not in hand any more, as if it had been taken; its lease stays."""
         self._targets.pop(page, None)
 
+    def take_moved(self, host: int) -> list[Target]:
+        """Take out every page that a redirect led to this host and that waits for its turn there."""
+        moved = [one for one in self._targets.values() if one.host == host and one.home is not None]
+        for target in moved:
+            self._targets.pop(target.page)
+        return moved
+
     def take_seen(self) -> list[Target]:
         """Take every page that waits for its second look."""
         seen = [target for target in self._targets.values() if target.seen is not None]

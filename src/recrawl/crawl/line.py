@@ -71,6 +71,12 @@ class Line:
         self._keep(target)
         self._frontier.give_back(target.page, target.host, target.due, until)
 
+    def take_moved(self, host: int) -> list[Target]:
+        """Take out every page that a redirect led to this host."""
+        moved = self._hands.take_moved(host)
+        self._withdraw(np.array([target.page for target in moved], np.int64))
+        return moved
+
     def take_seen(self) -> list[Target]:
         """Take out every page that waits for its second look."""
         seen = self._hands.take_seen()

@@ -7,8 +7,10 @@ on the way loses nothing: what is not taken in yet stays, and ``take_in`` can be
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -36,11 +38,15 @@ from recrawl.crawl.target import (
 from recrawl.crawl.trouble import is_well
 from recrawl.crawl.versions import settled
 from recrawl.crawl.visitor import Visitor
+from recrawl.detect import Judgement
+from recrawl.fetch.access import redirect_of
 from recrawl.fetch.patience import asked_patience
-from recrawl.model.failures import NOT_ALLOWED
+from recrawl.model import Capture, Outcome, Validators, Visit
+from recrawl.model.failures import BROKEN_OFF, NOT_ALLOWED
 from recrawl.schedule.politeness import Politeness
 from recrawl.store.base import Store
 from recrawl.time import MINUTE
+from recrawl.urls import host_of
 
 _LONG_REST = MINUTE
 """Seconds of rest from which on pages of a host are better off in the store."""
@@ -206,6 +212,8 @@ class Settling:
         ready = self._politeness.free_at(host)
         if ready >= now + _LONG_REST:
             self._line.give_back(host)
+            for target in self._line.take_moved(host):
+                self._acknowledging.add(_led_nowhere(target, now), now)
             self._store.set_host(np.array([host]), ready_at=np.array([ready]))
 
     # -- the doubt ----------------------------------------------------------------------------
@@ -249,11 +257,17 @@ class Settling:
     def _follow(self, result: Result, now: float) -> None:
         """Do what follows from a result. It can be done again if the store or the disk failed on the way."""
         match result:
-            case Visited():
-                self._acknowledging.add(result, now)
+            case Visited(target):
+                self._acknowledging.add(
+                    result if target.home is None else replace(result, target=target.at_home()), now
+                )
             case Underway(target, capture):
                 self._recorder.keep_aside(capture)
-                self._line.put_back(target)
+                moved = self._moved(target, capture, now)
+                if moved.home is not None and now + _LONG_REST <= self._politeness.free_at(moved.host) < math.inf:
+                    self._acknowledging.add(_led_nowhere(moved, now), now)
+                else:
+                    self._line.put_back(moved)
             case SeenOnce(target):
                 self._line.put_back(target)
             case RulesRead():
@@ -264,6 +278,19 @@ class Settling:
                 self._line.put_back(target)
                 self._believed.popleft()
                 raise fault
+
+    def _moved(self, target: Target, answer: Capture, now: float) -> Target:
+        """The target at the host that it has to be asked for at next: a redirect may lead to another one.
+
+        From then on the pauses, the rules and the trouble of that host count, not those of the page's own.
+        """
+        asks, redirect = host_of(target.asks), redirect_of(answer)
+        if asks == host_of(answer.url):
+            return target
+        if asks == host_of(target.url) or not redirect or asks != host_of(redirect):
+            return target.at_home()  # where a method that asks for what nobody led it to is stopped
+        [page] = self._recorder.discover([redirect], now)
+        return target.at_host(int(self._store.pages(np.array([page])).host[0]))
 
     def _apply(self, read: RulesRead, now: float) -> None:
         """Keep the pause a host asks for, send for its sitemaps, and put the page that waited back, or refuse it."""
@@ -322,7 +349,19 @@ def _visits_of(broken: Broken, faults: Faults) -> Iterator[Visited]:
             yield settled(broken.target)
             if broken.capture is seen.capture:
                 return
-    yield broken.as_visit()
+    yield replace(broken, target=broken.target.at_home()).as_visit()
+
+
+def _led_nowhere(target: Target, now: float) -> Visited:
+    """The visit of a page that redirects to a host which is left alone for long: meanwhile others are to be visited.
+
+    The host of the page is held as long as one of its pages is in hand, so that page does not wait.
+    """
+    home = replace(target.at_home(), talk=None)
+    validators = home.known.validators if home.known else Validators()
+    visit = Visit(home.page, now, Outcome.UNREACHABLE, status=BROKEN_OFF)
+    reason = f"it redirects to {host_of(target.asks)}, which is left alone for now"
+    return Visited(home, visit, Judgement(Outcome.UNREACHABLE, validators=validators), reason=reason)
 
 
 def _sent_nothing(result: Result) -> bool:

@@ -44,6 +44,8 @@ class Target:
     """What was said so far, if it takes more than one request and some were made."""
     seen: Sight | None = None
     """The first look, if this is to be the second."""
+    home: int | None = None
+    """The host of the page, while a redirect is followed to another host; ``host`` is that one meanwhile."""
 
     @property
     def asks(self) -> str:
@@ -59,6 +61,15 @@ class Target:
     def is_begun(self) -> bool:
         """Whether it was asked for, and has to be asked for again: of a talk, or for a second look."""
         return self.talk is not None or self.seen is not None
+
+    def at_host(self, host: int) -> Target:
+        """The same target, to be asked for at another host, whose pauses and rules then hold."""
+        home = self.host if self.home is None else self.home
+        return replace(self, host=host, home=None if host == home else home)
+
+    def at_home(self) -> Target:
+        """The same target at the host of its page."""
+        return self if self.home is None else replace(self, host=self.home, home=None)
 
     @property
     def is_errand(self) -> bool:

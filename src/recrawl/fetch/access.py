@@ -159,17 +159,28 @@ def made_head(status: int, words: str, headers: Mapping[str, str]) -> bytes:
 def hop_on_host(page: str, answer: Capture) -> str:
     r"""Where an answer redirects to, if that is on the host of the page; else empty.
 
-    Only there are the pauses of a visit kept, so a method may follow no other redirect.
-
     >>> moved = Capture("http://x/a", 0.0, 303, b"HTTP/1.1 303 See Other\r\nLocation: /b\r\n\r\n")
     >>> hop_on_host("http://x/a", moved), hop_on_host("http://y/a", moved)
     ('http://x/b', '')
+    """
+    to = redirect_of(answer)
+    return to if to and host_of(to) == host_of(page) else ""
+
+
+def redirect_of(answer: Capture) -> str:
+    r"""Where an answer redirects to, if that is an http(s) URL; else empty.
+
+    A method that asks for it next may do so whatever its host: whoever carries out the conversation then keeps the
+    pauses and the rules of that host.
+
+    >>> redirect_of(Capture("http://x/a", 0.0, 303, b"HTTP/1.1 303 See Other\r\nLocation: http://y/b\r\n\r\n"))
+    'http://y/b'
     """
     if answer.status not in _REDIRECTS or answer.status == _NOT_MODIFIED:
         return ""
     location = answer.header("location")
     to = address(location, base=answer.url) if location else None
-    return to.url if to is not None and to.host == host_of(page) else ""
+    return to.url if to is not None else ""
 
 
 def checked_options(method: AccessMethod, options: Options, required: tuple[str, ...] = ()) -> dict[str, str]:

@@ -1,10 +1,11 @@
 """Content negotiation: the same name gives HTML to browsers and data to those who ask for it.
 
 Linked data has names for things that are no documents; such a name answers 303 and leads to a document about the
-thing. So redirects are followed here, as far as they stay on the host: what the last one answers is the version of the
-page. A redirect to another host ends the conversation, since that host's pauses are not ours to keep here: it is
-the version, and its target a page like any other. So is a redirect to another spelling of the page's own URL, which the
-crawler takes over.
+thing. Persistent names (purl.org, w3id.org, doi.org) lead to the host where the data is at present. So redirects are
+followed here, also to other hosts: what the last one answers is the version of the page. Each request keeps the pauses
+and the robots.txt of the host that it goes to. With the option ``redirects=host`` a redirect to another host ends the
+conversation: it is the version, and its target a page like any other. So is always a redirect to another spelling of
+the page's own URL, which the crawler takes over.
 """
 
 from __future__ import annotations
@@ -12,9 +13,17 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from recrawl.errors import ConfigError
-from recrawl.fetch.access import Conversation, Options, Question, Source, checked_options, failed, hop_on_host
+from recrawl.fetch.access import (
+    Conversation,
+    Options,
+    Question,
+    Source,
+    checked_options,
+    failed,
+    hop_on_host,
+    redirect_of,
+)
 from recrawl.fetch.request import Request
-from recrawl.model import Capture
 from recrawl.urls import address, surt
 
 RDF_TYPES = (
@@ -26,11 +35,16 @@ MAX_HOPS = 5
 
 
 class Negotiation:
-    """Asks for RDF, or for other media types, and follows redirects on the host."""
+    """Asks for RDF, or for other media types, and follows redirects."""
 
     name = "rdf"
-    summary = "Ask for RDF by content negotiation, and follow redirects on the same host."
-    options = MappingProxyType({"accept": "media types wanted, as in the Accept header; RDF if not given"})
+    summary = "Ask for RDF by content negotiation, and follow redirects."
+    options = MappingProxyType(
+        {
+            "accept": "media types wanted, as in the Accept header; RDF if not given",
+            "redirects": "any, to follow them to other hosts, or host, to stay; any if not given",
+        }
+    )
 
     def source(self, url: str, options: Options) -> Source:
         """Any page; the media types must fit into a header."""
@@ -42,23 +56,25 @@ class Negotiation:
             raise ConfigError(
                 "The option accept holds characters that HTTP forbids.", "Write for example accept=text/csv."
             )
+        if kept.get("redirects", "any") not in ("any", "host"):
+            raise ConfigError(
+                f"The option redirects is {kept['redirects']!r}.", "Write redirects=any or redirects=host."
+            )
         return Source(found.url, kept)
 
     def talk(self, question: Question) -> Conversation:
         """Ask, and go where the answer points."""
         accept = question.options.get("accept", "") or RDF_TYPES
-        said, url, began = question.validators, question.url, None
+        said, url, began, asked = question.validators, question.url, None, {question.url}
+        elsewhere = question.options.get("redirects", "any") == "any"
         for _ in range(MAX_HOPS + 1):
             answer = yield Request(url, said.etag, said.last_modified, accept=accept)
             began = answer.time if began is None else began
-            to = _next_hop(question.url, answer)
-            if not to:
+            to = redirect_of(answer) if elsewhere else hop_on_host(question.url, answer)
+            if not to or surt(to) == surt(question.url):
                 return answer
+            if to in asked:
+                return failed(question, answer, f"It redirects in circles, to {to} again.", began)
+            asked.add(to)
             url = to
         return failed(question, answer, f"It redirects more than {MAX_HOPS} times.", began)
-
-
-def _next_hop(page: str, answer: Capture) -> str:
-    """Where to go on; empty where the conversation ends."""
-    to = hop_on_host(page, answer)
-    return "" if not to or surt(to) == surt(page) else to
