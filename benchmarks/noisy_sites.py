@@ -188,7 +188,8 @@ class Crawl:
         """Ask for a page, twice if need be, and learn from it."""
         self.visits += 1
         known, first = self.known[page], self.capture(page, time)
-        standards = Standards(mask=self.noise.mask_of(page + 1), watched=self.noise.watched, content=self.noise.content)
+        noise = self.noise
+        standards = Standards(mask=noise.mask_of(page + 1), watched=noise.watched, content=noise.content_of(page + 1))
         judged = judge(first, known, standards)
         judgements = [judged]
         if self.looks_twice and self.wants_look(page + 1, judged):

@@ -247,7 +247,7 @@ def test_tables_print_what_json_says(run, lived_in):
     ("what", "left_out"),
     [
         ("pages", "importance, discovered"),
-        ("hosts", "delay, ready at, lies"),
+        ("hosts", "delay, ready at, masked, lies"),
         ("visits", "size, seconds"),
         ("failing", "quarantined, since, last try"),
     ],

@@ -213,9 +213,11 @@ def test_archives_without_confirmations_have_noise_that_differs_on_every_visit(f
 def test_a_page_that_ticks_is_masked_alone():
     noise = told(*[(NOW, True)] * NEAR_ENOUGH, page=3).noise_of(HOST)
     assert (noise.mask_of(3), noise.mask_of(4), noise.masked) == ({KEY}, frozenset(), 1)
-    assert masked_parts(noise) == [(3, split_key(KEY))]
+    assert masked_parts(noise) == [(3, KEY, split_key(KEY))]
     assert noise.why(KEY, 3) == "learned: it differed in 4 of the last 4 confirmations on this page"
     assert told(*[(NOW, True)] * NEAR_ENOUGH, *[(NOW, False)] * 3, page=3).noise_of(HOST).mask_of(3) == frozenset()
+    shuffled = [(NOW, True), (NOW, False), (LATER, True), (LATER, False)]  # two links in any order
+    assert told(*shuffled * 5, page=3).noise_of(HOST).mask_of(3) == {KEY}
 
 
 def test_a_page_that_stays_keeps_what_is_noise_elsewhere():

@@ -157,8 +157,8 @@ def story_of(store: Store, archived: ArchivedBytes, page: Page, until: float, *,
     captures = store.capture_columns(np.array([page.id]))
     # What was known is the version at the visit before that had an answer: failures between are passed over.
     answered = np.flatnonzero(visits.answered()[:row])
-    before = _place_at(captures, float(visits.time[answered[-1]])) if len(answered) else None
-    after = _place_at(captures, float(visits.time[row]))
+    before = place_at(captures, float(visits.time[answered[-1]])) if len(answered) else None
+    after = place_at(captures, float(visits.time[row]))
     return Story(
         page.id,
         store.urls(np.array([page.id]))[0],
@@ -175,7 +175,7 @@ def story_of(store: Store, archived: ArchivedBytes, page: Page, until: float, *,
     )
 
 
-def _place_at(captures: Captures, when: float) -> tuple[str, int] | None:
+def place_at(captures: Captures, when: float) -> tuple[str, int] | None:
     """Where the bytes lie that stood at a visit: of a record that repeats an earlier one, those of that one."""
     import numpy as np
 
@@ -210,6 +210,11 @@ def _print_page(story: Story) -> None:
         times = ", ".join(_second(time) for time in story.misdated.time[-_SHOWN_VISITS:].tolist())
         typer.echo(
             f"Beside these {counted(len(story.misdated), 'visit')} made while the clock was wrong, dated {times}."
+        )
+    if masked := len(story.noise.mask_of(story.page)):
+        typer.echo(
+            f"{counted(masked, 'part')} of such pages were learned to be noise and are not compared where they occur "
+            "(recrawl list noise)."
         )
     if not is_believed(story.checks, story.lies):
         typer.echo(

@@ -1,4 +1,4 @@
-"""``recrawl list``: pages, hosts or visits, what is due, what fails, or which visits are misdated."""
+"""``recrawl list``: pages, hosts, visits, learned noise, what is due, fails or is misdated."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ recrawl list due                                 which pages wait, for how long 
 recrawl list failing --host example.org          what went wrong, and when it is tried again
 recrawl list visits --host example.org --limit 100
 recrawl list misdated                            visits made while the clock was wrong
+recrawl list noise --host example.org            which parts of its pages are not compared, and why
 recrawl list pages --json --limit 100000
 recrawl list failing --csv                       for a spreadsheet
 """
@@ -41,11 +42,13 @@ class What(enum.StrEnum):
     DUE = "due"
     FAILING = "failing"
     MISDATED = "misdated"
+    NOISE = "noise"
 
 
 _SPARE = {
     What.PAGES: ("discovered", "importance"),
-    What.HOSTS: ("ready_at", "lies", "delay"),
+    What.HOSTS: ("ready_at", "lies", "delay", "masked"),
+    What.NOISE: ("part", "position"),
     What.VISITS: ("seconds", "size"),
     What.MISDATED: ("seconds", "size"),
     What.FAILING: ("since", "last_try", "quarantined"),
@@ -63,20 +66,25 @@ def listing(  # noqa: C901, PLR0913 - one argument an option, one case a table
     csv_output: CsvOption = False,
     assignments: SetOption = None,
 ) -> None:
-    """List pages, hosts or visits, what is due, what fails, or what is misdated.
+    """List pages, hosts, visits, learned noise, what is due, fails or is misdated.
 
     Pages come with how often they were looked at, how often that found a change, when that last was, and when to come
     back. Hosts come with their pause between requests, when they may next be asked, whether they are paused, how many
-    of their pages fail or are forbidden by robots.txt, and whether what they say of changes proved true. Visits come
+    of their pages fail or are forbidden by robots.txt, how many parts of their pages are masked as noise, and whether
+    what they say of changes proved true. Visits come
     latest first, the ones that found nothing or failed included. What is due comes with how late it is and why it is
     due, what fails with what went wrong, for how long and how often, and when it is tried again. A page that recrawl
     itself failed at twice in a row is quarantined: it is tried again after hours, then days, until a visit goes well.
     Misdated visits were made while the clock was wrong: their times were ahead of it when that was found, and no
-    estimate uses them.
+    estimate uses them. Noise are the parts of pages that are not compared, because they differed between two requests
+    moments apart: where, what they said when last archived, what differs, at which position, and in how many of the
+    last confirmations.
     """
     from recrawl.cli.knowledge import host_id
-    from recrawl.cli.listing_work import due, failing, hosts
+    from recrawl.cli.listing_work import due, failing, hosts, how_many
+    from recrawl.cli.noise import noise_rows
     from recrawl.cli.tables import print_columns, print_csv, print_json, rows_of
+    from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
     from recrawl.crawl.clock import RealClock
 
     if json_output and csv_output:
@@ -98,6 +106,9 @@ def listing(  # noqa: C901, PLR0913 - one argument an option, one case a table
                 columns, more = due(store, settings.schedule, chosen, limit, now)
             case What.FAILING:
                 columns, more = failing(store, chosen, limit)
+            case What.NOISE:
+                columns, total = noise_rows(store, ArchivedBytes(place.warc, imported_into(store)), chosen, limit)
+                more = how_many(total, limit)
     if json_output:
         print_json(rows_of(columns))
     elif csv_output:
@@ -105,7 +116,7 @@ def listing(  # noqa: C901, PLR0913 - one argument an option, one case a table
     else:
         print_columns(columns, spare=_SPARE.get(what, ()))
         if more:
-            shown = len(columns["id" if "id" in columns else "page"])
+            shown = len(next(iter(columns.values())))
             typer.echo(f"{shown} {more} shown; --limit shows more.")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recrawl.cli.noise import masked_by_host
 from recrawl.cli.settings import ScheduleSettings
 from recrawl.cli.status_words import failure_words
 from recrawl.detect.conduct import is_believed
@@ -28,6 +29,7 @@ def hosts(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
     pages = np.bincount(np.searchsorted(every.id, _hosts_of_pages(store, host)), minlength=len(every))
     failing, forbidden = _failing_by_host(store, every.id, host)
     some = slice(limit)
+    masked = masked_by_host(store, every.id[some])
     return {
         "id": every.id[some].tolist(),
         "host": every.name[some],
@@ -38,6 +40,7 @@ def hosts(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
         "state": ["paused" if paused else "running" for paused in every.paused[some].tolist()],
         "failing": failing[some].tolist(),
         "forbidden": forbidden[some].tolist(),
+        "masked": [masked.get(one, 0) for one in every.id[some].tolist()],
         "lies": every.lies[some].tolist(),
         "believed": [
             is_believed(*record) for record in zip(every.checks[some].tolist(), every.lies[some].tolist(), strict=True)

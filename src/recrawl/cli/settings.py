@@ -322,6 +322,13 @@ class DetectSettings:
         one_of("yes", "no"),
         "Whether a page with a difference that may be noise is asked for again at once, before it is called a change.",
     )
+    most_masked: float = _setting(
+        0.5,
+        SHARE,
+        "Largest share of a page's text that learned noise may hide. What carries more is compared, however often it "
+        "differs.",
+        live=True,
+    )
     ignore_selectors: str = _setting("", TEXT, "CSS selectors of elements that are not compared.", live=True)
     only_selectors: str = _setting(
         "", TEXT, "CSS selectors of elements that alone are compared, if any is named.", live=True
@@ -342,7 +349,7 @@ class DetectSettings:
         from recrawl.detect.rules import Rules
 
         rules = Rules.parse(self.ignore_selectors, self.ignore_text, self.only_selectors)
-        return Standards(self.min_change, self.row_order == "count", rules)
+        return Standards(self.min_change, self.row_order == "count", rules, most_masked=self.most_masked)
 
 
 @dataclass(frozen=True, slots=True)

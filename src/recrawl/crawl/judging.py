@@ -91,8 +91,10 @@ class _Host:
 
     def standards_of(self, page: int) -> Standards:
         """What counts as a change on a page."""
-        mask = self.noise.mask_of(page)
-        return self.standards if mask is self.noise.mask else replace(self.standards, mask=mask)
+        mask, content = self.noise.mask_of(page), self.noise.content_of(page)
+        if mask is self.noise.mask and content is self.noise.content:
+            return self.standards
+        return replace(self.standards, mask=mask, content=content)
 
 
 class Judging:
@@ -113,6 +115,8 @@ class Judging:
         self._hosts: OrderedDict[int, _Host] = OrderedDict()
         self._parts = 0
         """Of all hosts in memory."""
+        self._masked = 0
+        """Likewise, of what is noise."""
 
     def set_standards(self, standards: Standards) -> None:
         """Judge by other standards from now on; what was learned of hosts stays."""
@@ -139,6 +143,11 @@ class Judging:
             )
             self._learn_noise(host, mine, self._trimmed(host, found.of(host)))
         self._forget_some()
+
+    @property
+    def masked(self) -> int:
+        """How many parts of pages are masked as noise, on the hosts at hand."""
+        return self._masked
 
     def sends(self, target: Target) -> Validators:
         """The validators to send: none for a second look, a check, or a host that is not believed."""
@@ -201,6 +210,7 @@ class Judging:
         while len(self._hosts) > _MOST_HOSTS or (self._parts > _MOST_PARTS_OF_ALL and len(self._hosts) > _AT_HAND):
             _, host = self._hosts.popitem(last=False)
             self._parts -= len(host.evidence)
+            self._masked -= host.noise.masked
 
     def _is_stale(self, host: int, now: float) -> bool:
         known = self._hosts.get(host)
@@ -324,6 +334,7 @@ class Judging:
         host.evidence = found
         host.noise = found.noise_of(number, unconfirmed=not self.rules.second_looks)
         host.standards = _standards(self.rules.standards, host.noise)
+        self._masked += host.noise.masked - before.masked
         if self._log is not None and before.masked != host.noise.masked:
             self._say_noise(number, before, host.noise)
 

@@ -264,7 +264,9 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
             )
             if steered is not None:
                 log, archive = at_hand.events, at_hand.archive
-                watch(PulseTaker(driver.load, clock, store, agenda, politeness, steered, log, archive))
+                taker = PulseTaker(driver.load, clock, store, agenda, politeness, steered, log, archive)
+                taker.masked = lambda: judging.masked
+                watch(taker)
             real = isinstance(clock, RealClock) and steered is not None
             with leases_kept(driver.keep_leases) if real else nullcontext(), long_running():
                 yield driver

@@ -36,6 +36,7 @@ WORKER_GAUGES = {
     "leased_pages": "Pages leased by this worker that are not asked for yet.",
     "hosts_resting": "Hosts that this worker may not ask at this moment.",
     "budget_left_visits": "Visits that the budget allows this worker at this moment.",
+    "masked_parts": "Parts of pages that are masked as learned noise, on the hosts that this worker has at hand.",
     "price": "What a visit must be worth, in the unit of the objective; absent for policies without prices.",
 }
 """Of this worker at this moment, by name; each begins with ``recrawl_``. Absent if the event loop stands still."""
@@ -147,6 +148,7 @@ class Metrics:
             "requests_underway": pulse.underway,
             "leased_pages": pulse.in_hand,
             "hosts_resting": pulse.hosts_resting,
+            "masked_parts": pulse.masked,
             "budget_left_visits": math.inf if pulse.left is None else pulse.left,
             "price": pulse.price,
         }

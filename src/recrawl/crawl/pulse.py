@@ -58,6 +58,8 @@ class Pulse:
     """Logged since the run began, by level."""
     resting: int = 0
     """Pages that are due on hosts that may not be asked yet."""
+    masked: int = 0
+    """Parts of pages that are masked as noise, on the hosts that this worker has at hand."""
 
 
 @dataclass(slots=True)
@@ -72,6 +74,7 @@ class PulseTaker:
     steering: Steered
     log: JsonLinesLog
     archive: Archive
+    masked: Callable[[], int] = lambda: 0
     _backlog: Backlog = field(default_factory=lambda: Backlog(0, 0, math.inf))
     _next_due: float = math.inf
     _count_at: float = -math.inf
@@ -107,5 +110,6 @@ class PulseTaker:
             paused=steering.paused,
             fits=self.agenda.fits,
             archived=self.archive.written,
+            masked=self.masked(),
             events={str(level): count for level, count in self.log.counts.items()},
         )

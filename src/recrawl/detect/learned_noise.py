@@ -19,9 +19,9 @@ if
    confirmations;
 3. it still differs from visit to visit: in a tenth of the last visits at least.
 
-It is **noise of one page** if on that page it differed in four confirmations, in three different minutes, and in two
-thirds of all. A page on which three confirmations agreed and none differed keeps the part, though its host has that as
-noise.
+It is **noise of one page** if on that page it differed in four confirmations, in three different minutes, in two fifths
+of all, and 0.6 times as often as from visit to visit. A page on which three confirmations agreed and none differed
+keeps the part, though its host has that as noise.
 
 Confirmations never stop (:data:`AUDIT_SHARE`), and old evidence fades: counts are halved when there are more than
 :data:`NEAR_WINDOW`. So noise is withdrawn once confirmations agree.
@@ -56,8 +56,8 @@ NEAR_ENOUGH, NEAR_TIMES, NEAR_PAGES = 4, 3, 3
 """Confirmations in which a part differed, minutes and pages in which they were, before it is noise."""
 NEAR_SHARE, OF_FAR_SHARE = 0.2, 0.6
 """Share of confirmations in which it differed: at least this, and at least so much of the share of visits."""
-PAGE_SHARE = 2.0 / 3.0
-"""Likewise, for noise of one page."""
+PAGE_SHARE = 0.4
+"""Likewise, for noise of one page: at least this."""
 STILL_SHARE, STILL_AFTER = 0.1, 16
 """Share of visits in which noise must go on to differ, once there were so many."""
 PAGE_AGREED = 3
@@ -173,7 +173,7 @@ class NoiseEvidence(NoiseCounts):
         agreed = _members(self.near_pages | self.agreed_pages)
         widely = _members(self.near_pages) >= np.maximum(NEAR_PAGES, needed * agreed)
         near = (self.near_differed >= NEAR_ENOUGH) & (_members(self.times) >= NEAR_TIMES)
-        near &= self.near_differed >= np.where(of_host, needed, PAGE_SHARE) * self.near
+        near &= self.near_differed >= np.maximum(needed, np.where(of_host, 0.0, PAGE_SHARE)) * self.near
         near &= widely | ~of_host
         near &= (self.far < STILL_AFTER) | (self.far_differed >= STILL_SHARE * self.far)
         if unconfirmed:
@@ -229,6 +229,9 @@ class NoiseEvidence(NoiseCounts):
             content,
             _keys(mine, of_host & mine.is_settled()) | _known_positions(mine.take(of_host)),
             _keys(mine, of_host & mine.is_suspect() & ~noise),
+            _by_page(mine, ~of_host & mine.is_suspect() & ~noise & ~np.isin(mine.part, list(mask))),
+            _keys(mine, of_host & (mine.near_differed > 0) & ~noise),
+            _by_page(mine, ~of_host & (mine.near >= MOST_LOOKS)),
             _keys(mine, young & noise),
             mine,
         )
@@ -284,6 +287,12 @@ class HostNoise:
     """What needs no further confirmation, audits apart."""
     suspects: frozenset[int] = frozenset()
     """What may be noise, though the evidence is not enough."""
+    page_suspects: dict[int, frozenset[int]] = field(default_factory=dict)
+    """What may be noise on single pages, whatever the rest of the host shows."""
+    mixed: frozenset[int] = frozenset()
+    """What differed in some confirmations of the host and is no noise there: pages may differ in that."""
+    confirmed: dict[int, frozenset[int]] = field(default_factory=dict)
+    """What was confirmed often enough on single pages."""
     young: frozenset[int] = frozenset()
     """Noise that is to be audited often."""
     rows: NoiseEvidence = field(default_factory=NoiseEvidence.empty)
@@ -299,6 +308,11 @@ class HostNoise:
         if page not in self.page_masks and page not in self.spared:
             return self.mask
         return (self.mask - self.spared.get(page, frozenset())) | self.page_masks.get(page, frozenset())
+
+    def content_of(self, page: int) -> frozenset[int]:
+        """The keys of what is known to be content on a page."""
+        suspects = self.page_suspects.get(page)
+        return self.content - suspects if suspects else self.content
 
     def why(self, key: int, page: int = WHOLE_HOST) -> str:
         """Why a part is noise, in words. O(rows)."""
@@ -342,10 +356,11 @@ def evidence(host: int, page: int, time: float, compared: Compared, noise: HostN
         far * differed * member,
         near * differed * minute,
     )
-    if page == WHOLE_HOST or not near.any():
+    own_rows = noise.paged.get(page, frozenset())
+    if page == WHOLE_HOST or not (near.any() or own_rows):
         return of_host
-    wanted = compared.differed - (noise.mask - noise.spared.get(page, frozenset()))
-    wanted |= compared.same & (noise.mask | noise.paged.get(page, frozenset()))
+    wanted = (compared.differed if near.any() else own_rows) - (noise.mask - noise.spared.get(page, frozenset()))
+    wanted |= compared.same & (noise.mask | noise.mixed | own_rows if near.any() else own_rows)
     own = np.array([part in wanted for part in parts], np.bool_)
     of_page = of_host.take(own)
     of_page.page[:] = page
@@ -365,10 +380,12 @@ def wants_second_look(noise: HostNoise, page: int, compared: Compared | None, *,
     """
     if compared is None or looks >= 2.0 * (FIRST_LOOKS + LOOKS_SHARE * visits):
         return False
-    settled = noise.settled - (noise.spared.get(page, frozenset()) & noise.mask)
+    suspects = noise.page_suspects.get(page, frozenset())
+    settled = noise.settled - (noise.spared.get(page, frozenset()) & noise.mask) - suspects
+    settled -= noise.mixed - noise.confirmed.get(page, frozenset())
     open_parts = (compared.differed | compared.doubtful) - settled - noise.mask_of(page)
     if looks >= FIRST_LOOKS + LOOKS_SHARE * visits:
-        open_parts &= noise.suspects
+        open_parts &= noise.suspects | suspects
     return bool(open_parts)
 
 
@@ -382,12 +399,12 @@ def audit_share(noise: HostNoise, page: int, compared: Compared | None, *, chang
     return CONTENT_AUDIT_SHARE if changed and (compared.differed or compared.doubtful) else 0.0
 
 
-def masked_parts(noise: HostNoise) -> list[tuple[int, NoiseKey]]:
-    """What is masked, for people: page (0: the whole host) and key, most evidence first."""
+def masked_parts(noise: HostNoise) -> list[tuple[int, int, NoiseKey]]:
+    """What is masked, for people: page (0: the whole host), key, and what the key says; most evidence first."""
     rows = noise.rows
     order = np.argsort(-rows.near_differed, kind="stable").tolist()
     return [
-        (page, split_key(part))
+        (page, part, split_key(part))
         for page, part in ((int(rows.page[row]), int(rows.part[row])) for row in order)
         if part in (noise.mask if page == WHOLE_HOST else noise.page_masks.get(page, frozenset()))
     ]

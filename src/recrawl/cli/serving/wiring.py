@@ -7,6 +7,7 @@ from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from recrawl.cli.noise import masked_by_host
 from recrawl.cli.serving.answers import WorkspaceAnswers
 from recrawl.cli.serving.captures import CaptureProcesses
 from recrawl.cli.serving.limits import WorkspaceControls
@@ -89,7 +90,8 @@ def wired(
 
     def count_hosts() -> hosts.HostTable:
         with place.open_store() as store:
-            return hosts.table_of(store.hosts(), store.host_counts(clock()), is_believed)
+            known = store.hosts()
+            return hosts.table_of(known, store.host_counts(clock()), is_believed, masked_by_host(store, known.id))
 
     survey = kept("survey", answers.survey).get
     known = overview.Known(kept("counts", answers.counts).get, kept("work", answers.work).get, survey)

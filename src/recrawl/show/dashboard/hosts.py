@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,8 @@ class HostTable:
     """Of the same hosts, in the same order."""
     believed: list[bool]
     """Whether each is believed when it says that nothing has changed."""
+    masked: Mapping[int, int] = field(default_factory=dict)
+    """By the id of a host, how many parts of its pages are masked as noise; hosts without any may be missing."""
     orders: dict[str, IntArray] = field(default_factory=dict)
     """Rows by the name of an order, each sorted when it is first asked for."""
 
@@ -36,7 +38,9 @@ class HostTable:
         return np.searchsorted(self.hosts.id, host)
 
 
-def table_of(hosts: Hosts, counts: HostCounts, believed: Callable[[int, int], bool]) -> HostTable:
+def table_of(
+    hosts: Hosts, counts: HostCounts, believed: Callable[[int, int], bool], masked: Mapping[int, int] | None = None
+) -> HostTable:
     """The two joined; hosts that have no page yet have none of anything."""
     place = np.searchsorted(hosts.id, counts.host)
     place, known = place[place < len(hosts)], np.isin(counts.host, hosts.id)
@@ -48,7 +52,7 @@ def table_of(hosts: Hosts, counts: HostCounts, believed: Callable[[int, int], bo
 
     columns = (counts.pages, counts.due, counts.never, counts.failing, counts.forbidden)
     trust = [believed(*one) for one in zip(hosts.checks.tolist(), hosts.lies.tolist(), strict=True)]
-    return HostTable(hosts, HostCounts(hosts.id, *(spread(column) for column in columns)), trust)
+    return HostTable(hosts, HostCounts(hosts.id, *(spread(column) for column in columns)), trust, masked or {})
 
 
 def views(table: Callable[[], Found[HostTable]]) -> list[View]:
@@ -123,6 +127,7 @@ def row_of(table: HostTable, row: int) -> dict[str, Any]:
         "checks": int(hosts.checks[row]),
         "lies": int(hosts.lies[row]),
         "believed": table.believed[row],
+        "masked": table.masked.get(int(hosts.id[row]), 0),
     }
 
 

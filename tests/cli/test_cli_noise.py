@@ -1,0 +1,66 @@
+"""What is masked can be seen and forgotten: ``list noise``, ``list hosts``, ``explain``, ``noise reset``."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from recrawl.cli.workspace import open_workspace
+from recrawl.detect.comparison import Compared
+from recrawl.detect.learned_noise import NoiseEvidence, evidence
+from recrawl.detect.noise_keys import Difference, noise_key
+from recrawl.model import Visits
+from recrawl.store.values import Lessons
+
+KEY = noise_key(5, Difference.NUMBERS, -1)
+
+
+@pytest.fixture
+def workspace(run, tmp_path):
+    """A workspace in which a part of one host is noise, and of one page another."""
+    folder = tmp_path / "w"
+    run("init", folder)
+    with open_workspace(folder, {}).open_store() as store:
+        pages = store.discover([f"http://a.example/{number}" for number in range(5)] + ["http://b.example/"], 0.0)
+        [host, _] = store.hosts().id.tolist()
+        other = noise_key(9, Difference.WORDS, 1)
+        looks = [
+            evidence(host, page, 60.0 * page, Compared(frozenset({KEY}), frozenset(), 20.0))
+            for page in pages[:5].tolist()
+        ]
+        looks += [
+            evidence(host, int(pages[0]), 60.0 * minute, Compared(frozenset({other}), frozenset(), 20.0))
+            for minute in range(4)
+        ]
+        store.record(Visits.of(pages[:1], 1.0), lessons=Lessons(noise=NoiseEvidence.concat(looks)))
+    return folder
+
+
+def test_what_is_masked_is_listed_with_its_evidence(run, workspace):
+    rows = json.loads(run("list", "noise", "-w", workspace, "--json").stdout)
+    told = [
+        (row["host"], row["where"], row["differs_in"], row["position"], row["confirmations_differed"]) for row in rows
+    ]
+    assert told == [
+        ("a.example", "all pages", "numbers", "last", "5 of 5"),
+        ("a.example", "http://a.example/0", "words", "1st", "4 of 4"),
+    ]
+    assert json.loads(run("list", "noise", "-w", workspace, "--host", "b.example", "--json").stdout) == []
+    hosts = json.loads(run("list", "hosts", "-w", workspace, "--json").stdout)
+    assert {row["host"]: row["masked"] for row in hosts} == {"a.example": 2, "b.example": 0}
+    assert "2 parts" in run("explain", "http://a.example/0", "-w", workspace).stdout
+
+
+def test_what_is_masked_can_be_forgotten(run, workspace):
+    assert "2 masked parts forgotten" in run("noise", "reset", "a.example", "-w", workspace).stdout
+    assert json.loads(run("list", "noise", "-w", workspace, "--json").stdout) == []
+    with open_workspace(workspace, {}).open_store() as store:
+        assert not len(store.noise(np.array([1, 2])))
+
+
+def test_an_unknown_host_is_an_error(run, workspace):
+    result = run("noise", "reset", "c.example", "-w", workspace)
+    assert result.returncode != 0
+    assert "no host" in result.stderr
