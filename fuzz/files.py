@@ -76,6 +76,8 @@ class Targets:
                 (self._import if whole else self._read)(name, data)
             elif name == "robots":
                 self._robots(data)
+            elif name == "memento":
+                self._memento(data)
             elif name == "git-log":
                 from recrawl.formats.git_log import _commits, _tokens
 
@@ -149,6 +151,20 @@ class Targets:
         rules = asyncio.run(cache.rules("http://a.org/"))
         for path in ("/", "/a", "/" + "ab" * 500, "/?q=%41&b", "/a%2fb$*"):
             rules.allowed(f"http://a.org{path}")
+
+    def _memento(self, data: bytes) -> None:
+        """An answer of an archive, turned back into the capture it stands for, and its URI into the raw one."""
+        from recrawl.detect import decoded
+        from recrawl.errors import FetchError
+        from recrawl.fetch.memento_capture import known_raw_uri, original_capture
+        from recrawl.formats.warc_records import payload_sha1
+        from recrawl.model import Capture
+
+        head, _, body = data.partition(b"\r\n\r\n")
+        uri = "http://a.org/web/20200101000000id_/http://x.org/" + head[-40:].decode("latin-1")
+        known_raw_uri(uri)
+        with contextlib.suppress(FetchError):
+            payload_sha1(original_capture(Capture(uri, 0.0, 200, head + b"\r\n\r\n", body), body_of=decoded))
 
     def _judge(self, name: str, data: bytes) -> None:
         from recrawl.detect import judge, known_after

@@ -198,6 +198,10 @@ FILES: dict[str, list[bytes]] = {
         b'{"@context": ["https://schema.org/", {"n": {"@id": "http://n/", "@type": "@id", "@container": "@list"}}], "n": ["_:a", [1, 2]], "@graph": [{"@id": "_:a", "name": "x", "@reverse": {"n": {"id": "_:b"}}}]}',
         b'[{"@context": null, "@type": "A", "x y": {"@list": [[1], 2.5e3]}}, {"@context": {"@version": 1.1, "@import": "http://i/", "p": {"@id": "http://p/", "@context": {"q": null}}}, "p": {"q": 1}}]',
     ],
+    "memento": [
+        b'HTTP/1.1 200 OK\r\nMemento-Datetime: Sat, 02 Feb 2013 10:00:00 GMT\r\nLink: <http://x.org/>; rel="original", <http://a/>; rel="timemap"\r\nX-Archive-Orig-Content-Length: 5\r\nX-Archive-Orig-Server: y\r\nX-Archive-Src: z\r\nContent-Type: text/html\r\n\r\n<p>on',
+        b"HTTP/1.1 302 Found\r\nMemento-Datetime: Sat, 02 Feb 2013 10:00:00 GMT\r\nLocation: http://x.org/b\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n\r\n0\r\n\r\n",
+    ],
     "rdf-untyped": [
         b'# data\n@prefix e: <http://e/> . e:a e:b [ e:c 1, "x"@en ] ; e:d ( 1 2 ) .\n',
         b'<http://a/> <http://b/> "c" .\n_:x <http://b/> _:y <http://g/> .\n',
