@@ -164,3 +164,12 @@ def test_a_command_does_not_wait_for_threads_that_nobody_needs_any_more():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False, timeout=PATIENCE)
     assert done.returncode == 0
+
+
+def test_a_run_stops_though_nobody_reads_what_it_says(pages):
+    with started(pages) as process:
+        eventually(lambda: events(pages, "policy fitted"), process)
+        process.stderr.close()
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE)
+    assert process.returncode == ExitCode.INTERRUPTED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import typer
 
@@ -26,8 +26,9 @@ def interruptible(stop: Callable[[], None]) -> Iterator[list[int]]:
     def on_signal(number: int) -> None:
         received.append(number)
         if len(received) == 1:
-            typer.echo("Finishing what is under way; once more to stop at once.", err=True)
             stop()
+            with suppress(OSError):  # whoever read what we say may be gone, as a terminal that was closed
+                typer.echo("Finishing what is under way; once more to stop at once.", err=True)
         elif running is not None:
             running.cancel()
 
