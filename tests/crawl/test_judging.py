@@ -3,6 +3,8 @@
 import asyncio
 import io
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -413,3 +415,39 @@ def test_machine_code_is_made_before_the_first_answer(store, monkeypatch, in_mac
     warm_up(Standards(in_machine_code=in_machine_code))
     assert judged == ([Verdict.UNKNOWN, Verdict.CHANGED] if in_machine_code else [])
     assert not len(store.visits())
+
+
+KERNELS = """
+import gc
+from numba.core.dispatcher import Dispatcher
+from recrawl.crawl.judging import warm_up
+from recrawl.detect import Standards, judge, known_after
+from recrawl.model import Capture
+
+def made():
+    return sum(len(one.signatures) for one in gc.get_objects() if isinstance(one, Dispatcher))
+
+standards = Standards(in_machine_code=True)
+warm_up(standards)
+before, known = made(), None
+words = " ".join(map(str, range(3_000)))
+for mime, text in (
+    ("text/html", f"<p>One <a href=/b>two</a> 12:30:00</p>{words}"),
+    ("text/html", f"<p>\u00dcber <a href=/b>zwei</a> 12:30:00</p>{words}"),
+    ("text/html", f"<b><i>not nested</b></i> 12:30:00 {words}"),
+    ("text/html", f"<b><i>nicht verschachtelt: \u00fc</b></i> 12:30:00 {words}"),
+    ("text/html", "<p>\u65e5\u672c\u8a9e<table><p>x</table>"),
+    ("text/plain", "One 12:30:00"),
+    ("text/plain", "\u00dcber 12:30:00"),
+    ("application/json", '{"a": "\u00fc 12:30:00"}'),
+):
+    head = f"HTTP/1.1 200 OK\\r\\nContent-Type: {mime}; charset=utf-8\\r\\n\\r\\n".encode()
+    capture = Capture("http://a.example/", 0.0, 200, head, text.encode())
+    known = known_after(judge(capture, known, standards), known)
+print(before > 0, made() - before)
+"""
+
+
+def test_no_kernel_is_left_to_compile_once_a_crawl_is_warm():
+    done = subprocess.run([sys.executable, "-c", KERNELS], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "0"]

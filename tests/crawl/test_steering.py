@@ -5,6 +5,8 @@ import io
 import json
 import math
 import shutil
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from recrawl.crawl import controls
 from recrawl.crawl.archive import NoArchive
 from recrawl.crawl.budget import SharedBudget
+from recrawl.crawl.clock import RealClock
 from recrawl.crawl.controls import LOOK_EVERY, Controls, Orders
 from recrawl.crawl.driver import Pace
 from recrawl.crawl.judging import Judging
@@ -406,3 +409,29 @@ def test_a_crawl_that_is_paused_makes_no_visit_until_it_goes_on(tmp_path, store)
     assert (minutes < 10).any()
     assert (minutes > 20).any()
     assert not ((minutes > 10.1) & (minutes < 20)).any()
+
+
+def test_a_running_crawl_does_not_wait_for_visits_to_be_counted_when_its_budget_is_changed(tmp_path, monkeypatch):
+    """The loop would stand still for seconds where there are millions of visits."""
+    clock, counted = RealClock(), threading.Event()
+    with open_store(tmp_path / "store.db", create=True, durable=False) as store:
+        budget = SharedBudget(store, clock)
+        now = clock.now()
+        budget.set(1e-6, 1e7, now)
+        assert budget.room(now) == 10
+        real = SharedBudget._from_visits
+
+        def slowly(self, now):
+            assert counted.wait(120)
+            return real(self, now)
+
+        monkeypatch.setattr(SharedBudget, "_from_visits", slowly)
+        budget.take(now, 10)
+        budget.set(2e-6, 1e7, now)  # while this is counted, what was left is left
+        assert budget.room(now) == 0
+        counted.set()
+        for _ in range(12_000):
+            if budget.room(now):
+                break
+            time.sleep(0.01)
+        assert budget.room(now) == 20  # the visits that were taken were never made, so the count knows none of them

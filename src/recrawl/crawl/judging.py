@@ -431,13 +431,19 @@ def load_readers(standards: Standards) -> None:
 
 
 def warm_up(standards: Standards) -> None:
-    """Judge a small page twice, so that machine code is loaded or made before anybody waits for an answer.
+    """Judge small pages, so that compiled kernels are loaded or made before anybody waits for an answer.
 
-    A text that has noise is gone through in another way than one that has none.
+    A text that has noise is gone through in another way than one that has none; so is one with letters beyond ASCII,
+    and a page whose tags are not nested as they should be.
     """
     known: Known | None = None
-    for number in (b"One", b"At 12:30:00 two") if standards.in_machine_code else ():
-        body = b"<p>%s of 2<p>" % number + b" ".join(b"%d" % word for word in range(_MANY_WORDS))
+    words = b" ".join(b"%d" % word for word in range(_MANY_WORDS))
+    pages = [
+        form % text + words
+        for form in (b"<p>%s of 2<p>", b"<b><p><i>%s of 2</b></i></p></q>")
+        for text in (b"One", b"At 12:30:00 two", b"\xc3\x9cber 12:30:00", b"\xe6\x97\xa5")
+    ]
+    for body in pages if standards.in_machine_code else ():
         capture = Capture("http://warm-up.invalid/", 0.0, 200, raw_head=_HTML, raw_body=body)
         known = detect.known_after(judge(capture, known, standards), known)
 
