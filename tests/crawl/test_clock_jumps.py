@@ -214,3 +214,10 @@ def test_a_clock_that_is_set_again_and_again(scene):
     assert goes_on_all_the_time(scene)
     assert pauses_are_kept(scene)
     assert scene.store.visits().time.max() <= scene.machine.wall
+
+
+def test_a_clock_that_is_set_again_and_again_by_less_than_a_minute_stops_nothing(scene):
+    """Nobody else is at work, whose leases would have to be waited for."""
+    scene.machine.sets = [(30.0 + 12.0 * number, 50.0) for number in range(20)]
+    asyncio.run(scene.run(6 * MINUTE))
+    assert max(np.diff([0.0, *scene.made])) < MINUTE

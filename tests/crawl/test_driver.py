@@ -41,7 +41,7 @@ START = 1.79e9
 class Poisoned(Visitor):
     """Breaks at one page, every time."""
 
-    async def go(self, target):
+    async def go(self, target, _not_after=None):
         if target.url.endswith("market-1/"):
             raise ZeroDivisionError
         return await super().go(target)
@@ -57,7 +57,7 @@ class Gathering(Visitor):
         self._here, self._complete = 0, asyncio.Event()
         self.met = False
 
-    async def go(self, target):
+    async def go(self, target, _not_after=None):
         self._here += 1
         if self._here == self.all_of_them:
             self._complete.set()
@@ -351,7 +351,7 @@ def test_two_workers_share_a_store_without_meeting(tmp_path):
 class Stuck(Visitor):
     """Waits for ever at one host."""
 
-    async def go(self, target):
+    async def go(self, target, _not_after=None):
         if host_of(target.url).startswith("h0"):
             await asyncio.Event().wait()
         return await super().go(target)

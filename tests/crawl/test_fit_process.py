@@ -113,15 +113,20 @@ def held(tmp_path, recipes, monkeypatch):
     return recipes.HeldFits(tmp_path, INTERVAL)
 
 
+async def hold_a_fit(here, task, folder):
+    """After the first fit, ask for another, which does not end while the file ``hold`` is there."""
+    await here.until(lambda: here.events("policy fitted"), task)
+    (folder / "hold").touch()
+    (folder / "fitting").unlink()
+    here.agenda.fit_again()
+    await here.until((folder / "fitting").exists, task)
+
+
 def test_visits_are_acknowledged_while_a_fit_is_made(tmp_path, held):
     async def run():
         async with crawl(tmp_path, fits=held) as here:
             task = asyncio.create_task(here.run())
-            await here.until(lambda: here.events("policy fitted"), task)
-            (tmp_path / "hold").touch()
-            (tmp_path / "fitting").unlink()
-            here.agenda.fit_again()
-            await here.until((tmp_path / "fitting").exists, task)
+            await hold_a_fit(here, task, tmp_path)
             fits = len(here.events("policy fitted"))
             await here.visits_go_on(task)
             assert len(here.events("policy fitted")) == fits
@@ -140,11 +145,7 @@ def test_a_fit_process_that_is_killed_is_started_again_and_the_crawl_goes_on(tmp
     async def run():
         async with crawl(tmp_path, fits=held) as here:
             task = asyncio.create_task(here.run())
-            await here.until(lambda: here.events("policy fitted"), task)
-            (tmp_path / "hold").touch()
-            (tmp_path / "fitting").unlink()
-            here.agenda.fit_again()
-            await here.until((tmp_path / "fitting").exists, task)
+            await hold_a_fit(here, task, tmp_path)
             killed = here.driver._fits.pid
             os.kill(killed, signal.SIGKILL)
             await here.until(lambda: here.events("fit failed"), task)
@@ -156,6 +157,25 @@ def test_a_fit_process_that_is_killed_is_started_again_and_the_crawl_goes_on(tmp
             assert here.driver._fits.pid not in (killed, None)
             here.driver.stop()
             await task
+
+    asyncio.run(run())
+
+
+def test_a_fault_in_going_on_with_fits_keeps_no_visit_from_being_made(tmp_path, held, monkeypatch):
+    def fails(_fits, _now):
+        raise KeyError("turn")
+
+    async def run():
+        async with crawl(tmp_path, fits=held) as here:
+            task = asyncio.create_task(here.run())
+            await here.until(lambda: here.events("policy fitted"), task)
+            monkeypatch.setattr(process_fitting.ProcessFitting, "turn", fails)
+            here.agenda.fit_again()
+            await here.until(lambda: here.events("step failed"), task)
+            await here.visits_go_on(task)
+            here.driver.stop()
+            await task
+            assert here.store.counts(here.clock.now()).leased == 0
 
     asyncio.run(run())
 
@@ -267,7 +287,7 @@ class Blocking(Visitor):
 
     visits = 0
 
-    async def go(self, target):
+    async def go(self, target, _not_after=None):
         task = asyncio.ensure_future(super().go(target))
         self.visits += 1
         if self.visits == 12:

@@ -14,6 +14,7 @@ from recrawl.crawl.driver import Driver, Pace
 from recrawl.crawl.log import JsonLinesLog
 from recrawl.crawl.recorder import Recorder
 from recrawl.crawl.scope import HostScope
+from recrawl.crawl.target import RulesRead, Target, TurnedAway
 from recrawl.crawl.visitor import NO_ROBOTS, Visitor
 from recrawl.detect import decoded
 from recrawl.fetch.doors import Doors
@@ -247,3 +248,28 @@ def test_many_hosts_at_one_address_are_all_visited_in_turn(tmp_path, site, linke
     assert set(visits.outcome.tolist()) == {Outcome.FETCHED}
     gaps = np.diff(np.sort(visits.time))
     assert (gaps >= 2.0).all()
+
+
+def test_a_request_that_did_not_go_out_in_time_does_not_go_out(tmp_path, site, linked):
+    """The process may have been stopped meanwhile, and its leases be somebody else's."""
+    site.answers["/0"] = linked()
+    clock = VirtualClock(START)
+    host = site.home.split("/")[2]
+
+    async def slowly(_name):
+        await clock.sleep_until(clock.now() + MINUTE)
+        return ["127.0.0.1"]
+
+    async def run():
+        names = Names(clock, reach=Reach.of(["127.0.0.1"]), look_up=slowly, patience=math.inf)
+        async with names, HttpFetcher(clock, AGENT, names=names) as fetcher:
+            robots = RobotsCache(fetcher, clock, AGENT, body_of=decoded)
+            visitor = Visitor(fetcher, robots, clock, Doors(names, Turns(TurnRules(0.0, 1)), clock))
+            target = Target(1, 1, f"http://slow.test:{host.partition(':')[2]}/0", START)
+            late = await visitor.go(target, clock.elapsed() + 20.0)
+            assert isinstance(late, TurnedAway)
+            assert not site.asked
+            return await visitor.go(target, clock.elapsed() + 20.0)
+
+    assert isinstance(asyncio.run(run()), RulesRead)
+    assert site.asked

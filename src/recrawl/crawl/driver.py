@@ -53,6 +53,9 @@ FEW_PAGES, FEW_VISITS = 2_000, 50_000
 _AT_ONCE = 16
 """Requests begun before answers are taken in again. Hosts that are asked together answer together, and would be due
 together ever after, faster than we can ask them: so they come apart at the pace at which visits are made."""
+_STALE = 20.0
+"""Seconds after which a request that did not go out yet must not: the process may have been stopped meanwhile, and
+others take a worker for dead that is silent for longer, with all its leases."""
 _LOOKS = 8
 """In the longest time that a visit may take."""
 _CANCELLED = Fault("visit", "it did not end in time, or was cancelled", "")
@@ -346,7 +349,7 @@ class Driver:
             self.clock_was_set = is_step
             self._politeness.shift(now, moved)
             with suppress(StoreError):  # then leases may be lost, which is noticed
-                self._hands.leap(now, moved, self._on_the_road())
+                self._hands.leap(now, moved, self._on_the_road(), alone=self._steering.share[1] == 1)
         if moved:
             self._log.event("schedule", "the clock of this machine was set", level="warn", details={"seconds": moved})
         self._tell_doubt()
@@ -424,7 +427,7 @@ class Driver:
             if (page < 0 or target.home is not None) and host in self._steering.resting:
                 self._settling.turn_away(TurnedAway(target, now + MINUTE), now)
                 continue
-            self._running[loop.create_task(self._go(target))] = target
+            self._running[loop.create_task(self._go(target, self._clock.elapsed() + _STALE))] = target
         if len(found.page) < at_once:
             return found.until
         return now if at_once < room else math.inf
@@ -663,15 +666,15 @@ class Driver:
 
     # -- going --------------------------------------------------------------------------------
 
-    async def _go(self, target: Target) -> Ended:
-        """Visit, and note when that was over.
+    async def _go(self, target: Target, not_after: float) -> Ended:
+        """Visit, and note when that was over; nothing is asked for after so many seconds that passed.
 
         A bug of ours becomes a failed visit, so that one poisonous page does not end the crawl.
         """
         began, since = self._clock.now(), self.loop_lag.time()
         result: Result
         try:
-            result = await self._visitor.go(target)
+            result = await self._visitor.go(target, not_after)
         except Exception as error:  # noqa: BLE001 - whatever our own code raises
             trouble = waits_for(error)
             result = Hindered(target, trouble) if trouble else Broken(target, began, Fault.of(error))

@@ -159,18 +159,18 @@ class Hands:
         if now > self.renew_at + self._lease_time * _RENEW_AFTER / 2 > -math.inf:
             self._store.renew(self._worker, now, ttl=self._lease_time)
 
-    def leap(self, before: float, seconds: float, running: Sequence[int]) -> None:
+    def leap(self, before: float, seconds: float, running: Sequence[int], *, alone: bool = False) -> None:
         """The clock, which read ``before``, was set by so many seconds: keep our leases, and let others keep theirs.
 
         Taking new pages drops leases that have ended, and by the new time all have. So nobody is asked for pages until
-        everybody can have renewed his own.
+        everybody can have renewed his own. Whoever is ``alone`` need not wait for others.
         """
         held = np.unique(np.array([*self._targets, *running], dtype=np.int64))
         now = before + seconds
         if len(held):
             self._store.renew(self._worker, before, ttl=seconds + self._lease_time, pages=held)
             self.renew_at = now + self._lease_time * _RENEW_AFTER
-        self._not_before = now + GRACE
+        self._not_before = now if alone else now + GRACE
 
     def drop_strays(self, running: Sequence[int]) -> None:
         """Give back leases that we have and do not know of: a call that took them failed on its way back."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -62,10 +63,11 @@ class Visitor:
         self._judging = judging
         self._pool = pool
 
-    async def go(self, target: Target) -> Result:
+    async def go(self, target: Target, not_after: float = math.inf) -> Result:
         """Visit the target, or read the rules that say whether we may. Never raises for the remote side.
 
-        While others are served at its address the target is turned away at once.
+        While others are served at its address the target is turned away at once. So it is after ``not_after``, by the
+        seconds that passed (``Clock.elapsed``): whoever sent us may not have the page any more.
         """
         if target.source is not None:
             target = self._access.begin(target)
@@ -77,8 +79,12 @@ class Visitor:
         if over is not None:
             return over
         if self._doors is None:
-            return await self._ask(target, rules)
+            late = self._clock.elapsed() > not_after
+            return TurnedAway(target, self._clock.now()) if late else await self._ask(target, rules)
         door = await self._doors.enter(target.asks, target.host)
+        if door.is_open and self._clock.elapsed() > not_after:
+            self._doors.leave(door)
+            door = replace(door, until=self._clock.now())
         if not door.is_open:
             return TurnedAway(target, door.until)
         if rules is None:
