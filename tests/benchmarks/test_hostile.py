@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import socket
+from dataclasses import replace
 
 import hostile
 import hostile_hosts
@@ -30,3 +32,24 @@ def test_sixty_hostile_hosts_harm_nobody_but_themselves(tmp_path, monkeypatch):
     report = hostile.crawl([*hosts, *hostile_hosts.healthy(6)], tmp_path, hostile.SETTINGS | hostile.QUICK, 300.0)
     assert report.faults == []
     assert report.trespasses == []
+
+
+def test_a_crawl_waits_while_dns_is_silent_and_no_name_leads_to_this_machine(tmp_path):
+    """All names of a real resolver over UDP are silent at first; then some of them lie."""
+    liars = {"dns-private", "dns-here", "dns-mixed", "dns-rebind"}
+    # One that is asked for again after the outage may name this machine by then, and is refused.
+    hosts = [
+        replace(host, expected=host.expected | hostile_hosts.REFUSED)
+        for host in hostile_hosts.table()
+        if host.name in liars
+    ]
+    assert len(hosts) == len(liars)
+    hosts += hostile_hosts.healthy(24)  # as many as it takes to know that it is us
+    report = hostile.crawl(hosts, tmp_path, hostile.SETTINGS | hostile.QUICK, 300.0, dns_outage=20.0)
+    assert report.faults == []
+    assert report.trespasses == []
+    log = (tmp_path / "ws" / "recrawl.log").read_text(encoding="utf-8")
+    events = list(map(json.loads, log.splitlines()))
+    assert any(event["message"] == "no host can be reached" for event in events)
+    failed = [event["details"]["url"] for event in events if event["details"].get("outcome") == "unreachable"]
+    assert not [url for url in failed if "healthy" in url]

@@ -69,5 +69,8 @@ def test_a_page_that_breaks_the_command_fails_and_the_run_goes_on(run, workspace
     assert failing["url"] == f"{home}/poison"
     assert "OverflowError('poison')" in failing["meaning"]
     assert failing["quarantined"] is False
+    shown = run("list", "failing", "-w", "ws").stdout
+    assert "False" not in shown
+    assert " – " in shown
     again = run("run", "-w", "ws", *HURRY, "--once", "--for", "120s")  # a restart is not stopped by it either
     assert again.returncode == 0, again.stderr

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import zlib
 
 import pytest
 
 from recrawl.errors import InputError
+from recrawl.formats import cdx as cdx_reader
 from recrawl.formats.captures import Report
 from recrawl.formats.cdx import read_cdx
 from recrawl.formats.cdxj import read_cdxj
+from recrawl.formats.common_crawl import read_common_crawl
 from recrawl.formats.sitemap import read_claims
 from recrawl.formats.timemap import read_timemap
 from recrawl.formats.warc_reader import index_warc
@@ -190,3 +193,50 @@ def test_the_place_of_garbage_is_where_it_begins(warc):
         assert told.position == len(before)
         _, [told], _ = warc(b"garbage" + make(2)) if make is record else warc(before + b"\xff" * 40)
         assert told.position == (0 if make is record else len(before))
+
+
+def test_a_line_that_our_own_code_fails_on_is_named_with_its_place_and_the_rest_is_read(monkeypatch):
+    real = cdx_reader._captures
+
+    def fails(block, **more):
+        if b"/3 " in block.text:
+            raise OverflowError("poison")
+        return real(block, **more)
+
+    monkeypatch.setattr(cdx_reader, "_captures", fails)
+    told: list[InputError] = []
+    report = Report(on_bad=told.append)
+    batches = read_cdx(io.BytesIO(b" CDX N b a m s k r M S V g\n" + b"".join(LINES)), "x.cdx", report)
+    urls = [url for batch in batches for url in batch.column("url").to_pylist()]
+    assert urls == [f"http://a.org/{n}" for n in (0, 1, 2, 4, 5)]
+    [error] = told
+    assert error.position == 27 + sum(map(len, LINES[:3]))
+    assert "OverflowError('poison')" in str(error)
+
+
+def test_elements_that_are_nested_without_end_are_not_remembered():
+    told: list[InputError] = []
+    deep = b"<urlset><url><loc>http://a.org/</loc></url>" + b"<a>" * 100_000
+    list(read_claims(io.BytesIO(deep), "x.xml", 0.0, Report(on_bad=told.append)))
+    assert any("nested more than" in str(error) for error in told)
+
+
+def test_texts_that_stand_in_every_row_are_not_unfolded_all_at_once(tmp_path):
+    """Ten kilobytes that would take terabytes."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = 200_000
+    zeros = pa.array([0] * rows, pa.int32())
+    for name, size in (("long", 2 << 20), ("many", 60_000)):
+        texts = pa.DictionaryArray.from_arrays(zeros, pa.array(["http://a.org/" + "a" * size]))
+        table = pa.table(
+            {"url": texts, "fetch_time": pa.array([1_600_000_000_000_000] * rows, pa.timestamp("us", tz="UTC"))}
+        )
+        parquet.write_table(table, tmp_path / f"{name}.parquet", row_group_size=rows)
+    told: list[InputError] = []
+    assert list(read_common_crawl(tmp_path / "long.parquet", Report(on_bad=told.append))) == []
+    counts = [re.search(r"(\d+) rows of the row group are longer", str(error)) for error in told]
+    assert sum(int(count[1]) for count in counts if count) == rows
+    before = pa.total_allocated_bytes()
+    first = next(iter(read_common_crawl(tmp_path / "many.parquet", Report())))
+    assert 0 < first.num_rows < 2_000
+    assert pa.total_allocated_bytes() - before < 1 << 29

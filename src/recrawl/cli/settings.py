@@ -337,7 +337,7 @@ class DetectSettings:
     read_time: float = _setting(
         10.0, DURATION, "CPU time that reading one answer may take. An answer that takes more is compared by its bytes."
     )
-    read_memory: int = _setting(536_870_912, COUNT, "Bytes of memory that reading one answer may take; likewise.")
+    read_memory: int = _setting(268_435_456, COUNT, "Bytes of memory that reading one answer may take; likewise.")
 
     def standards(self) -> Standards:
         """What a judge is to go by, without what is learned.

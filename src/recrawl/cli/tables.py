@@ -169,6 +169,7 @@ _SHOWN: dict[str, Callable[[Any], str]] = {
     "late": format_duration,
     "magnitude": lambda share: "–" if share != share else f"{share:.0%}",  # noqa: PLR0124 - NaN
     "believed": lambda yes: "yes" if yes else "no",
+    "quarantined": lambda yes: "yes" if yes else "–",
     "ready_at": lambda when: shown_time(when) if when > 0 else "–",
     **dict.fromkeys(("changes_per_day", "low", "high"), shown_rate),
     "changes_every": lambda seconds: "not known" if math.isnan(seconds) else format_duration(seconds),

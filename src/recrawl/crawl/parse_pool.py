@@ -56,8 +56,8 @@ class ParseLimits:
 
     cpu: float = 10.0
     """CPU seconds, rounded up to whole ones."""
-    memory: int = 512 * MIB
-    """Bytes beside what the worker needs itself."""
+    memory: int = 256 * MIB
+    """Bytes beside what the worker needs itself. Two workers and the crawl stay below 1 GB together."""
     waiting: float = 60.0
     """Seconds until a worker is free."""
     workers: int = 2

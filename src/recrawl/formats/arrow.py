@@ -11,7 +11,7 @@ A file says in its schema what it holds (``recrawl.table``) and in which version
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +31,10 @@ from recrawl.model import (
     Visits,
 )
 
+_AT_ONCE = 1 << 18
+"""Rows that are read at once."""
+_LONGEST_URLS = 256 << 20
+"""Bytes that their URLs may take together; 1 KB each."""
 VERSION = 1
 _ALL_KINDS = sum(ChangeKind) & ~ChangeKind.LINKS_COMPARED  # no part of a recorded visit
 
@@ -141,13 +145,21 @@ def _located(table: Any, source: str) -> tuple[Visits, PageUrls]:  # noqa: ANN40
     if "url" not in table.column_names:
         raise InputError("it has no column 'url'", "Export it again with this version of recrawl.", source=source)
     visits = visits_from_table(table, source)
+    pa, pc = require("pyarrow", "columns"), require("pyarrow.compute", "columns")
     column = table.column("url").combine_chunks()
     pages, first = np.unique(visits.page, return_index=True)
-    return visits, PageUrls(pages, column.take(require("pyarrow", "columns").array(first)).to_pylist())
+    chosen = column.take(pa.array(first))
+    if pa.types.is_dictionary(chosen.type):  # a text of a megabyte may be there once, and stand in every row
+        size = pc.sum(pc.binary_length(chosen.dictionary).take(chosen.indices)).as_py() or 0
+    else:
+        size = chosen.nbytes
+    if size > _LONGEST_URLS:
+        raise InputError(f"the URLs of {len(pages)} pages take {size} bytes", "Export it again.", source=source)
+    return visits, PageUrls(pages, chosen.to_pylist())
 
 
 def located_visits(path: Path) -> Iterator[tuple[Visits, PageUrls]]:
-    """The same as :func:`read_located_visits`, a row group at a time: memory does not grow with the file.
+    """The same as :func:`read_located_visits`, some rows at a time: memory does not grow with the file.
 
     Raises:
         InputError: as above; what was given before stands.
@@ -155,8 +167,8 @@ def located_visits(path: Path) -> Iterator[tuple[Visits, PageUrls]]:
     source = str(path)
     with _opened(path, "visits") as file:
         _check_rows(file.schema_arrow.metadata or {}, file.metadata.num_rows, path)
-        for group in range(file.num_row_groups):
-            yield _located(file.read_row_group(group), source)
+        for batch in file.iter_batches(_AT_ONCE):
+            yield _located(require("pyarrow", "columns").Table.from_batches([batch]), source)
 
 
 def write_histories(path: Path, histories: Histories) -> None:
@@ -253,7 +265,10 @@ def _opened(path: Path, kind: str) -> Iterator[Any]:
     parquet = require("pyarrow.parquet", "columns")
     if not path.is_file():
         raise InputError("there is no such file", "Check the path.", source=str(path))
-    with _told(path), parquet.ParquetFile(path, page_checksum_verification=True) as file:
+    with ExitStack() as opened:
+        opened.enter_context(_told(path))
+        texts = [name for name in parquet.read_schema(path).names if name == "url"]  # else each is unfolded
+        file = opened.enter_context(parquet.ParquetFile(path, page_checksum_verification=True, read_dictionary=texts))
         label = file.schema_arrow.metadata or {}
         _check_label(label.get(b"recrawl.table", b""), label.get(b"recrawl.version", b""), kind, path)
         yield file

@@ -22,10 +22,12 @@ from recrawl.formats.captures import NO_SIZE, NO_STATUS, RecordKind, Report, sch
 from recrawl.formats.cdx_columns import EARLIEST, LATEST, REVISIT
 from recrawl.formats.cdx_text import capture_texts
 from recrawl.formats.disk import told, unfinished_file
-from recrawl.formats.lines import clean
+from recrawl.formats.lines import LONGEST_LINE, clean
 
 ROWS = 32_768
 """Rows in a batch."""
+BLOCK_OF_TEXTS = 64 << 20
+"""Bytes of texts in a batch."""
 OURS = ("record_kind", "payload_size")
 PARTITIONS = ("crawl", "subset")
 _HOST = "url_host_"
@@ -79,8 +81,9 @@ def read_common_crawl(path: Path, report: Report) -> Iterator[Any]:
     """
     pa, parquet = require("pyarrow", "columns"), require("pyarrow.parquet", "columns")
     try:
-        file = parquet.ParquetFile(path)
-        names = file.schema_arrow.names
+        # Texts as they are stored: one of a megabyte may be there once, and stand in every row.
+        names = parquet.read_schema(path).names
+        file = parquet.ParquetFile(path, read_dictionary=[name for name in names if name in _READ])
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(
             f"it cannot be read as Parquet ({error})", "Get the file anew from its owner.", source=str(path)
@@ -98,11 +101,33 @@ def read_common_crawl(path: Path, report: Report) -> Iterator[Any]:
             position = file.metadata.row_group(group).column(0).data_page_offset
             try:
                 for batch in file.iter_batches(ROWS, row_groups=[group], columns=wanted):
-                    found = _from_index(batch, str(path), position, report)
-                    if found.num_rows:
-                        yield found
+                    for part in _unfolded(batch, str(path), position, report):
+                        found = _from_index(part, str(path), position, report)
+                        if found.num_rows:
+                            yield found
             except (pa.ArrowException, OSError, ValueError) as error:
                 report.broken(f"the row group cannot be read ({error})", source=str(path), position=position)
+
+
+def _unfolded(batch: Any, source: str, position: int, report: Report) -> Iterator[Any]:  # noqa: ANN401 - pyarrow
+    """The rows with their texts, in parts that do not take much memory; rows that alone do are reported."""
+    pa, pc = require("pyarrow", "columns"), require("pyarrow.compute", "columns")
+    length = np.zeros(batch.num_rows, np.int64)
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            each = pc.fill_null(pc.binary_length(column.dictionary), 0).to_numpy(zero_copy_only=False)
+            if len(each):
+                length += each[pc.fill_null(column.indices, 0).to_numpy(zero_copy_only=False)]
+    if (long := length > LONGEST_LINE).any():
+        what = f"{int(long.sum())} rows of the row group are longer than {LONGEST_LINE:,} bytes"
+        report.broken(what, source=source, position=position)
+        batch, length = batch.filter(pa.array(~long)), length[~long]
+    part = np.cumsum(length) // BLOCK_OF_TEXTS
+    for rows in np.split(np.arange(len(part)), np.flatnonzero(np.diff(part)) + 1):
+        if len(rows):
+            some = batch.slice(int(rows[0]), len(rows))
+            arrays = [one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in some.columns]
+            yield pa.record_batch(arrays, names=batch.schema.names)
 
 
 _READ = frozenset(

@@ -55,6 +55,12 @@ class Block:
             return None
         return _block(self.raw[:size], self.position, self.source)
 
+    def halves(self) -> list[Block]:
+        """The same lines in two blocks; one if there is only one line."""
+        middle = self.place(len(self._ends) // 2) - self.position
+        parts = ((self.raw[:middle], self.position), (self.raw[middle:], self.position + middle))
+        return [_block(raw, position, self.source) for raw, position in parts if raw]
+
     @cached_property
     def _ends(self) -> npt.NDArray[np.intp]:
         return np.flatnonzero(np.frombuffer(self.raw, np.uint8) == ord("\n"))
@@ -119,7 +125,8 @@ def whole_lines(block: Block, convert: Callable[[Block], Any], report: Report) -
     """A block as the record batch that ``convert`` makes of it, if it has rows.
 
     A block is read column by column, so its first broken line is not always the first that is found: where ``convert``
-    raises, the lines before that one are converted alone, until nothing is broken in them.
+    raises, the lines before that one are converted alone, until nothing is broken in them. Where our own code fails,
+    the line it fails on is reported with its place, and all others are converted.
     """
     skipped = dict(report.skipped)
     try:
@@ -130,6 +137,15 @@ def whole_lines(block: Block, convert: Callable[[Block], Any], report: Report) -
         if (before := block.before(error.position)) is not None:
             yield from whole_lines(before, convert, report)
         raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, one line is the cause
+        report.skipped.clear()
+        report.skipped.update(skipped)
+        if len(halves := block.halves()) == 1:
+            report.failed(error, source=block.source, position=block.position)
+        else:
+            for half in halves:
+                yield from whole_lines(half, convert, report)
+        return
     if batch.num_rows:
         yield batch
 

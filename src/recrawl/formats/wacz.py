@@ -30,7 +30,9 @@ _WARCS, _INDEXES = (".warc", ".warc.gz"), (".cdx", ".cdx.gz", ".cdxj", ".cdxj.gz
 _HASHES = frozenset({"md5", "sha1", "sha224", "sha256", "sha384", "sha512"})
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 0x1
-_LARGEST_TEXT = 64 << 20
+_LARGEST_TEXT = 16 << 20
+_MOST_LISTED = 200_000
+"""Members that a package may list."""
 _RATIO, _SLACK = 200, 64 << 20
 """A member may unfold to so many times its size, and some bytes more. Indexes and text reach about a tenth of it."""
 _CHUNK = 1 << 20
@@ -199,6 +201,12 @@ class WaczReader:
             package = None
         if not isinstance(package, dict) or not isinstance(package.get("resources"), list):
             raise InputError(f"its {PACKAGE} cannot be read", "Get the file anew from its owner.", source=self._source)
+        if len(package["resources"]) > _MOST_LISTED:
+            raise InputError(
+                f"its {PACKAGE} lists more than {_MOST_LISTED:,} members",
+                "Get the file anew from its owner.",
+                source=self._source,
+            )
         if package.get("profile") == "multi-wacz-package":
             raise InputError("it only names other WACZ files", "Give those files instead.", source=self._source)
         return package

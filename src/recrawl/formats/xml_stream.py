@@ -19,6 +19,8 @@ from recrawl.errors import InputError
 GZIP = b"\x1f\x8b"
 _AT_ONCE = 65_536
 """Bytes given to the parser in one go; it keeps a copy of them."""
+_DEEPEST = 1_000
+"""Elements inside of each other that are read; sitemaps have three, feeds some more."""
 _GZIP_WINDOW = zlib.MAX_WBITS | 16
 _BOM = b"\xef\xbb\xbf"
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
@@ -108,9 +110,23 @@ def _feed(parser: expat.XMLParserType, pieces: Iterator[bytes]) -> str:
 def _parser(reader: XmlReader, source: str, encoding: str | None) -> expat.XMLParserType:
     parser = expat.ParserCreate(encoding, "}")
     parser.buffer_text = True
-    parser.StartElementHandler = reader.start
+    depth = 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _DEEPEST:  # the parser remembers each of them
+            raise Enough(f"its elements are nested more than {_DEEPEST} deep")
+        reader.start(tag, attributes)
+
+    def end(tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+        reader.end(tag)
+
+    parser.StartElementHandler = start
     parser.CharacterDataHandler = reader.data
-    parser.EndElementHandler = reader.end
+    parser.EndElementHandler = end
 
     def doctype(name: str, _system: str | None, _public: str | None, inside: int) -> None:
         if inside or name.lower() != "rss":
