@@ -97,6 +97,10 @@ def test_an_index_tells_changes_and_no_links(run, tmp_path):
     done = run("experiment", "hacs", tmp_path / "a.cdx", "--kind", "content", "-o", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "micro average (1 sites)" in done.stdout
+    (tmp_path / "short.cdx").write_text(" CDX N b a m s k r M S V g\n" + "\n".join(lines[:2]))
+    short = run("experiment", "hacs", tmp_path / "short.cdx", "--kind", "content", "-o", tmp_path / "out")
+    assert short.returncode == ExitCode.ERROR
+    assert "less than two weeks" in short.stderr
 
 
 def test_classes_and_datamonitor_take_a_workspace(run, archive, tmp_path):

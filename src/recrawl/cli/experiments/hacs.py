@@ -100,7 +100,7 @@ def run(  # noqa: PLR0913 - one argument an option
         from recrawl.show.experiments import draw_panels
         from recrawl.simulate.hacs_trial import WINDOWS, evaluate, judge, observed_updates
         from recrawl.simulate.sampling import Irregular
-        from recrawl.time import DAY
+        from recrawl.time import DAY, WEEK
 
         real = has_observations(data)
         if not real and kind is not Kind.NEW_LINKS:
@@ -111,6 +111,11 @@ def run(  # noqa: PLR0913 - one argument an option
             )
         looks = captured(data, ChangeKind[kind.name]) if real else {}
         levels = {name: observed_updates(one) for name, one in looks.items()} if real else updates(data)
+        if real and all(truth.end - truth.start <= 2 * WEEK for truth in levels.values()):
+            raise InputError(
+                "who updates in a week to come is not known: the captures span less than two weeks",
+                "Import more captures.",
+            )
         written = ReportFolder(output)
     found: dict[str, list[Evaluation]] = {}
     with bars() as bar:
@@ -207,7 +212,8 @@ def _row(evaluation: Evaluation, level: str, kind: Average, weeks: int) -> list[
     """One line of Table I; the paper's numbers come first. Macro averages also say at how many points F1 is defined."""
     best = evaluation.best(weeks, kind)
     scores = {model: getattr(best, kind)(model) for model in best.counts}
-    cells = [str(weeks), f"{PUBLISHED[level, kind, 'theta'][weeks - 1]:g} / {best.theta:g}"]
+    theta = "–" if isnan(scores["hacs"].f1) else f"{best.theta:g}"
+    cells = [str(weeks), f"{PUBLISHED[level, kind, 'theta'][weeks - 1]:g} / {theta}"]
     cells += [
         f"{PUBLISHED[level, kind, name][weeks - 1]:.3f} / {_shown(getattr(scores['hacs'], name))}"
         for name in ("precision", "recall", "f1")
