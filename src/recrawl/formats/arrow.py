@@ -147,6 +147,8 @@ def _located(table: Any, source: str) -> tuple[Visits, PageUrls]:  # noqa: ANN40
     visits = visits_from_table(table, source)
     pa, pc = require("pyarrow", "columns"), require("pyarrow.compute", "columns")
     column = table.column("url").combine_chunks()
+    with _told(Path(source)):
+        column.validate(full=True)  # a damaged file may name texts that are not there
     pages, first = np.unique(visits.page, return_index=True)
     chosen = column.take(pa.array(first))
     if pa.types.is_dictionary(chosen.type):  # a text of a megabyte may be there once, and stand in every row

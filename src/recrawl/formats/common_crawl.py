@@ -115,6 +115,7 @@ def _unfolded(batch: Any, source: str, position: int, report: Report) -> Iterato
     length = np.zeros(batch.num_rows, np.int64)
     for column in batch.columns:
         if pa.types.is_dictionary(column.type):
+            column.validate(full=True)  # a damaged file may name texts that are not there
             each = pc.fill_null(pc.binary_length(column.dictionary), 0).to_numpy(zero_copy_only=False)
             if len(each):
                 length += each[pc.fill_null(column.indices, 0).to_numpy(zero_copy_only=False)]
