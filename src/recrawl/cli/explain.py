@@ -212,10 +212,7 @@ def _print_page(story: Story) -> None:
             f"Beside these {counted(len(story.misdated), 'visit')} made while the clock was wrong, dated {times}."
         )
     if masked := len(story.noise.mask_of(story.page)):
-        typer.echo(
-            f"{counted(masked, 'part')} of such pages were learned to be noise and are not compared where they occur "
-            "(recrawl list noise)."
-        )
+        typer.echo(f"Learned noise that is not compared on this page: {counted(masked, 'part')} (recrawl list noise).")
     if not is_believed(story.checks, story.lies):
         typer.echo(
             f"Its host is always asked for the whole page: of {counted(story.checks, 'change')} it would have hidden "

@@ -34,7 +34,7 @@ def noise() -> None:
 
 @app.command("reset", cls=TeachingCommand, epilog=RESET)
 def reset(
-    hosts: Annotated[list[str], typer.Argument(metavar="HOST...", help="The hosts, as recrawl list hosts names them.")],
+    hosts: Annotated[list[str], typer.Argument(metavar="HOST", help="The hosts, as recrawl list hosts names them.")],
     workspace: WorkspaceOption = HERE,
     assignments: SetOption = None,
 ) -> None:
