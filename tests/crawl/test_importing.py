@@ -223,6 +223,7 @@ def listed(times, digests, *, ours=False):
         np.ones(n, np.int64),
         np.array(times, float),
         np.full(n, 200),
+        ["text/html"] * n,
         np.zeros(n, bool),
         [digest * 20 for digest in digests],
         np.full(n, -1),

@@ -220,3 +220,19 @@ def test_captures_of_other_archives_wait_for_their_bytes(store):
     assert store.memento_counts(8) == {MementoState.WAITING: 1}
     with pytest.raises(ValueError, match="page ids"):
         store.add_mementos(np.array([99]), np.array([1.0]), 7, ["u"])
+
+
+def test_resources_are_told_from_pages_until_somebody_wants_them(store):
+    pages = store.discover([f"http://a.org/{name}" for name in ("x", "y.png", "z.css")], 1.0, importance=0.0)
+    assert len(store.resources()) == 0
+    store.set_resources(pages[1:], np.array([True, True]))
+    store.set_resources(pages[1:], np.array([True, True]))  # twice is once
+    assert store.resources().tolist() == pages[1:].tolist()
+    assert store.resources(pages[:2]).tolist() == [pages[1]]
+    assert store.resources(pages[:0]).tolist() == []
+    store.set_importance(pages[1:2], np.array([1.0]))
+    assert store.resources().tolist() == [pages[2]]
+    store.set_resources(pages[1:], np.array([True, False]))
+    assert store.resources().tolist() == []
+    store.set_importance(pages[1:2], np.array([0.0]))
+    assert store.resources().tolist() == [pages[1]]

@@ -101,7 +101,8 @@ def assess(  # noqa: PLR0913 - one argument an option
     """Say how sharp and how coherent an archive is, whoever made it.
 
     Reads every format that recrawl import reads, into a store that is thrown away, or looks at the workspace if no file
-    is named. In files, robots.txt and sitemaps are no pages and are left out. Blur is the expected number of changes
+    is named. In archives of others, robots.txt, sitemaps, style sheets, scripts and pictures are captures and no pages:
+    they are left out unless the setting archive.resources says otherwise. Blur is the expected number of changes
     between a moment somebody asks for and the copy that is shown. A capture is coherent if the page was unchanged when
     it was captured the next time: then it is proved for all the time between. Crawls are found by their pauses, and
     each page's next capture is taken as its revisit; captures that the workspace made itself are on record.
@@ -125,7 +126,7 @@ def assess(  # noqa: PLR0913 - one argument an option
         by_file,
         None if delay is None else seconds_of("--delay", delay),
         estimator,
-        only_pages=bool(files),
+        unhurried=bool(files),
     )
     wanted = Wanted(limit, output, graphml, tree, plot, as_json=json_output)
     wanted.check()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from recrawl.assess.subsites import Foreseen, SubSites, joined_sections, propose
 from recrawl.cli.assess_recorded import Recorded, recorded
 from recrawl.cli.knowledge import Expected, Knowledge, Span, learn, middle_of, section_labels
 from recrawl.cli.rates_question import estimator_named
+from recrawl.crawl.archive_noise import ToldPart, noise_in
 from recrawl.crawl.composite_survey import Composed
 from recrawl.crawl.merged_captures import MergedCaptures, merged_captures
 from recrawl.errors import InputError
@@ -30,7 +29,6 @@ from recrawl.store.base import Store
 from recrawl.time import MINUTE, WEEK
 
 _HEAD_START = 0.125
-_SITEMAP = re.compile(r"sitemap.*\.xml(\.gz)?")
 FEWEST_PAGES = 20
 """A site with fewer pages is not worth cutting up."""
 _MOST_SITES = 20
@@ -52,8 +50,8 @@ class Asked:
     delay: float | None = None
     """Seconds between downloads of a capture to come; as in this archive if nobody says."""
     estimator: str = DEFAULT
-    only_pages: bool = False
-    """Whether to leave out what archives of other crawlers hold for crawlers alone: robots.txt and sitemaps."""
+    unhurried: bool = False
+    """Whether gaps of less than a minute are no evidence of rates: in files that somebody else made."""
     pages: IntArray | None = None
     """Only these pages, by id, ascending; all if nobody says."""
     expected: Expected | None = None
@@ -92,8 +90,10 @@ class Answer:
     recorded: Recorded
     merged: MergedCaptures
     """Captures that are no visits of their own."""
+    noise: dict[str, list[ToldPart]]
+    """Parts of pages that were not compared, by host."""
     left_out: int
-    """Files for crawlers that were not judged."""
+    """Resources that were not judged: robots.txt, style sheets, pictures and the like."""
     low: FloatArray
     """Ends of the 90 % interval of each rate, per second; NaN where it is not known."""
     high: FloatArray
@@ -109,21 +109,22 @@ def answer(store: Store, asked: Asked) -> Answer:
     """Look at everything the store knows, or at the pages asked about."""
     looks = Looks.from_visits(store.visits())
     urls = store.urls(looks.page)
-    left_out = 0
     if asked.pages is not None:
         looks, urls = _only(looks, urls, np.isin(looks.page, asked.pages).tolist())
     if asked.match is not None:
         pattern = asked.match if set(asked.match) & set("*?[") else f"*{asked.match}*"
         looks, urls = _only(looks, urls, [fnmatchcase(url, pattern) for url in urls])
-    if asked.only_pages:
-        pages_only = [not is_for_crawlers(url) for url in urls]
-        left_out = len(urls) - sum(pages_only)
-        looks, urls = _only(looks, urls, pages_only)
+    # They have no rates either: see ``lesson_of``.
+    pages_only = ~np.isin(looks.page, store.resources())
+    left_out = int((~pages_only).sum())
+    looks, urls = _only(looks, urls, pages_only.tolist())
     if not len(looks):
         raise NothingToJudgeError(
             "There is no capture to judge" + (f" of a page like {asked.match!r}." if asked.match else "."),
-            "Crawl or import something first, or name files that hold captures: WARC, CDX, WACZ and all that recrawl "
-            "import reads.",
+            "Set archive.resources=pages, and pictures and the like are pages, too."
+            if left_out
+            else "Crawl or import something first, or name files that hold captures: WARC, CDX, WACZ and all that "
+            "recrawl import reads.",
         )
     pages = store.pages(looks.page)
     hosts, site = np.unique(pages.host, return_inverse=True)
@@ -142,10 +143,11 @@ def answer(store: Store, asked: Asked) -> Answer:
     if belief is not None:
         chance = np.where(np.isnan(rate), np.nan, chance_unchanged(looks, seen, belief))
     section, sections = section_labels(urls)
+    names = list(store.hosts(hosts).name)
     return Answer(
         quality,
         urls,
-        list(store.hosts(hosts).name),
+        names,
         section,
         sections,
         seen,
@@ -155,20 +157,11 @@ def answer(store: Store, asked: Asked) -> Answer:
         _parts(quality, section, sections, asked.delay),
         record,
         merged_captures(store, looks.page),
+        noise_in(store, names),
         left_out,
         low,
         high,
     )
-
-
-def is_for_crawlers(url: str) -> bool:
-    """Whether a URL is by its name that of a robots.txt or a sitemap: nobody reads these but crawlers.
-
-    >>> [is_for_crawlers(f"http://a.org/{name}") for name in ("robots.txt", "x/Sitemap-1.xml.gz", "x/robots.txt")]
-    [True, True, False]
-    """
-    path = urlsplit(url).path.lower()
-    return path == "/robots.txt" or _SITEMAP.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def _only(looks: Looks, urls: list[str], wanted: list[bool]) -> tuple[Looks, list[str]]:
@@ -179,7 +172,7 @@ def _only(looks: Looks, urls: list[str], wanted: list[bool]) -> tuple[Looks, lis
 def learned_for(store: Store, asked: Asked) -> Knowledge:
     """What is believed of pages: what ``recrawl rates`` says of a workspace. In files, quick gaps are no evidence."""
     chosen = estimator_named(asked.estimator)
-    return learn(store, Span(), Unhurried(chosen) if asked.only_pages else chosen, asked.expected)
+    return learn(store, Span(), Unhurried(chosen) if asked.unhurried else chosen, asked.expected)
 
 
 def _belief(store: Store, looks: Looks, asked: Asked) -> tuple[Belief | None, FloatArray, FloatArray, FloatArray]:
@@ -189,7 +182,7 @@ def _belief(store: Store, looks: Looks, asked: Asked) -> tuple[Belief | None, Fl
         nothing = np.full(len(looks), np.nan)
         return None, nothing, nothing, nothing
     rows = np.searchsorted(known.histories.page, looks.page)
-    heard = without_quick_gaps(known.lesson.evidence) if asked.only_pages else known.lesson.evidence
+    heard = without_quick_gaps(known.lesson.evidence) if asked.unhurried else known.lesson.evidence
     rate = np.where(heard.histories.counts() > 0, middle_of(known.belief, heard.histories), np.nan)[rows]
     low, high = (end[rows] for end in known.interval())
     return known.belief.take(rows), rate, np.minimum(low, rate), np.maximum(high, rate)

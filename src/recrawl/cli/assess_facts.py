@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from recrawl.cli.assess_sources import Archive
 from recrawl.cli.assess_tables import crawls, first_rows, pages, sections, subsites
 from recrawl.cli.import_errors import row_of
 from recrawl.cli.tables import rows_of
+from recrawl.crawl.archive_noise import noise_words
 from recrawl.crawl.composite_survey import composite_facts
 from recrawl.model.words import counted
 from recrawl.show.archive_quality import archive_words, deduplication_words, shown_words
@@ -37,7 +39,13 @@ def paragraphs(found: Answer, archive: Archive | None) -> list[list[str]]:
     if archive is not None:
         taken = sum(1 for one in archive.brought if one.accepted)
         files = f"{taken:,} of {counted(len(archive.brought), 'file')} {'holds' if taken == 1 else 'hold'} captures."
-        lines = [f"{files}{_left_out(found.left_out)}", *lines]
+        lines = [files, *lines]
+    if found.left_out:
+        lines.append(
+            f"Left out: {counted(found.left_out, 'resource')} (robots.txt, style sheets, pictures and the like). With "
+            "the setting archive.resources=pages they count as pages."
+        )
+    lines += noise_words(found.noise)
     if merged := found.merged.words(None if archive is None else archive.merge_within):
         lines.append(merged)
     if found.recorded.captures:
@@ -87,6 +95,7 @@ def facts(found: Answer, archive: Archive | None, most: int) -> dict[str, Any]:
         "until": iso(quality.end),
         "crawlsCount": len(quality.rounds),
         "capturesOnRecord": found.recorded.captures,
+        "noise": {host: [asdict(part) for part in parts] for host, parts in found.noise.items()},
         "merged": {**found.merged.as_json(), "within": None if archive is None else archive.merge_within},
         "deduplicated": _deduplicated(found),
         "words": words(found, archive),
@@ -129,10 +138,6 @@ def _deduplicated(found: Answer) -> list[dict[str, object]]:
         }
         for site in np.flatnonzero(about.suspected).tolist()
     ]
-
-
-def _left_out(count: int) -> str:
-    return f" {counted(count, 'file')} for crawlers (robots.txt, sitemaps) left out." if count else ""
 
 
 def _file(one: Any) -> dict[str, object]:  # noqa: ANN401 - a Brought; importing its room here would cost time

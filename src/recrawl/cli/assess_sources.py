@@ -96,7 +96,9 @@ def read_archive(paths: list[Path], reading: Reading, bar: Progress) -> Iterator
             open_store(str(folder / "recrawl.db"), create=True) as store,
         ):
             taking = bar.add_task("captures", total=None)
-            importer = Importer(store, clock, Cleaning(reading.merge_within), lambda count: bar.advance(taking, count))
+            resources = reading.settings.archive.resources == "pages"
+            cleaning = Cleaning(reading.merge_within, resources=resources)
+            importer = Importer(store, clock, cleaning, lambda count: bar.advance(taking, count))
             sources = Sources(store, importer, clock, folder / "warc", on_bad=errors.tell)
             brought = [one for path in paths for one in sources.bring(path)]
             if not errors.count:  # else those are told, and say more
@@ -120,5 +122,13 @@ def _read_bytes(store: Store, warc: Path, reading: Reading, bar: Progress, error
     task = bar.add_task("pages judged by content", total=len(pages))
     standards = reading.settings.detect.standards()
     with readers(parse_limits_of(reading.settings.detect), standards) as pool:
-        judge = PayloadJudge(store, archived.read, reading.merge_within, standards, pool, errors.tell)
+        judge = PayloadJudge(
+            store,
+            archived.read,
+            reading.merge_within,
+            standards,
+            pool,
+            errors.tell,
+            learns_noise=reading.settings.detect.learn_from_archives == "yes",
+        )
         judge.judge(pages, lambda done, _all: bar.update(task, completed=done))

@@ -85,6 +85,7 @@ class BelievedRates:
     def _around(self) -> tuple[prior.NeighbourPrior, bool]:
         """What to expect of a page that nobody has seen, and whether any observation taught it."""
         histories = self.store.histories(until=self.until)
+        histories = histories.take(~np.isin(histories.page, self.store.resources()))
         found = prior.fit(histories, self._host(histories.page), self._section(histories.page))
         return found, bool(len(histories.gaps))
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from recrawl.cli.settings import FetchSettings
     from recrawl.cli.workspace import Workspace
+    from recrawl.crawl.archive_noise import ToldPart
     from recrawl.crawl.importing import Cleaning, Importer
     from recrawl.crawl.memento_bytes import BytesFetched
     from recrawl.crawl.merged_captures import MergedCaptures
@@ -121,7 +122,8 @@ def import_(  # noqa: PLR0913 - one argument an option
     if wanted is None and (any(one is not None for one in (limit, max_size, max_requests)) or replay):
         raise ConfigError("Only with --bytes are captures fetched.", "Add --bytes, or leave the limits out.")
     place = open_workspace(workspace, parse_assignments(assignments or []))
-    cleaning = Cleaning(seconds_of("--merge-within", merge_within), depth)
+    resources = place.configuration.settings.archive.resources == "pages"
+    cleaning = Cleaning(seconds_of("--merge-within", merge_within), depth, resources)
     choices = _Choices(cleaning, base_url, wanted, digests_only=digests_only, again=again, strict=strict)
     with (
         ImportErrors(place.reports / f"import-errors-{_now()}.jsonl") as errors,
@@ -177,6 +179,10 @@ class _Outcome:
     visits_judged_by_content: int
     merged: MergedCaptures
     """Captures of the pages judged that are no visits of their own."""
+    noise: dict[str, list[ToldPart]]
+    """Parts of pages that were not compared, by host."""
+    resources: int
+    """Of the pages judged, those that are no pages to come back to."""
     bytes: BytesFetched | None = None
     """What was fetched from other archives, if anything was to be."""
 
@@ -236,6 +242,7 @@ def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
     import numpy as np
 
     from recrawl.cli.wiring import parse_limits_of
+    from recrawl.crawl.archive_noise import noise_in
     from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
     from recrawl.crawl.judging import readers
     from recrawl.crawl.merged_captures import merged_captures
@@ -255,9 +262,19 @@ def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
         reading = bar.add_task("pages judged by content", total=len(pages))
         standards = place.configuration.settings.detect.standards()
         with readers(parse_limits_of(place.configuration.settings.detect), standards) as pool:
-            judge = PayloadJudge(store, archived.read, choices.cleaning.merge_within, standards, pool, errors.tell)
+            judge = PayloadJudge(
+                store,
+                archived.read,
+                choices.cleaning.merge_within,
+                standards,
+                pool,
+                errors.tell,
+                learns_noise=place.configuration.settings.detect.learn_from_archives == "yes",
+            )
             read = judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))
-    return _Outcome(judged.new, judged.anew, judged.withdrawn, read, merged_captures(store, touched))
+    merged, resources = merged_captures(store, touched), len(store.resources(touched))
+    hosts = store.hosts(np.unique(store.pages(touched).host)).name
+    return _Outcome(judged.new, judged.anew, judged.withdrawn, read, merged, noise_in(store, hosts), resources)
 
 
 async def _ask(  # noqa: PLR0913, PLR0917 - where, what, how, and who is told
@@ -334,6 +351,7 @@ def _print(
 ) -> None:
     """Tell what came of it; without an outcome, the import was stopped."""
     from recrawl.cli.tables import print_columns, print_json, rows_of
+    from recrawl.crawl.archive_noise import noise_words
 
     columns: dict[str, list[Any]] = {
         "source": [one.source for one in brought],
@@ -370,6 +388,13 @@ def _print(
         typer.echo(merged)
     if outcome.bytes is not None:
         typer.echo(in_words(outcome.bytes))
+    for line in noise_words(outcome.noise):
+        typer.echo(line)
+    if outcome.resources:
+        typer.echo(
+            f"{counted(outcome.resources, 'resource')} (robots.txt, style sheets, pictures and the like) will not be "
+            "visited. With the setting archive.resources=pages they are pages to come back to."
+        )
 
 
 def _visits(outcome: _Outcome, within: float) -> dict[str, object]:

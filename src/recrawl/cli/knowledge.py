@@ -240,6 +240,7 @@ def lesson_of(store: Store, span: Span) -> Lesson:
     visited = Histories.from_visits(looks, span.kind)
     watched = visited if told is looks else Histories.from_visits(told, span.kind)
     seen = ~np.isnan(visited.first_visit)
+    seen &= ~np.isin(visited.page, store.resources())
     histories = visited if bool(seen.all()) else visited.take(seen)
     exact = _logged(looks, histories)
     host = store.pages(histories.page).host

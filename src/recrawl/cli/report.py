@@ -212,7 +212,7 @@ def _sections(  # noqa: PLR0913 - where from, when, and what is asked
     from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
     from recrawl.show.report.section import Section
 
-    asked = Asked(only_pages=archive is not None, pages=pages, expected=expected)
+    asked = Asked(unhurried=archive is not None, pages=pages, expected=expected)
     estimator = ESTIMATORS[DEFAULT] if archive is None else Unhurried(ESTIMATORS[DEFAULT])
     question = Question(estimator, now, expected=expected)
     try:

@@ -329,6 +329,12 @@ class DetectSettings:
         "differs.",
         live=True,
     )
+    learn_from_archives: str = _setting(
+        "yes",
+        one_of("yes", "no"),
+        "Whether parts that differ in nearly every capture of nearly every page of an archive, such as counters, are "
+        "noise there. Holds for what is imported or assessed.",
+    )
     ignore_selectors: str = _setting("", TEXT, "CSS selectors of elements that are not compared.", live=True)
     only_selectors: str = _setting(
         "", TEXT, "CSS selectors of elements that alone are compared, if any is named.", live=True
@@ -373,6 +379,12 @@ class ArchiveSettings:
 
     prefix: str = _setting("recrawl", TEXT, "First part of the name of every WARC file.")
     roll_size: int = _setting(1_000_000_000, COUNT, "Bytes after which a WARC file is closed and a new one begun.")
+    resources: str = _setting(
+        "captures",
+        one_of("captures", "pages"),
+        "What robots.txt, style sheets, scripts, pictures and the like are in archives that are imported or assessed: "
+        "captures only, or pages to come back to.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ def known_pages(store: Store, scope: SiteScope) -> IntArray:
     O(pages of the workspace).
     """
     found: list[int] = []
-    pages = store.histories().page
+    pages = np.setdiff1d(store.histories().page, store.resources(), assume_unique=True)
     for start in range(0, len(pages), _AT_ONCE):
         some = pages[start : start + _AT_ONCE]
         rows = zip(some.tolist(), store.urls(some), store.validators(some), strict=True)

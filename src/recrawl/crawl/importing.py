@@ -16,7 +16,8 @@ import numpy as np
 
 from recrawl.crawl.importing_chunks import chunks_of
 from recrawl.crawl.importing_digests import digest_column
-from recrawl.crawl.importing_listed import differences, gone_after, listed_captures, with_costs
+from recrawl.crawl.importing_listed import ListedCaptures, differences, gone_after, listed_captures, with_costs
+from recrawl.detect.resources import is_resource
 from recrawl.formats.captures import NO_STATUS, RecordKind, Report
 from recrawl.formats.disk import is_file_name
 from recrawl.model import BoolArray, IntArray
@@ -39,6 +40,8 @@ class Cleaning:
     """Seconds within which several downloads of a page are one; the best answer stands, and of those the last."""
     depth: int | None = None
     """Only pages with at most so many directories in their path; ``None`` for all."""
+    resources: bool = False
+    """Whether style sheets, pictures, robots.txt and the like are pages to come back to, as all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class Importer:
         self._progress = progress
         self._again = again
         self._importance = importance
+        self._began = clock.now()
 
     def begin(self, source: str, fingerprint: str) -> ImportMark:
         """Where to begin with a source: where it was left, if the same was asked of the same source before.
@@ -94,6 +98,7 @@ class Importer:
         downloads are one makes other visits.
         """
         asked = f"{fingerprint} depth={self._cleaning.depth} within={self._cleaning.merge_within:g}"
+        asked += " resources" if self._cleaning.resources else ""
         mark = self._store.import_mark(source)
         if mark is None or mark.fingerprint != asked or self._again:
             return ImportMark(source, asked)
@@ -138,6 +143,7 @@ class Importer:
         done, judged = 0, Judged()
         for some in chunks_of(self._store, pages, _CAPTURES_AT_ONCE, _PAGES_AT_ONCE):
             listed = listed_captures(self._store, some, _CAPTURES_AT_ONCE)
+            self._tell_resources(some, listed)
             known = self._store.looks(some)
             found = differences(listed, known, self._cleaning.merge_within)
             if len(found.visits):
@@ -154,18 +160,54 @@ class Importer:
             progress(done, len(pages))
         return judged
 
-    def pages(self, urls: Sequence[str], report: Report, records: IntArray | None = None) -> IntArray:
+    def _tell_resources(self, pages: IntArray, listed: ListedCaptures) -> None:
+        """Note which of these pages are resources, by all their captures. ``pages`` ascend, and so do the captures.
+
+        Only what this import added changes its importance: what somebody wants stays wanted. Nor is a page a resource
+        that was visited by ourselves.
+        """
+        offsets = np.append(np.searchsorted(listed.page, pages), len(listed))
+        told = (listed.status // 100 == HTTPStatus.OK // 100) & ~listed.repeats
+        mimes = np.array(listed.mime, dtype=object)
+        found = np.zeros(len(pages), np.bool_)
+        for row, url in enumerate(self._store.urls(pages) if not self._cleaning.resources else ()):
+            captures = slice(offsets[row], offsets[row + 1])
+            if not listed.ours[captures].any():
+                found[row] = is_resource(url, mimes[captures][told[captures]].tolist())
+        known = self._store.pages(pages)
+        noted = np.isin(pages, self._store.resources(pages))
+        ours = (known.discovered >= self._began) & (self._importance > 0)
+        demoted = found & ours & (known.importance > 0)
+        raised = ~found & (noted | ours) & (known.importance == 0) & (self._importance > 0)
+        changed = demoted | raised
+        if changed.any():
+            self._store.set_importance(pages[changed], np.where(raised[changed], self._importance, 0.0))
+        moved = (found & (demoted | (known.importance == 0)) & ~noted) | (~found & noted)
+        if moved.any():
+            self._store.set_resources(pages[moved], found[moved])
+
+    def pages(
+        self,
+        urls: Sequence[str],
+        report: Report,
+        records: IntArray | None = None,
+        *,
+        resources: BoolArray | None = None,
+    ) -> IntArray:
         """The pages of these URLs, new ones included; -1 where one is not wanted: too deep, or no page of the web.
 
-        ``records[i]`` records have URL i, one each if not given; those left out are reported as skipped.
+        ``records[i]`` records have URL i, one each if not given; those left out are reported as skipped. New pages that
+        seem to be ``resources`` are only known, until all their captures tell.
         """
         count = np.ones(len(urls), np.int64) if records is None else records
         shallow = self._shallow(urls)
-        wanted = np.flatnonzero(shallow)
         page = np.full(len(urls), -1)
-        page[wanted] = self._store.discover(
-            [urls[row] for row in wanted.tolist()], self._clock.now(), importance=self._importance
-        )
+        unwanted = np.zeros(len(urls), np.bool_) if resources is None else resources
+        for some, importance in ((shallow & ~unwanted, self._importance), (shallow & unwanted, 0.0)):
+            rows = np.flatnonzero(some)
+            if len(rows):
+                names = [urls[row] for row in rows.tolist()]
+                page[rows] = self._store.discover(names, self._clock.now(), importance=importance)
         for reason, left_out in (
             (f"deeper than {self._cleaning.depth}", ~shallow),
             ("not an http(s) URL", shallow & (page < 0)),
@@ -179,7 +221,8 @@ class Importer:
         encoded = batch.column("url").dictionary_encode()
         urls: list[str] = encoded.dictionary.to_pylist()
         which = encoded.indices.to_numpy()
-        page = self.pages(urls, report, np.bincount(which, minlength=len(urls)))[which]
+        unwanted = None if self._cleaning.resources else _resources(urls, which, batch)
+        page = self.pages(urls, report, np.bincount(which, minlength=len(urls)), resources=unwanted)[which]
         rows = np.flatnonzero(page >= 0)
         some = batch if len(rows) == len(page) else batch.take(rows)
         kind = some.column("kind").to_numpy()
@@ -212,6 +255,19 @@ def _files(column: Any) -> list[str]:  # noqa: ANN401 - pyarrow ships no types
     encoded = column.dictionary_encode()
     names = [name if is_file_name(name) else "" for name in encoded.dictionary.to_pylist()]
     return [names[code] for code in encoded.indices.to_pylist()]
+
+
+def _resources(urls: list[str], which: IntArray, batch: Any) -> BoolArray:  # noqa: ANN401 - pyarrow ships no types
+    """Which URLs are those of resources, by the captures of one batch; row i of it is of URL ``which[i]``."""
+    told = (batch.column("status").to_numpy() // 100 == HTTPStatus.OK // 100) & np.isin(
+        batch.column("kind").to_numpy(), (RecordKind.RESPONSE, RecordKind.RESOURCE)
+    )
+    encoded = batch.column("mime").dictionary_encode()
+    names: list[str] = encoded.dictionary.to_pylist()
+    types: dict[int, set[str]] = {}
+    for url, mime in set(zip(which[told].tolist(), encoded.indices.to_numpy()[told].tolist(), strict=True)):
+        types.setdefault(url, set()).add(names[mime])
+    return np.array([is_resource(url, types.get(row, ())) for row, url in enumerate(urls)], np.bool_)
 
 
 def _from(batches: Iterable[Any], position: int) -> Iterator[Any]:

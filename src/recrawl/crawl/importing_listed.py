@@ -26,6 +26,7 @@ class ListedCaptures:
     page: IntArray
     time: FloatArray
     status: IntArray
+    mime: list[str]
     repeats: BoolArray
     """The record is a revisit."""
     digest: list[bytes]
@@ -54,17 +55,19 @@ class Differences:
 def listed_captures(store: Store, pages: IntArray, at_once: int) -> ListedCaptures:
     """The captures of these pages. A page with very many is read in pieces, of which only these columns stay."""
     digests: list[bytes] = []
+    mimes: list[str] = []
     parts = []
     for piece in captures_in_pieces(store, pages, at_once):
         digests += piece.digest
+        mimes += piece.mime
         repeats = np.array([mime == REVISIT for mime in piece.mime], np.bool_)
         ours = np.zeros(len(piece), np.bool_) if piece.ours is None else piece.ours
         parts.append((piece.page, piece.time, piece.status, repeats, piece.size, ours))
     if not parts:
         none = np.empty(0, np.int64)
-        return ListedCaptures(none, np.empty(0), none, none.astype(np.bool_), [], none, none.astype(np.bool_))
+        return ListedCaptures(none, np.empty(0), none, [], none.astype(np.bool_), [], none, none.astype(np.bool_))
     page, time, status, repeats, size, ours = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return ListedCaptures(page, time, status, repeats, digests, size, ours)
+    return ListedCaptures(page, time, status, mimes, repeats, digests, size, ours)
 
 
 def kept(page: IntArray, time: FloatArray, outcome: ByteArray, ours: BoolArray, within: float) -> BoolArray:

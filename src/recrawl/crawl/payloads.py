@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from recrawl.crawl.archive_noise import forget_archive_noise, learn_archive_noise
 from recrawl.crawl.importing_chunks import captures_in_pieces, chunks_of
 from recrawl.crawl.importing_listed import kept, listed_captures, with_costs
 from recrawl.crawl.judging import judged_apart
 from recrawl.crawl.parse_pool import ParsePool
 from recrawl.crawl.recorder import last_modified_claims, newly_stated
 from recrawl.detect import Judgement, Known, Standards, judge, known_after, unchanged
-from recrawl.detect.learned_noise import NoiseEvidence
+from recrawl.detect.learned_noise import NO_NOISE, HostNoise, NoiseEvidence
 from recrawl.detect.listed import methods_of, outcomes_of
 from recrawl.errors import InputError, RecrawlError, our_fault
 from recrawl.model import (
@@ -92,11 +93,14 @@ class PayloadJudge:
         standards: Standards | None = None,
         pool: ParsePool | None = None,
         on_bad: Callable[[InputError], None] = lambda _error: None,
+        *,
+        learns_noise: bool = False,
     ) -> None:
         """``merge_within`` as in :class:`recrawl.crawl.importing.Cleaning`; ``standards`` say what counts as a change.
 
         What live visits taught about noise on a host holds for its archived pages, too. ``pool`` reads what is not
-        cheap to read. ``on_bad`` is told of captures that our own code fails on; they are judged by their digests.
+        cheap to read. ``on_bad`` is told of captures that our own code fails on; they are judged by their digests. With
+        ``learns_noise``, what differs in nearly every capture of nearly every page of a host is noise, too.
         """
         self._store = store
         self._pool = pool
@@ -107,6 +111,9 @@ class PayloadJudge:
         self._read = read
         self._merge_within = merge_within
         self._page_of: dict[str, int] = {}
+        self._learns_noise = learns_noise
+        self._of_archive: dict[int, HostNoise] = {}
+        """What the captures themselves taught about noise, by host."""
 
     def judge(self, pages: IntArray, progress: Callable[[int, int], None] = lambda _done, _all: None) -> int:
         """Judge all captures of these pages that have bytes; return how many visits were recorded.
@@ -115,6 +122,12 @@ class PayloadJudge:
         """
         if int(self._store.capture_counts(pages).sum()) >= _MANY:
             self._base = replace(self._base, in_machine_code=True)
+        if self._learns_noise:
+            self._of_archive = learn_archive_noise(
+                self._store, pages, self._read, self._read_alone, self._base, self._merge_within
+            )
+        else:
+            forget_archive_noise(self._store, pages)
         recorded = done = 0
         for some in chunks_of(self._store, pages, _CAPTURES_AT_ONCE, _PAGES_AT_ONCE):
             keep, start, page = self._kept(some), 0, _Page()
@@ -137,8 +150,15 @@ class PayloadJudge:
         return {
             page: replace(self._base, mask=mask)
             for page, host in zip(known.id.tolist(), known.host.tolist(), strict=True)
-            if host in noise and (mask := noise[host].mask_of(page))
+            if (mask := noise.get(host, NO_NOISE).mask_of(page) | self._of_archive.get(host, NO_NOISE).mask_of(page))
         }
+
+    def _read_alone(self, capture: Capture, mime: str) -> Judgement:
+        """A capture as if it were the first of its page."""
+        answer = _as_answer(capture, mime, capture.time)
+        if self._pool is None:
+            return judge(answer, None, self._base)
+        return judged_apart(self._pool, answer, None, self._base)
 
     def _kept(self, pages: IntArray) -> BoolArray:
         """Which captures of these pages are visits."""

@@ -101,7 +101,7 @@ class Archive:
         from recrawl.show.quality_picture import draw_quality
 
         moment = None if at is None else _moment(at)
-        found = answer(self._store, Asked(moment, match=match, only_pages=self._place is None))
+        found = answer(self._store, Asked(moment, match=match, unhurried=self._place is None))
         parts = [Table(part(found)) for part in (crawls, sections, pages, subsites)]
         worst = parts[1].columns
         return Quality(

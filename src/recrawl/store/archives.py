@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.model import FloatArray, IntArray
+from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.model.arrays import order_by, starts_of_runs
 from recrawl.store import segments
 from recrawl.store.database import Column, Session
@@ -166,6 +166,23 @@ def wait_no_more(session: Session, statement: str, pages: IntArray) -> None:
     """It was done for these pages."""
     if len(pages):
         session.run(statement, pages)
+
+
+def resources(session: Session, pages: IntArray | None) -> IntArray:
+    """Pages that are resources and that nobody wants for themselves."""
+    if pages is None:
+        return waiting(session, session.statements.resources)
+    if not len(pages):
+        return np.empty(0, np.int64)
+    return np.ascontiguousarray(session.table(_PAGE, session.statements.resources_some, pages)["page"])
+
+
+def set_resources(session: Session, pages: IntArray, are: BoolArray) -> None:
+    """Note which pages are resources."""
+    check_known(session, pages)
+    if bool(are.any()):
+        session.apply(session.statements.add_resources, pages[are])
+    wait_no_more(session, session.statements.drop_resources, pages[~are])
 
 
 def add_claims(session: Session, claims: Claims, mark: ImportMark | None) -> int:

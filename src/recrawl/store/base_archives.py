@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from recrawl.model import FloatArray, IntArray
+from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.store.values import CaptureRecord, Captures, Claims, ImportMark, MementoState
 
 
@@ -95,6 +95,18 @@ class Archives(Protocol):
 
     def retry_mementos(self, question: int) -> None:
         """Let the captures of a question that an archive did not give wait once more."""
+        ...
+
+    def resources(self, pages: IntArray | None = None) -> IntArray:
+        """Pages that are only known as resources of imported archives, ascending: all, or those among ``pages``.
+
+        Style sheets, pictures, robots.txt and the like have captures and visits, but are no pages to come back to. One
+        that somebody wants, so that its importance is not 0, is a page like any other. O(resources).
+        """
+        ...
+
+    def set_resources(self, pages: IntArray, are: BoolArray) -> None:
+        """Note which of these distinct pages are resources, and which are not. Importance and due times stay."""
         ...
 
     def add_claims(self, claims: Claims, mark: ImportMark | None = None) -> int:

@@ -19,7 +19,17 @@ class CheckStatements:
         among, larger = dialect.among, dialect.larger
         self.delete_from = {
             table: f"DELETE FROM {table} WHERE page {among(1)}"
-            for table in ("schedule", "lease", "fingerprint", "failing", "unjudged", "unread", "source", "memento")
+            for table in (
+                "schedule",
+                "lease",
+                "fingerprint",
+                "failing",
+                "unjudged",
+                "unread",
+                "resource",
+                "source",
+                "memento",
+            )
         }
         self.drop_dangling_links = (
             f"DELETE FROM link WHERE source {among(1)} "

@@ -107,7 +107,7 @@ def _run(database: Database, check: _Check, span: Span, tally: Tally, *, repair:
 
 # -- pages ----------------------------------------------------------------------------------------
 
-_ABOUT_PAGES = ("schedule", "lease", "fingerprint", "failing", "unjudged", "unread", "source", "memento")
+_ABOUT_PAGES = ("schedule", "lease", "fingerprint", "failing", "unjudged", "unread", "resource", "source", "memento")
 """Tables with a row for a page."""
 
 

@@ -137,6 +137,8 @@ def set_importance(session: Session, pages: IntArray, importance: FloatArray) ->
 
 def said_otherwise(session: Session, pages: IntArray, gone: BoolArray) -> BoolArray:
     """Of which of these pages the store says otherwise than ``gone`` whether they are gone."""
+    if not len(pages):
+        return np.zeros(0, np.bool_)
     noted = session.table(_ID, session.statements.gone_among, pages)["id"]
     return np.asarray(np.isin(pages, noted) != gone)
 

@@ -282,6 +282,12 @@ unread = sa.Table(
     sa.Column("page", _identity, primary_key=True, autoincrement=False),
 )
 
+resource = sa.Table(
+    "resource",
+    metadata,
+    sa.Column("page", _identity, primary_key=True, autoincrement=False),
+)
+
 imported = sa.Table(
     "imported",
     metadata,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recrawl.model import FloatArray, IntArray
+from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.store import archives, recording
 from recrawl.store.database import Database
 from recrawl.store.values import CaptureRecord, Captures, Claims, ImportMark, MementoState
@@ -90,6 +90,14 @@ class SqlArchives:
     def retry_mementos(self, question: int) -> None:
         """What an archive did not give waits once more."""
         self._database.write(lambda session: session.run(session.statements.retry_mementos, question))
+
+    def resources(self, pages: IntArray | None = None) -> IntArray:
+        """Imported pages that are not to come back to."""
+        return self._database.read(lambda session: archives.resources(session, pages))
+
+    def set_resources(self, pages: IntArray, are: BoolArray) -> None:
+        """Note which pages are resources."""
+        self._database.write(lambda session: archives.set_resources(session, pages, are))
 
     def add_claims(self, claims: Claims, mark: ImportMark | None = None) -> int:
         """Note what sites say about their changes."""

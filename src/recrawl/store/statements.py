@@ -144,6 +144,7 @@ class Statements:
         self._pages_and_hosts(dialect)
         self._visits(dialect)
         self._links_and_captures(dialect)
+        self._resources(dialect)
         self._schedule(dialect)
         self._policy_state_and_counts()
 
@@ -257,6 +258,19 @@ class Statements:
         )
         self.visits_of_pages = (
             f"SELECT {_VISIT} FROM visit WHERE segment {among(1)} AND page {among(2)} ORDER BY segment, page, time"
+        )
+
+    def _resources(self, dialect: Dialect) -> None:
+        among = dialect.among
+        self.add_resources = dialect.insert("resource", {"page": "bigint"}, "ON CONFLICT DO NOTHING")
+        self.drop_resources = f"DELETE FROM resource WHERE page {among(1)}"
+        self.resources = (
+            "SELECT resource.page FROM resource JOIN page ON page.id = resource.page WHERE importance = 0 "
+            "ORDER BY resource.page"
+        )
+        self.resources_some = (
+            "SELECT resource.page FROM resource JOIN page ON page.id = resource.page "
+            f"WHERE resource.page {among(1)} AND importance = 0 ORDER BY resource.page"
         )
 
     def _links_and_captures(self, dialect: Dialect) -> None:
