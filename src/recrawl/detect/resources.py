@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 _SITEMAP = re.compile(r"sitemap.*\.xml(\.gz)?")
 _KINDS = ("image/", "font/", "audio/", "video/", "application/font-", "application/x-font-")
@@ -42,7 +41,7 @@ def is_for_crawlers(url: str) -> bool:
     >>> [is_for_crawlers(f"http://a.org/{name}") for name in ("robots.txt", "x/Sitemap-1.xml.gz", "x/robots.txt")]
     [True, True, False]
     """
-    path = urlsplit(url).path.lower()
+    path = _path(url)
     return path == "/robots.txt" or _SITEMAP.fullmatch(path.rpartition("/")[2]) is not None
 
 
@@ -71,9 +70,12 @@ def is_resource(url: str, types: Iterable[str]) -> bool:
     told = {kind for mime in set(types) if (kind := is_resource_type(mime)) is not None}
     if told:
         return told == {True}
-    try:
-        name = urlsplit(url).path.rpartition("/")[2]
-    except ValueError:
-        return False
-    _, dot, ending = name.lower().rpartition(".")
+    name = _path(url).rpartition("/")[2]
+    _, dot, ending = name.rpartition(".")
     return bool(dot) and _ENDING.fullmatch(ending) is not None
+
+
+def _path(url: str) -> str:
+    """The path of an absolute URL in small letters, without query and fragment."""
+    _, slash, path = url.partition("://")[2].partition("#")[0].partition("?")[0].partition("/")
+    return f"{slash}{path}".lower()
