@@ -36,7 +36,7 @@ class MergedCaptures:
     def words(self, within: float | None) -> str:
         """A sentence, empty if nothing was merged; ``within`` is in seconds, ``None`` if not known.
 
-        >>> MergedCaptures(3, 2, [("http://a.org/", 2), ("http://a.org/b", 1)]).words(60.0).partition(":")[2]
+        >>> MergedCaptures(3, 2, [("http://a.org/", 2), ("http://a.org/b", 1)]).words(60.0).partition("visit:")[2]
         ' http://a.org/ (2), http://a.org/b (1). Read with --merge-within 0s, all count.'
         """
         if not self.captures:
