@@ -479,3 +479,11 @@ def test_an_index_may_name_what_no_file_can_be_called(run, workspace, tmp_path, 
     assert run("verify", "-w", workspace).returncode == 0
     packed = run("export", tmp_path / "a.wacz", "-w", workspace)
     assert (packed.returncode, "2 captures in no file" in packed.stderr) == (ExitCode.ERROR, True)
+
+
+def test_parquet_whose_column_metadata_is_damaged_does_not_end_the_process(run, workspace):
+    """The library that reads it throws past all handlers if it is asked for the metadata of that column."""
+    file = Path(__file__).parents[1] / "data" / "damaged-histogram.parquet"
+    done = run("import", file, "-w", workspace)
+    assert done.returncode == 0
+    assert "row group 1 of 1: it cannot be read" in done.stderr

@@ -74,7 +74,7 @@ class Report:
     overrun: int = 0
     """Bytes read for records that claim more than there is."""
 
-    def broken(self, what: str, *, source: str, position: int, remedy: str = "") -> None:
+    def broken(self, what: str, *, source: str, position: int | None, remedy: str = "") -> None:
         """One record is broken: count it, tell it, and go on; or raise it."""
         self._tell(InputError(what, remedy, source=source, position=position))
 

@@ -98,18 +98,19 @@ def read_common_crawl(path: Path, report: Report) -> Iterator[Any]:
                 )
         wanted = [name for name in (*COLUMNS, *OURS) if name in _READ and name in names]
         for group in range(file.num_row_groups):
-            position = file.metadata.row_group(group).column(0).data_page_offset
+            # Where the group begins is not asked: the metadata of a damaged column ends the process, past all handlers.
+            place = f"{path}, row group {group + 1} of {file.num_row_groups}"
             try:
                 for batch in file.iter_batches(ROWS, row_groups=[group], columns=wanted):
-                    for part in _unfolded(batch, str(path), position, report):
-                        found = _from_index(part, str(path), position, report)
+                    for part in _unfolded(batch, place, report):
+                        found = _from_index(part, place, report)
                         if found.num_rows:
                             yield found
             except (pa.ArrowException, OSError, ValueError) as error:
-                report.broken(f"the row group cannot be read ({error})", source=str(path), position=position)
+                report.broken(f"it cannot be read ({error})", source=place, position=None)
 
 
-def _unfolded(batch: Any, source: str, position: int, report: Report) -> Iterator[Any]:  # noqa: ANN401 - pyarrow
+def _unfolded(batch: Any, source: str, report: Report) -> Iterator[Any]:  # noqa: ANN401 - pyarrow
     """The rows with their texts, in parts that do not take much memory; rows that alone do are reported."""
     pa, pc = require("pyarrow", "columns"), require("pyarrow.compute", "columns")
     length = np.zeros(batch.num_rows, np.int64)
@@ -121,7 +122,7 @@ def _unfolded(batch: Any, source: str, position: int, report: Report) -> Iterato
                 length += each[pc.fill_null(column.indices, 0).to_numpy(zero_copy_only=False)]
     if (long := length > LONGEST_LINE).any():
         what = f"{int(long.sum())} rows of the row group are longer than {LONGEST_LINE:,} bytes"
-        report.broken(what, source=source, position=position)
+        report.broken(what, source=source, position=None)
         batch, length = batch.filter(pa.array(~long)), length[~long]
     part = np.cumsum(length) // BLOCK_OF_TEXTS
     for rows in np.split(np.arange(len(part)), np.flatnonzero(np.diff(part)) + 1):
@@ -147,7 +148,7 @@ _READ = frozenset(
 )
 
 
-def _from_index(batch: Any, source: str, position: int, report: Report) -> Any:  # noqa: ANN401 - pyarrow
+def _from_index(batch: Any, source: str, report: Report) -> Any:  # noqa: ANN401 - pyarrow
     pa, pc = require("pyarrow", "columns"), require("pyarrow.compute", "columns")
     given = dict(zip(batch.schema.names, batch.columns, strict=True))
     count = batch.num_rows
@@ -182,7 +183,7 @@ def _from_index(batch: Any, source: str, position: int, report: Report) -> Any: 
     )
     missing = pc.or_(pc.is_null(given["url"]), pc.is_null(given["fetch_time"])).to_numpy(zero_copy_only=False)
     for _ in range(int(missing.sum())):
-        report.broken("a row has no URL or no time", source=source, position=position)
+        report.broken("a row has no URL or no time", source=source, position=None)
     web = pc.match_substring_regex(found.column("url"), "^(?i)https?://").to_numpy(zero_copy_only=False)
     keep = ~missing
     for reason, wrong in (
