@@ -24,7 +24,7 @@ from recrawl.crawl.parse_pool import MIB, NoWorkerError, OverBudgetError, ParseL
 from recrawl.crawl.site_files import read_announced
 from recrawl.crawl.target import Target, Visited
 from recrawl.detect import Judgement, Standards, judge, known_after
-from recrawl.detect.learned_noise import NoiseBook
+from recrawl.detect.learned_noise import HostNoise
 from recrawl.detect.version import MOST_DATA, MOST_HTML, CostlyError, Effort
 from recrawl.errors import InputError
 from recrawl.formats.sitemap import Sitemap, parse_sitemap
@@ -300,7 +300,8 @@ def test_versions_are_compared_within_the_budget_too(pool):
         before=answer("text/turtle", b"<a> <b> 1 ."),
         after=answer("text/turtle", b"<a> <b> 2 .", 9.0),
         repeats=False,
-        book=NoiseBook.empty(),
+        noise=HostNoise(),
+        page=1,
     )
     assert compared(story, Standards(), pool).diff() == compared(story, Standards()).diff()
     with pytest.raises(OverBudgetError):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from recrawl.detect import judge, known_after
-from recrawl.detect.learned_noise import NoiseBook
+from recrawl.detect.learned_noise import HostNoise
 from recrawl.detect.rdf import MOST_LINKS, read_rdf
 from recrawl.detect.shown import shown
 from recrawl.detect.standards import Standards
@@ -103,7 +103,7 @@ def test_only_what_may_be_rdf_leaves_the_process():
 
 
 def test_statements_are_shown_to_people():
-    seen = shown(answer(TURTLE.format("v"), BYTES, "http://x/a.ttl"), Standards(), NoiseBook.empty())
+    seen = shown(answer(TURTLE.format("v"), BYTES, "http://x/a.ttl"), Standards(), HostNoise())
     assert any('<http://x/q> "v"' in line for line in seen.lines)
 
 
