@@ -413,7 +413,7 @@ def test_machine_code_is_made_before_the_first_answer(store, monkeypatch, in_mac
     judge = recrawl.crawl.judging.judge
     monkeypatch.setattr(recrawl.crawl.judging, "judge", lambda *how: judged.append(judge(*how).verdict) or judge(*how))
     warm_up(Standards(in_machine_code=in_machine_code))
-    assert judged == ([Verdict.UNKNOWN, Verdict.CHANGED] if in_machine_code else [])
+    assert judged[:2] == ([Verdict.UNKNOWN, Verdict.CHANGED] if in_machine_code else [])
     assert not len(store.visits())
 
 
