@@ -203,7 +203,7 @@ def test_digests_tell_nothing_about_links_but_that_nothing_changed(run, tmp_path
         assert (rate["99"]["changes"], rate["99"]["looks"]) == (0, 27)
         assert rate["99"]["changes_per_day"] > 0
         table = run("rates", "-w", tmp_path / "w", "--kind", kind).stdout
-        assert table.count("not known") == 2
+        assert table.count("not known") == 4  # rate and P(changed) of two pages
         assert "nan" not in table
 
 

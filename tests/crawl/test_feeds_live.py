@@ -219,7 +219,7 @@ def test_feeds_of_other_hosts_of_comments_and_too_many_are_left_alone(tmp_path, 
 
 def test_an_endpoint_alone_does_not_bring_the_sitemaps_of_its_host_but_a_page_does(tmp_path, site, clock):
     site.answers["/robots.txt"] = 200, {}, f"Sitemap: {site.home}sitemap.xml\n"
-    site.answers["/data"] = 200, {"Content-Type": "text/turtle"}, "<a> <b> <c> ."
+    site.answers["/data"] = 200, {"Content-Type": "text/turtle"}, "<a> <b> 'c' ."
     site.answers["/sitemap.xml"] = (
         200,
         {"Content-Type": "text/xml"},

@@ -126,7 +126,7 @@ def test_every_change_that_was_looked_at_is_reported_though_all_pages_have_noise
 def test_noise_costs_few_second_looks(noisy):
     visits = noisy.visits
     again = (np.diff(visits.page) == 0) & (np.diff(visits.time) < 60.0)
-    assert 5 < again.sum() < 0.08 * len(visits)
+    assert 5 < again.sum() < 0.15 * len(visits)  # audits of masked parts never stop
     assert (visits.verdict[1:][again] == Verdict.UNKNOWN).all()
     assert 5 < noisy.noise < 50  # parts that there is evidence on
 

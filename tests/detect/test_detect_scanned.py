@@ -18,6 +18,7 @@ from recrawl.detect import read_html
 from recrawl.detect.body import text_of
 from recrawl.detect.fingerprint import MOST_PARTS, packed
 from recrawl.detect.html import Document
+from recrawl.detect.noise_keys import Difference, noise_key
 from recrawl.detect.rules import NO_PAGE_RULES, PageRules, Rules
 from recrawl.detect.scanned import scan_tidy_page
 from recrawl.formats.warc_stream import fastwarc
@@ -53,14 +54,16 @@ def told(read: Document, *, in_machine_code: bool) -> dict[str, object]:
     """Everything that was read of a page."""
     fields = ("links", "canonical", "nofollow", "feeds", "base", "partial", "text")
     parts = read.parts.parts()
-    masks = (frozenset[int](), frozenset(parts.path[::3]), frozenset(parts.template))
+    paths = (frozenset[int](), frozenset(parts.path[::3]), frozenset(parts.path[::2]))
+    masks = [frozenset(noise_key(path, Difference.ITEMS) for path in some) for some in paths]
+    masks += [frozenset(noise_key(one, Difference.NUMBERS, at) for one in parts.template if one for at in (1, -1))]
     return {name: getattr(read, name) for name in fields} | {
         "runs": (list(read.runs.path), list(read.runs.html)),
         "said": (list(read.parts.path), list(read.parts.said), read.parts.written()),
         "parts": list(map(list, parts)),
         "packed": read.parts.columns() or (packed(parts) if len(parts.path) <= MOST_PARTS else None),
         "samples": [read.parts.sample(parts, mask, in_machine_code=in_machine_code).tolist() for mask in masks],
-        "links outside": [read.links_outside(mask) for mask in masks],
+        "links outside": [read.links_outside(some) for some in paths],
     }
 
 

@@ -39,9 +39,7 @@ AnyHomePagesOption = Annotated[
 ]
 OwnWorkspaceOption = Annotated[
     Path | None,
-    typer.Option(
-        "--workspace", "-w", metavar="FOLDER", help="A workspace: its own observations instead of a data set."
-    ),
+    typer.Option("--workspace", "-w", metavar="FOLDER", help="The workspace to work in."),
 ]
 OutputOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where tables and pictures go; made if missing.")

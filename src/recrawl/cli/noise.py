@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from recrawl.store.base import Store
 
 RESET = """
+recrawl list noise                   show which parts of pages are masked, and why
 recrawl noise reset example.org      compare all parts of its pages again
 """
 _EXAMPLES_READ = 3

@@ -62,6 +62,8 @@ class ArchivedBytes:
 
         A body above ``max_body`` bytes is cut.
         """
+        if offset < 0:  # an index need not say where in its file a capture lies
+            return None
         path = self._warc_folder / file
         read = self._reader_of.get(file)
         # One that is not there is looked for again: a crawl beside us may be about to close it.
