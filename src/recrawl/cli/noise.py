@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from recrawl.store.base import Store
 
 RESET = """
-recrawl list noise                   show which parts of pages are masked, and why
-recrawl noise reset example.org      compare all parts of its pages again
+recrawl noise reset example.org                 compare all parts of its pages again
+recrawl noise reset a.example b.example -w ws   the same for two hosts of another workspace
 """
 _EXAMPLES_READ = 3
 """Pages of a host that are read to show what a masked part says."""
