@@ -14,8 +14,9 @@ from recrawl.errors import InputError
 from recrawl.formats.disk import PART, complete_file, remove_abandoned, scratch_folder, unfinished_file
 
 WRITES = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where background jobs ignore it
 from recrawl.formats.disk import complete_file, scratch_folder
 folder = Path(sys.argv[1])
 with complete_file(folder / "out.wacz") as file, scratch_folder(folder) as scratch:
