@@ -66,7 +66,7 @@ def test_a_page_that_ticks_does_not_hide_the_changes_of_its_siblings(crawled):
 
 
 def test_ticking_rotating_and_slow_pages_are_told_apart(crawled):
-    store = crawled(ROTATING, SLOW, minutes=20)
+    store = crawled(ROTATING, SLOW, minutes=60)
     told = [sites.assess(store, site) for site in (ROTATING, SLOW)]
     assert [(one.found, one.changed) for one in told if one.found < 0.98 * one.changed] == []
     assert sum(one.alarms for one in told) <= 0.01 * sum(one.judged for one in told)
