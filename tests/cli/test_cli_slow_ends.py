@@ -150,6 +150,8 @@ def test_an_import_from_a_server_that_holds_its_answer_ends(workspace):
     with holding(b"HTTP/1.1 200 OK\r\nContent-Type: text/x-cdx\r\n\r\n", b"") as server:
         words = ("import", f"{server.home}cdx?url=example.org/*", "-w", workspace, *SETTINGS)
         ended(command(*words), signal.SIGTERM, server.held.is_set)
+    with open_store(workspace / "recrawl.db", durable=False) as store:
+        assert len(store.visits()) == 0
 
 
 def archived(workspace):
