@@ -5,7 +5,7 @@ costs nothing.
 
 >>> import recrawl
 >>> recrawl.load.__module__
-'recrawl.notebook.archive'
+'recrawl.api.loaded_archive'
 """
 
 from __future__ import annotations
@@ -14,29 +14,40 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from recrawl.api.loaded_archive import Archive, Comparison, Plan, PoissonDiagnosis, Quality, Rates, load
+    from recrawl.api.runs import CaptureResult, CrawlResult, run_capture, run_crawl, run_simulation
+    from recrawl.api.tables import Table
+    from recrawl.app.provenance import Provenance
     from recrawl.errors import RecrawlError
     from recrawl.model import Histories
-    from recrawl.notebook.answers import Picture, Plan, Quality, Rates, Table
-    from recrawl.notebook.archive import Archive, load
 
 __version__ = "0.1.0"
 __all__ = [
     "Archive",
+    "CaptureResult",
+    "Comparison",
+    "CrawlResult",
     "Histories",
-    "Picture",
     "Plan",
+    "PoissonDiagnosis",
+    "Provenance",
     "Quality",
     "Rates",
     "RecrawlError",
     "Table",
     "__version__",
     "load",
+    "run_capture",
+    "run_crawl",
+    "run_simulation",
 ]
 _HOMES = {
     "recrawl.errors": ("RecrawlError",),
     "recrawl.model": ("Histories",),
-    "recrawl.notebook.answers": ("Picture", "Plan", "Quality", "Rates", "Table"),
-    "recrawl.notebook.archive": ("Archive", "load"),
+    "recrawl.app.provenance": ("Provenance",),
+    "recrawl.api.runs": ("CaptureResult", "CrawlResult", "run_capture", "run_crawl", "run_simulation"),
+    "recrawl.api.tables": ("Table",),
+    "recrawl.api.loaded_archive": ("Archive", "Comparison", "Plan", "PoissonDiagnosis", "Quality", "Rates", "load"),
 }
 
 

@@ -1,5 +1,5 @@
 """``python -m recrawl``."""
 
-from recrawl.cli.start import main
+from recrawl.cli.entry import main
 
 main()

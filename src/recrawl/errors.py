@@ -65,7 +65,7 @@ class InputError(RecrawlError):
 
 
 def our_fault(error: Exception, source: str, position: int | None = None) -> InputError:
-    """What to tell of a record that our own code failed on: it is passed over, and the rest goes on.
+    """The error for a record on which our own code failed: the record is skipped, and the rest is processed.
 
     >>> str(our_fault(ValueError("x"), "a.warc.gz", 7))
     "a.warc.gz at byte 7: recrawl itself failed here (ValueError('x')). Please report it."
@@ -91,13 +91,13 @@ class StoreMissingError(StoreError):
 
 
 class StoreAwayError(StoreError):
-    """The store is there but cannot be reached or written now; what was acknowledged before is kept."""
+    """The store exists but cannot be reached or written now; nothing acknowledged is lost."""
 
     passing = True
 
 
 class DiskFullError(StoreError):
-    """Nothing more can be written; what was acknowledged before is kept."""
+    """Nothing more can be written; nothing acknowledged is lost."""
 
     exit_code = ExitCode.DISK_FULL
     passing = True

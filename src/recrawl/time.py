@@ -51,7 +51,7 @@ class Clock(Protocol):
         ...
 
     @property
-    def in_doubt(self) -> float:
+    def uncertain(self) -> float:
         """Seconds by which the machine's clock was set and is not followed yet; 0 if it was not."""
         ...
 
@@ -68,7 +68,7 @@ class VirtualClock:
     250.0
     """
 
-    in_doubt = 0.0
+    uncertain = 0.0
     """Nobody sets this clock."""
 
     def __init__(self, start: float = 0.0) -> None:
@@ -135,9 +135,9 @@ class AcceleratedClock:
         return self._base.elapsed() * self._factor
 
     @property
-    def in_doubt(self) -> float:
+    def uncertain(self) -> float:
         """As the other clock; in seconds on the fast time line."""
-        return self._base.in_doubt * self._factor
+        return self._base.uncertain * self._factor
 
     def _on_base(self, when: float) -> float:
         return self._base_start + (when - self._start) / self._factor

@@ -1,6 +1,15 @@
-"""In which order to visit the pages of a site, and to visit them again, so that the capture is sharp and coherent."""
+"""Capture strategies: the order of visits and revisits of a site that makes its capture sharp and coherent."""
 
 from recrawl.capture.strategies import EXPECTING, OFFLINE, REVISITING, STRATEGIES, THRESHOLDED
-from recrawl.capture.strategy import Strategy, Terms
+from recrawl.capture.strategy import CaptureTerms, Strategy, StrategyTraits
 
-__all__ = ["EXPECTING", "OFFLINE", "REVISITING", "STRATEGIES", "THRESHOLDED", "Strategy", "Terms"]
+__all__ = [
+    "EXPECTING",
+    "OFFLINE",
+    "REVISITING",
+    "STRATEGIES",
+    "THRESHOLDED",
+    "CaptureTerms",
+    "Strategy",
+    "StrategyTraits",
+]

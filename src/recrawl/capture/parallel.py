@@ -1,13 +1,14 @@
 """Several hosts captured side by side, each at its own pace, around one moment.
 
-Politeness is owed to each host alone, so hosts are captured at once, and the slots of one do not delay another. What
-they share is the moment the capture stands for. Each host is planned on its own, and its slots are placed so that
-their middle is the common middle: a small or fast host begins later and ends earlier than a large or slow one.
+Politeness applies to each host alone, so hosts are captured at once, and the slots of one do not delay another. They
+share the moment that the capture stands for. Each host is planned on its own, and its slots are placed so that their
+middle is the common middle: a small or fast host starts later and ends earlier than a large or slow one.
 
-That is the best for both aims. The penalty of a visit in the common observation, which lasts as long as the slowest
-host, depends only on its distance from the middle; so each host wants organ pipes of its own, centred (a shift by less
-than a delay aside, see :func:`recrawl.capture.sharc_offline.centred_start`). The coherence of a page depends only on
-its own interval, and since all visits lie before the common middle and all revisits behind it, all intervals hold it.
+That is optimal for both aims. The blur penalty of a visit in the common observation interval, which lasts as long as
+the slowest host, depends only on its distance from the middle; so each host gets its own centred organ pipes (up to a
+shift by less than a delay, see :func:`recrawl.capture.single_visit.sharc_single_visit.centred_start`). The coherence of
+a page depends only on its own interval. All visits lie before the common middle and all revisits behind it, so every
+interval contains it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ HostPlan = Callable[[FloatArray, float, FloatArray | None], CapturePlan]
 
 
 @dataclass(frozen=True, slots=True)
-class Timetable:
+class ParallelTimetable:
     """When each page is seen, in seconds from the common middle."""
 
     visit: FloatArray
@@ -44,12 +45,12 @@ class Timetable:
 
 def side_by_side(
     host: IntArray, delay: FloatArray, plan: HostPlan, rate: FloatArray, weight: FloatArray | None = None
-) -> Timetable:
+) -> ParallelTimetable:
     """Plan each host on its own, all around one middle. O(n log n) beside the plans.
 
     ``host[p]`` is the number of the host of page p, and ``delay[h]`` the seconds host h wants between two requests.
 
-    >>> from recrawl.capture.sharc_selective import sharc_selective
+    >>> from recrawl.capture.visit_revisit.sharc_selective import sharc_selective
     >>> times = side_by_side(np.array([0, 0, 1]), np.array([2.0, 9.0]), sharc_selective, np.array([0.1, 0.2, 0.3]))
     >>> times.visit.tolist(), times.revisit.tolist()
     ([-2.0, 0.0, 0.0], [2.0, 0.0, 0.0])
@@ -64,4 +65,4 @@ def side_by_side(
             begin = -pace * float(last.max()) / 2.0
             visit[pages] = slots.visit_times(begin, pace)
             revisit[pages] = slots.revisit_times(begin, pace)
-    return Timetable(visit, revisit)
+    return ParallelTimetable(visit, revisit)

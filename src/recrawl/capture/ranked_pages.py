@@ -1,4 +1,4 @@
-"""Waiting pages in order of their heat: put in anywhere, taken out by rank."""
+"""Waiting pages in order of their heat: inserted anywhere, removed by rank."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""How many pages a site will turn out to have, guessed while it is captured.
+"""An estimate of the number of pages of a site, made while it is captured.
 
-The strategies of the thesis are given the size. Here it may be left open: then it is estimated from how fast new pages
-turn up, in two ways, and the lower of the two is taken.
+The strategies of the thesis are given the size. Here it may be left open: then it is estimated from the growth of the
+frontier, in two ways, and the lower of the two counts.
 
- - Branching: if each visit finds g new pages, those that wait find w·g, and these w·g², …, so the site has
-   v + w/(1 − g) pages, for v visited and w waiting ones. This sees the end of a tree.
- - Saturation: if links lead anywhere, the growth g falls as a line to zero where all pages are known; the line through
+ - Branching: if each visit finds g new pages, w waiting pages find w·g, and these w·g², …, so the site has v + w/(1 −
+   g) pages, for v visited and w waiting ones. This sees the end of a tree.
+ - Saturation: if links lead anywhere, the growth g falls linearly to zero where all pages are known; the line through
    the last two quarters of the visits shows where.
 
-Growth is counted over the later half of the visits, so that the first pages, which are full of links to everything, are
-soon forgotten. ``benchmarks/capture.py --sensitivity`` shows what the estimate costs beside knowing the size.
+Growth is counted over the later half of the visits, so that the first pages, which are full of links, soon stop
+counting. ``benchmarks/capture.py --sensitivity`` measures the cost of the estimate compared with knowing the size.
 """
 
 from __future__ import annotations

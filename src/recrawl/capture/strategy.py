@@ -1,31 +1,29 @@
-"""The seam between a site capture and whoever carries it out: a state machine without I/O.
+"""The Strategy seam: a state machine without I/O that orders the visits of a site capture.
 
-A driver tells a strategy of pages as it finds them and asks which to visit next; when no page is left, it asks
-which to see again. Simulator and live crawler drive the same object. A strategy never learns the time: one visit
+A driver reports pages to a strategy as it finds them and asks which to visit next; when no page is left, it asks
+which to revisit. Simulator and live crawler drive the same object. A strategy does not know the time: one visit
 takes one slot, slots follow each other, and the revisits take the slots behind the visits.
 
-Rules every strategy keeps (``tests/conformance/test_strategy.py``):
- 1. Each page it was told of is named by ``next_page`` exactly once; no other page ever is.
- 2. Being told again of a known page changes nothing, whatever rate and weight come with it.
- 3. ``None`` means "none that I know of": after more discoveries there may be more.
- 4. Equal calls give equal answers, and the arrays it is given are neither kept nor altered. So a capture that was
-    killed goes on by replaying what it had told and asked.
- 5. Revisits name visited pages only, each at most once, and only after the last visit.
- 6. If there are revisits, every page is seen again, except that the page visited last may be its own revisit
-    (reading 003.17). So every interval from visit to revisit holds the moment of the last visit.
+Every implementation passes :class:`recrawl.testing.StrategyConformance`. Packages register strategies as entry points
+of the group ``recrawl.strategies``: a callable that takes :class:`CaptureTerms` and returns a strategy. It may have an
+attribute ``traits`` (:class:`StrategyTraits`).
+
+A strategy may also report which pages it gave up (:class:`GivesUpPages`) and what it can prove of its plan
+(:class:`ProvesBound`). The quality statement of a capture includes both. A strategy that has nothing to report leaves
+the methods out, or returns ``None``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from recrawl.errors import ConfigError
-from recrawl.model import FloatArray, IntArray
+from recrawl.model import BoolArray, CapturePlan, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class CaptureTerms:
     """What a strategy may know of a capture beforehand, beside the pages themselves."""
 
     delay: float
@@ -44,24 +42,56 @@ class Terms:
             raise ConfigError(f"a threshold of {self.threshold} is no probability", "Choose one between 0 and 1.")
 
 
+@dataclass(frozen=True, slots=True)
+class StrategyTraits:
+    """What a driver must know of a strategy before it makes one. A maker states it in an attribute ``traits``."""
+
+    revisits: bool = False
+    """Whether it visits every page twice, for coherence; otherwise once, for low blur."""
+    needs_all_pages: bool = False
+    """Whether its plan needs all pages beforehand: pages found later come behind it."""
+    reads_expected: bool = False
+    """Whether it reads :attr:`CaptureTerms.expected`."""
+    reads_threshold: bool = False
+    """Whether it reads :attr:`CaptureTerms.threshold`."""
+
+
+@runtime_checkable
 class Strategy(Protocol):
-    """Decides the order of a whole-site capture."""
+    """Decides the order of a whole-site capture.
+
+    The driver calls ``discover`` with the seeds, then ``next_page`` and ``discover`` in turn, and ``revisits`` at the
+    end. Rates are per second, slots are counted from 0. No method raises.
+
+    Rules for all implementations:
+     1. ``next_page`` names each reported page exactly once, and no other page.
+     2. Reporting a known page again changes nothing, whatever rate and weight come with it.
+     3. ``None`` means that no known page is left: after more discoveries there may be more.
+     4. Equal calls give equal answers, and the given arrays are neither stored nor modified. So a capture that was
+        killed goes on by replaying its calls.
+     5. Revisits name visited pages only, each at most once, and only after the last visit.
+     6. If there are revisits, every page is revisited, except that the page visited last may be its own revisit
+        (reading 003.17). So every interval from visit to revisit holds the moment of the last visit.
+     7. A strategy pickles, and the copy goes on as the original.
+     8. ``discover`` is O(pages of the argument) and ``next_page`` O(log n), amortised; a plan over all n pages may
+        take O(n log n) once.
+    """
 
     def discover(self, page: IntArray, rate: FloatArray, weight: FloatArray | None = None) -> None:
-        """Be told of pages in the order they were found (on one page: in the order of its links).
+        """Report pages in the order they were found (on one page: in the order of its links).
 
-        ``rate`` is the believed change rate of each, per second; ``weight`` how much it matters, as a factor of its
-        blur and of its coherence (``None``: 1 each). Offline, this is called once with all pages; online, first with
-        the seeds and then after each visit with the links of the page visited.
+        ``rate`` is the estimated change rate of each, per second, ≥ 0; ``weight`` how much it matters, as a factor of
+        its blur and of its coherence (``None``: 1 each). Offline, this is called once with all pages; online, first
+        with the seeds and then after each visit with the links of the page visited.
         """
         ...
 
     def next_page(self) -> int | None:
-        """The page to visit now, or ``None`` if every page told of so far has been named."""
+        """The page to visit now, or ``None`` if every page reported so far has been named."""
         ...
 
     def revisits(self) -> IntArray:
-        """The pages to see a second time, in order. Empty for a single-visit capture."""
+        """The pages to revisit, in order. Empty for a single-visit capture. Calling it changes nothing."""
         ...
 
 
@@ -104,3 +134,52 @@ class KnownPages:
                 new.rate.append(its_rate)
                 new.weight.append(its_weight)
         return new
+
+
+@runtime_checkable
+class GivesUpPages(Protocol):
+    """A strategy that gives pages up, and says which."""
+
+    def given_up(self) -> IntArray | None:
+        """The pages it gave up so far; ``None`` if it does not decide that."""
+        ...
+
+
+@runtime_checkable
+class ProvesBound(Protocol):
+    """A strategy that knows how far from the best its plan can be."""
+
+    def proven(self) -> ProvenBound | None:
+        """What is proven of its plan; ``None`` if nothing is, or there is no plan yet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenBound:
+    """What the plan of a capture is worth, and what no plan exceeds."""
+
+    pages: int
+    """Pages in the plan; those found later are outside of it."""
+    expected_coherence: float
+    """Expected weight of the pages that are the same at visit and revisit, by the rates believed (SHARC 5.6)."""
+    bound: float
+    """No order of visits and revisits of these pages has more."""
+
+    @property
+    def gap(self) -> float:
+        """How far from the optimum the plan can be, as a share of the bound.
+
+        >>> ProvenBound(3, 1.5, 2.0).gap
+        0.25
+        """
+        return (self.bound - self.expected_coherence) / self.bound if self.bound else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDecision:
+    """A plan of all pages, and what there is to say of it."""
+
+    plan: CapturePlan
+    hopeless: BoolArray | None = None
+    """Which pages it gives up, one value a page; ``None`` if it does not decide that."""
+    proven: ProvenBound | None = None

@@ -1,4 +1,4 @@
-"""Run a strategy over a link graph that does not change, without time: the order it takes."""
+"""Run a strategy over a static link graph, without time, and return the order of its visits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LinkGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class StrategyWalk:
     """What a strategy did."""
 
     visited: IntArray
@@ -53,13 +53,13 @@ class Walk:
 
 def walk(
     strategy: Strategy, graph: LinkGraph, seeds: IntArray, rate: FloatArray, weight: FloatArray | None = None
-) -> Walk:
+) -> StrategyWalk:
     """Capture what can be reached from ``seeds``: visit, follow the links, visit on; then the revisits.
 
     ``rate`` and ``weight`` have one value a page of the graph. With all pages as seeds this is the offline case.
     O(pages + links) beside the strategy's own work.
 
-    >>> from recrawl.capture.bfs import BreadthFirst
+    >>> from recrawl.capture.single_visit.baseline_orders import BreadthFirst
     >>> graph = LinkGraph(np.array([0, 2, 2, 2]), np.array([2, 1]))
     >>> walk(BreadthFirst(), graph, np.array([0]), np.zeros(3)).visited.tolist()
     [0, 2, 1]
@@ -71,4 +71,4 @@ def walk(
         links = graph.links(page)
         if len(links):
             strategy.discover(links, rate[links], None if weight is None else weight[links])
-    return Walk(np.array(visited, dtype=np.int64), strategy.revisits())
+    return StrategyWalk(np.array(visited, dtype=np.int64), strategy.revisits())

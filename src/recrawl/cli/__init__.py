@@ -1,4 +1,1 @@
-"""The command line: parse, wire, print. A file a verb, and beside it what verbs and notebooks find and say.
-
-Two verbs have a folder each: ``experiments``, ``serving``.
-"""
+"""The command line: one module per command. Each parses options, calls ``app`` or ``web``, and prints."""

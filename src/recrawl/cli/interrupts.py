@@ -1,4 +1,4 @@
-"""Interrupts of long work: the first one finishes what is under way, the second drops it."""
+"""Interrupts of long tasks: the first lets running requests finish, the second drops them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from contextlib import contextmanager, suppress
 
 import typer
 
-FINISH_WITHIN = 4.0
-"""Seconds that requests under way have to end when a command does: whoever stops it waits no longer than five."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
 def interruptible(stop: Callable[[], None]) -> Iterator[list[int]]:
-    """Within it, a first signal calls ``stop`` and a second one cancels the task; yields the signals received.
+    """Within the context, the first signal calls ``stop`` and the second cancels the task; yields the received signals.
 
-    Before and after it, a signal ends the command at once (``recrawl.cli.start``).
+    Before and after it, a signal ends the command at once (``recrawl.cli.entry``).
     """
     loop, running = asyncio.get_running_loop(), asyncio.current_task()
     received: list[int] = []
@@ -27,8 +25,8 @@ def interruptible(stop: Callable[[], None]) -> Iterator[list[int]]:
         received.append(number)
         if len(received) == 1:
             stop()
-            with suppress(OSError):  # whoever read what we say may be gone, as a terminal that was closed
-                typer.echo("Finishing what is under way; once more to stop at once.", err=True)
+            with suppress(OSError):  # The reader of our output may be gone, such as a closed terminal.
+                typer.echo("Finishing running requests. Interrupt again to stop at once.", err=True)
         elif running is not None:
             running.cancel()
 

@@ -1,4 +1,4 @@
-"""The console entry: run the verb, and turn an error into a sentence and an exit code (conventions S4)."""
+"""The console entry: run the command, and turn an error into a message and an exit code (conventions S4)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ import typer
 from typer.main import get_command
 
 from recrawl import __version__
-from recrawl.cli.verbs import CONTEXT, VerbGroup
+from recrawl.app.progress import show_progress
+from recrawl.cli.commands import CONTEXT, CommandGroup
+from recrawl.cli.progress_bars import TerminalProgress
 from recrawl.errors import ExitCode, RecrawlError
 
 _TYPER_INTERRUPTED = 130
-"""What typer makes of Ctrl-C."""
+"""The exit code of typer for Ctrl-C."""
 
 EXAMPLES = """
-recrawl demo                          see everything at work, in a minute or so
-recrawl init my-archive               make a workspace
+recrawl demo                          see all parts at work, in about a minute
+recrawl init my-archive               create a workspace
 recrawl add -w my-archive https://example.org/
-recrawl run -w my-archive --for 8h    visit them when it is worth a visit
-recrawl status -w my-archive          what there is and what is due
-recrawl add --help                    every command explains itself
+recrawl run -w my-archive --for 8h    visit pages when they are due
+recrawl status -w my-archive          counts, freshness and due pages
+recrawl add --help                    help for a command
 """
 
 
@@ -38,28 +40,29 @@ def recrawl(
 ) -> None:
     """The web archive crawler that knows when to come back.
 
-    recrawl keeps copies of web pages true to a web that keeps changing, with a limited budget. It learns how
-    each page changes and decides when to return. Its work lives in a workspace: a folder with settings
-    (recrawl.yaml), a store, archive files (warc/) and reports.
+    recrawl keeps copies of web pages up to date with a limited budget of visits. It learns how each page changes and
+    decides when to revisit it. A workspace is a folder with settings (recrawl.yaml), a store, archive files (warc/) and
+    reports.
     """
 
 
 def new_recrawl() -> typer.Typer:
-    """The whole command line, with its verbs still to be loaded."""
+    """The whole command line; commands are loaded on use."""
     app = typer.Typer(
         rich_markup_mode=None,  # rich's help costs 200 ms of imports
         pretty_exceptions_enable=False,
         context_settings=CONTEXT,
     )
-    app.callback(cls=VerbGroup, no_args_is_help=True, epilog=EXAMPLES)(recrawl)
+    app.callback(cls=CommandGroup, no_args_is_help=True, epilog=EXAMPLES)(recrawl)
     return app
 
 
 def main() -> NoReturn:
     """Run ``recrawl`` with the arguments of the process and exit.
 
-    An error that a user can cause is one sentence and its remedy; anything else is a bug and keeps its traceback.
+    An error that a user can cause prints a sentence and a remedy. Anything else is a bug and keeps its traceback.
     """
+    show_progress(TerminalProgress())
     try:
         get_command(new_recrawl()).main(prog_name="recrawl")
     except SystemExit as done:

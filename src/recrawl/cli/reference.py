@@ -1,4 +1,4 @@
-"""The reference pages that follow from declarations: commands and settings.
+"""The reference pages that are generated from declarations: commands and settings.
 
     python -m recrawl.cli.reference docs/reference
 
@@ -14,9 +14,9 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from recrawl.app.workspace.settings import declared, sections
+from recrawl.cli.commands import COMMAND_SPECS
 from recrawl.cli.main import new_recrawl
-from recrawl.cli.settings import declared, sections
-from recrawl.cli.verbs import VERBS
 
 _WIDTH = 88
 _SETTINGS_INTRODUCTION = """# Settings
@@ -24,14 +24,14 @@ _SETTINGS_INTRODUCTION = """# Settings
 The settings of a workspace are in its `recrawl.yaml`, by section. `recrawl init` writes the file with every setting at
 its default, commented out. For a single run, every setting is also a flag, `--set section.name=value`, and an
 environment variable. A flag wins over a variable, a variable over the file, the file over the default.
-`recrawl config show` prints each value and where it comes from. Settings that may be changed while crawls run take
-what `recrawl limit` says over all of these, until the limit is taken back.
+`recrawl config show` prints each value and where it comes from. Some settings can be changed while crawls run: a limit
+set by `recrawl limit` overrides all of these until it is reset.
 
-A key that does not exist is an error, wherever it stands. Durations need a unit: `500ms`, `30s`, `15min`, `6h`, `2d`,
+An unknown key is an error. Durations need a unit: `500ms`, `30s`, `15min`, `6h`, `2d`,
 `1w`, or several, as in `1d 12h`."""
 _COMMANDS_INTRODUCTION = """# Commands
 
-Every command explains itself with `--help`; this page repeats what they say. Exit codes are listed under
+This page repeats the `--help` text of every command. Exit codes are listed under
 [exit codes and logs](exit-codes-and-logs.md), settings under [settings](config.md)."""
 
 
@@ -44,14 +44,14 @@ def settings_page() -> str:
             if setting.section == section:
                 kind = setting.kind.name.replace("|", "\\|")
                 default = setting.kind.write(setting.default)
-                live = " May be changed while crawls run." if setting.live else ""
+                live = " Can be changed while crawls run." if setting.live else ""
                 meaning = f"{setting.help}{live} Variable: `{setting.variable}`."
                 lines.append(f"| `{setting.key}` | {kind} | `{default}` | {meaning} |")
     return "\n".join(lines) + "\n"
 
 
 def commands_page() -> str:
-    """Every command: its help, as the command prints it."""
+    """Every command with its help text."""
     lines = [_COMMANDS_INTRODUCTION]
     for name, text in _helps():
         lines += ["", f"## {name}", "", "```text", text, "```"]
@@ -64,14 +64,14 @@ def _helps() -> list[tuple[str, str]]:
     context = typer.Context(top, info_name="recrawl", terminal_width=_WIDTH)
     assert isinstance(top, TyperGroup)  # noqa: S101 - tells mypy what VerbGroup is
     found = [("recrawl", top.get_help(context))]
-    for verb in VERBS:
-        command = top.get_command(context, verb.name)
-        assert command is not None  # noqa: S101 - every verb loads
-        below = typer.Context(command, info_name=verb.name, parent=context, terminal_width=_WIDTH)
-        found.append((f"recrawl {verb.name}", command.get_help(below)))
+    for spec in COMMAND_SPECS:
+        command = top.get_command(context, spec.name)
+        assert command is not None  # noqa: S101 - every command loads
+        below = typer.Context(command, info_name=spec.name, parent=context, terminal_width=_WIDTH)
+        found.append((f"recrawl {spec.name}", command.get_help(below)))
         for name, child in getattr(command, "commands", {}).items():
             deepest = typer.Context(child, info_name=name, parent=below, terminal_width=_WIDTH)
-            found.append((f"recrawl {verb.name} {name}", child.get_help(deepest)))
+            found.append((f"recrawl {spec.name} {name}", child.get_help(deepest)))
     return found
 
 

@@ -1,19 +1,92 @@
-"""Rows for people, as tables, and for programs, as JSON."""
+"""Print rows as tables, JSON or CSV.
+
+Tables are fitted to the width of the terminal. Widths are in terminal cells.
+"""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from textwrap import wrap
+from typing import Any, TypeAlias
 
 import typer
+from rich.cells import cell_len
 
+from recrawl.app.display import finite, json_text, shown_rate, shown_time
 from recrawl.time import format_duration
 
+Column: TypeAlias = tuple[str, Sequence[str]]
+"""Heading and cells."""
+_WHOLE = 10
+"""Text up to this width stays on one line, such as ``4.62 d``."""
+_BROKEN = 20
+"""Wider words, mostly URLs, may be broken."""
+
+
+def without_spare(columns: Sequence[Column], spare: Sequence[str], width: int) -> list[Column]:
+    """The columns without as many spare ones, in their order, as must go to fit the words of the others.
+
+    >>> [heading for heading, _ in without_spare([("url", ["/a"]), ("since", ["2026-11-14 00:30"])], ["since"], 12)]
+    ['url']
+    """
+    kept = list(columns)
+    for name in spare:
+        if sum(map(_least, kept)) > _room(kept, width):
+            kept = [column for column in kept if column[0] != name]
+    return kept
+
+
+def shared_widths(columns: Sequence[Column], width: int) -> list[int]:
+    """The widths of the columns in a table of this width: words stay whole where possible, and cells take few lines.
+
+    >>> shared_widths([("url", ["http://data.example/library/2"]), ("why", ["above threshold"])], 39)
+    [27, 9]
+    """
+    widths, room = list(map(_least, columns)), _room(columns, width)
+    while sum(widths) > max(room, len(columns)):
+        widths[widths.index(max(widths))] -= 1
+    full = [max(map(cell_len, (heading, *cells))) for heading, cells in columns]
+    grown = _grown(columns, widths, full, room)
+    # Width that a column does not need goes to the others.
+    taken = list(map(_taken, columns, grown))
+    most = [used if used < had else wanted for used, had, wanted in zip(taken, grown, full, strict=True)]
+    return _grown(columns, taken, most, room)
+
+
+def _grown(columns: Sequence[Column], widths: Sequence[int], most: Sequence[int], room: int) -> list[int]:
+    """Distribute free width to the columns whose cells take the most lines; no column gets more than its maximum."""
+    usual = [sum(map(cell_len, cells)) / max(len(cells), 1) for _, cells in columns]
+    grown = list(widths)
+    for _ in range(room - sum(widths)):
+        folded = [one for one, width in enumerate(grown) if width < most[one]]
+        if folded:
+            grown[max(folded, key=lambda one: usual[one] / grown[one])] += 1
+    return grown
+
+
+def _taken(column: Column, width: int) -> int:
+    """The share of its width that a column needs."""
+    heading, cells = column
+    lines = (line for text in (heading, *cells) for line in wrap(text, width, break_on_hyphens=False))
+    return max([1, *(min(cell_len(line), width) for line in lines)])
+
+
+def _least(column: Column) -> int:
+    """The smallest width at which a column breaks only very long words."""
+    heading, cells = column
+    words = [word for text in (heading, *cells) for word in text.split()]
+    whole = [text for text in cells if cell_len(text) <= _WHOLE]
+    return max([1, *(min(cell_len(text), _BROKEN) for text in (*words, *whole))])
+
+
+def _room(columns: Sequence[Column], width: int) -> int:
+    """The width for the columns, less one cell beside and between them."""
+    return width - len(columns) - 1
+
+
 PIPED_WIDTH = 200
-"""Columns when the output is not a terminal: wide enough that most URLs stay whole."""
+"""The width if the output is not a terminal: most URLs stay whole."""
 
 
 def print_table(
@@ -23,16 +96,14 @@ def print_table(
     right: Sequence[str] = (),
     spare: Sequence[str] = (),
 ) -> None:
-    """Print rows under their headings, the columns named in ``right`` flush right. Text is printed as it is.
+    """Print rows under their headings, with the columns in ``right`` aligned right. Text is printed without markup.
 
-    In a terminal too narrow for the words of all columns, those named in ``spare`` are left out, one after the other.
+    In a terminal too narrow for the words of all columns, the columns in ``spare`` are left out one after the other.
     """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
-
-    from recrawl.cli.column_widths import shared_widths, without_spare
 
     console = Console()
     if not console.is_terminal:
@@ -61,21 +132,12 @@ def print_table(
 
 
 def print_columns(columns: Mapping[str, Sequence[Any]], *, spare: Sequence[str] = ()) -> None:
-    """Print a table given by columns; what each column holds is known by its name. ``spare`` as for tables by rows."""
+    """Print a table given by columns; the column name determines the format. ``spare`` as for tables by rows."""
     shown = [[_SHOWN.get(name, str)(value) for value in values] for name, values in columns.items()]
     headings = [name.replace("_", " ") for name in columns]
     right = [name.replace("_", " ") for name in columns if name not in _TEXTS]
     named = [name.replace("_", " ") for name in spare]
     print_table(headings, list(zip(*shown, strict=True)), right=right, spare=named)
-
-
-def rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, object]]:
-    """The same table by rows.
-
-    >>> rows_of({"id": [1, 2], "host": ["a", "b"]})
-    [{'id': 1, 'host': 'a'}, {'id': 2, 'host': 'b'}]
-    """
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def print_json(value: Sequence[Mapping[str, object]] | Mapping[str, object]) -> None:
@@ -84,7 +146,7 @@ def print_json(value: Sequence[Mapping[str, object]] | Mapping[str, object]) -> 
 
 
 def print_csv(columns: Mapping[str, Sequence[Any]]) -> None:
-    """Print a table given by columns as CSV, with a line of headings; nothing where a number is not finite."""
+    """Print a table given by columns as CSV with a heading line; numbers that are not finite are empty."""
     import csv
     import io
 
@@ -92,70 +154,9 @@ def print_csv(columns: Mapping[str, Sequence[Any]]) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in zip(*columns.values(), strict=True):
-        writer.writerow("" if _finite(value) is None else value for value in row)
+        writer.writerow("" if finite(value) is None else value for value in row)
     typer.echo(text.getvalue(), nl=False)
 
-
-def json_text(value: Sequence[Mapping[str, object]] | Mapping[str, object]) -> str:
-    r"""The same as a text.
-
-    >>> json_text({"a": float("nan")})
-    '{\n  "a": null\n}'
-    """
-    return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _finite(value: object) -> object:
-    match value:
-        case Mapping():
-            return {str(key): _finite(entry) for key, entry in value.items()}
-        case list() | tuple():
-            return [_finite(entry) for entry in value]
-        case float():
-            return value if math.isfinite(value) else None
-        case _:
-            return value
-
-
-def shown_share(share: float) -> str:
-    """A share as a percentage; a dash if it is without bound.
-
-    >>> shown_share(0.256), shown_share(float("nan")), shown_share(float("inf"))
-    ('26%', 'not known', '–')
-    """
-    if math.isnan(share):
-        return "not known"
-    return f"{share:.0%}" if math.isfinite(share) else "–"
-
-
-def shown_rate(rate: float) -> str:
-    """Changes a day, with three digits.
-
-    >>> shown_rate(0.01234), shown_rate(float("nan"))
-    ('0.0123', 'not known')
-    """
-    return "not known" if math.isnan(rate) else f"{rate:.3g}"
-
-
-def shown_time(when: float, to_the: str = "minutes") -> str:
-    """A time as people read it, in UTC; a dash where there is none. Total: every number has a text.
-
-    >>> shown_time(0.0), shown_time(float("nan")), shown_time(float("inf")), shown_time(1e12)
-    ('1970-01-01 00:00', '–', 'never', 'far future')
-    >>> shown_time(1.5, "seconds")
-    '1970-01-01 00:00:01'
-    """
-    if when == math.inf:
-        return "never"
-    if not math.isfinite(when):
-        return "–"
-    if not _FIRST <= when < _LAST:
-        return "far future" if when > 0 else "far past"
-    return datetime.fromtimestamp(when, UTC).replace(tzinfo=None).isoformat(" ", to_the)
-
-
-_FIRST, _LAST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1, 9999))
-"""What a calendar date of four digits can show, in whole years."""
 
 _TEXTS = ("url", "host", "outcome", "verdict", "why", "meaning", "robots", "state", "source", "format", "why_skipped")
 _SHOWN: dict[str, Callable[[Any], str]] = {
@@ -163,7 +164,7 @@ _SHOWN: dict[str, Callable[[Any], str]] = {
     "delay": format_duration,
     "seconds": "{:.3f}".format,
     **dict.fromkeys(
-        ("time", "discovered", "last_look", "last_change", "next_due", "due", "since", "last_try", "next_try"),
+        ("time", "discovered", "last_observed", "last_change", "next_due", "due", "since", "last_try", "next_try"),
         shown_time,
     ),
     "late": format_duration,
@@ -174,4 +175,4 @@ _SHOWN: dict[str, Callable[[Any], str]] = {
     **dict.fromkeys(("changes_per_day", "low", "high"), shown_rate),
     "changes_every": lambda seconds: "not known" if math.isnan(seconds) else format_duration(seconds),
 }
-"""How the values of a column are shown, where it is not as they are."""
+"""The format functions of columns by name."""

@@ -1,4 +1,4 @@
-"""The live driver: asks the frontier, fetches, detects, archives, records. The only wall clock.
+"""The live crawler: asks the frontier, fetches, detects changes, archives, records. Only ``clock`` reads the wall time.
 
-Captures of whole sites run on it too; and what others crawled is taken in here, and given out again.
+Captures of whole sites run on it, too.
 """

@@ -1,4 +1,4 @@
-"""The machine's time. The one module that reads it."""
+"""The machine's clock. No other module reads it."""
 
 from __future__ import annotations
 
@@ -13,30 +13,29 @@ from recrawl.time import MINUTE
 T = TypeVar("T")
 
 TOLERANCE = 2.0
-"""Seconds by which the machine's clock may differ before anybody is told."""
+"""Seconds by which the machine's clock may differ before that is reported."""
 SMALL = MINUTE
-"""Seconds up to which a clock that is set is believed at once."""
+"""Seconds. A correction of the machine's clock up to this size is applied at once."""
 DOUBT = MINUTE
-"""Seconds for which a clock that is set by more must stay so before it is believed: a glitch is over by then."""
+"""Seconds. A larger correction is applied once it has lasted this long. A glitch is over by then."""
 SLOW = 0.9
-"""How fast time passes here while the machine's clock is behind by a little: a minute is made good in ten."""
+"""Speed of this clock while the machine's clock is slightly behind: a minute is caught up in ten."""
 NEVER_BEFORE = 1_735_689_600.0
-"""2025-01-01, before there was a recrawl: a clock that reads less was not set yet, and is never believed."""
+"""2025-01-01, before recrawl existed. A clock that reads less was never set, so it is never believed."""
 
 
 _steady: Callable[[], float] = (
     partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic  # noqa: TID251 - this is the clock
 )
-"""Seconds that passed since some moment, those asleep included where the system counts them."""
+"""Seconds since an arbitrary moment. Includes time asleep where the system counts it."""
 
 
 class RealClock:
-    """The machine's clock, made steady: it starts at the wall time and counts what passes.
+    """The machine's clock, made steady: it starts at the wall time and adds the time that passes.
 
-    If somebody sets the machine's clock, nothing happens here until :meth:`set_right` is called. Small corrections are
-    then followed: forward at once, back by going slower until both agree. Large ones are in doubt for a minute, in
-    which time here goes on as if nothing had happened; so a glitch that is over by then leaves no trace. What stands
-    longer is followed by a step, also back.
+    A change of the machine's clock has no effect here until :meth:`set_right` is called. A small forward correction is
+    then applied at once. A small backward correction is applied by running slower until both clocks agree. A large
+    correction is ignored for a minute, so a glitch leaves no trace. If it lasts, this clock steps, forward or backward.
     """
 
     def __init__(
@@ -44,64 +43,64 @@ class RealClock:
         wall: Callable[[], float] = time.time,  # noqa: TID251 - this is the clock
         steady: Callable[[], float] = _steady,
     ) -> None:
-        """``wall`` and ``steady`` tell the time of day and the time that passed, in seconds."""
+        """``wall`` returns the time of day and ``steady`` the time that passed, both in seconds."""
         self._wall = wall
         self._steady = steady
-        self._line = (steady(), wall(), 1.0)
-        """A moment of the steady time, what this clock read then, and how fast it goes since."""
+        self._segment = (steady(), wall(), 1.0)
+        """A moment of the steady time, what this clock read then, and its speed since."""
         self._doubted: tuple[float, float] | None = None
-        """When a large correction was first seen, by the steady time, and its seconds."""
+        """When a large correction was first seen (steady time), and its size in seconds."""
 
     @property
     def is_set(self) -> bool:
-        """Whether the time can be right: a machine that starts without a battery believes that it is 1970."""
+        """Whether the time can be right. A machine that starts without a battery reads 1970."""
         return self.now() >= NEVER_BEFORE
 
     @property
-    def in_doubt(self) -> float:
-        """Seconds by which the machine's clock was set and is not believed yet; 0 if there is no doubt."""
+    def uncertain(self) -> float:
+        """Seconds of a large correction that is not applied yet; 0 if there is none."""
         return 0.0 if self._doubted is None else self._doubted[1]
 
     def follow(self, wall: Callable[[], float]) -> None:
-        """Take the time of day from elsewhere from now on, and take it over at once."""
+        """Read the time of day from ``wall`` from now on, and step to it at once."""
         self._wall = wall
-        self._line, self._doubted = (self._steady(), wall(), 1.0), None
+        self._segment, self._doubted = (self._steady(), wall(), 1.0), None
 
     def now(self) -> float:
         """Seconds since the epoch, UTC."""
-        began, shown, rate = self._line
+        began, shown, rate = self._segment
         return shown + (self._steady() - began) * rate
 
     def elapsed(self) -> float:
-        """Seconds that passed since some moment, those asleep included where the system counts them."""
+        """Seconds since an arbitrary moment. Includes time asleep where the system counts it."""
         return self._steady()
 
     def set_right(self) -> float:
-        """Look at the machine's clock: the seconds it was set forward, or back if negative, as far as it is believed.
+        """Compare with the machine's clock; return the correction that was applied, in seconds (negative: backward).
 
-        More than ``SMALL`` seconds are a step of this clock, less back is made good by going slower.
+        More than ``SMALL`` seconds are a step of this clock. A smaller backward correction only slows it down.
         """
-        steady, (began, shown, rate) = self._steady(), self._line
+        steady, (began, shown, rate) = self._steady(), self._segment
         now, wall = shown + (steady - began) * rate, self._wall()
         ahead = now - wall
-        if wall < NEVER_BEFORE <= now:  # it lost its time
+        if wall < NEVER_BEFORE <= now:  # the machine lost its time
             self._doubted = (steady, -ahead)
             return 0.0
         if abs(ahead) > SMALL and now >= NEVER_BEFORE and not self._has_stood(steady, -ahead):
             return 0.0
         self._doubted = None
         if ahead < -TOLERANCE or ahead > SMALL:
-            self._line = (steady, wall, 1.0)
+            self._segment = (steady, wall, 1.0)
             return -ahead
         if rate == 1.0 and ahead > TOLERANCE:
-            self._line = (steady, now, SLOW)
+            self._segment = (steady, now, SLOW)
             return -ahead
         if rate < 1.0 and ahead <= 0.0:
-            self._line = (steady, now, 1.0)
+            self._segment = (steady, now, 1.0)
         return 0.0
 
     def _has_stood(self, steady: float, seconds: float) -> bool:
-        """Whether a correction by so many seconds was first seen long enough ago."""
+        """Whether a correction of this size was first seen long enough ago."""
         if self._doubted is None or abs(self._doubted[1] - seconds) > SMALL:
             self._doubted = (steady, seconds)
         return steady - self._doubted[0] >= DOUBT
@@ -114,7 +113,7 @@ class RealClock:
     async def wait(self, running: Collection[asyncio.Task[T]], until: float) -> set[asyncio.Task[T]]:
         """Return as soon as a task of ``running`` is done, at the latest at ``until`` or after a minute.
 
-        Never longer, so that whoever waits looks at the clock now and then.
+        The limit of a minute lets callers check the clock regularly.
         """
         left = min(max(0.0, until - self.now()), MINUTE)
         if not running:
@@ -127,7 +126,7 @@ class RealClock:
             if not over.done():
                 over.set_result(None)
 
-        # As asyncio.wait does, which looks three times at each task.
+        # As asyncio.wait does, but that visits each task three times.
         timer = loop.call_later(left, wake)
         for task in tasks:
             task.add_done_callback(wake)

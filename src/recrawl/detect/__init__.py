@@ -1,21 +1,21 @@
-"""What changed between two captures. Pure: bytes in, a judgement out.
+"""What changed between two captures. Pure: bytes in, a verdict out.
 
 From cheap to dear: what the server says (304), the bytes, then text, links or data without their noise.
 """
 
 from recrawl.detect.body import decoded, media_type, text_of, unchunked, unfolded
-from recrawl.detect.html import Document, read_html
-from recrawl.detect.known import Known
-from recrawl.detect.standards import Standards
-from recrawl.detect.verdict import Judgement, judge, known_after, unchanged
+from recrawl.detect.change_criteria import ChangeCriteria
+from recrawl.detect.change_verdict import ChangeResult, classify_change, known_after, unchanged
+from recrawl.detect.fingerprint import PageState
+from recrawl.detect.html.html_document import Document, read_html
 
 __all__ = [
+    "ChangeCriteria",
+    "ChangeResult",
     "Document",
-    "Judgement",
-    "Known",
-    "Standards",
+    "PageState",
+    "classify_change",
     "decoded",
-    "judge",
     "known_after",
     "media_type",
     "read_html",

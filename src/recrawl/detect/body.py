@@ -1,7 +1,7 @@
-"""From the bytes on the wire to the bytes and the text the author meant.
+"""Decode a body: from the bytes on the wire to the bytes and the text of the author.
 
-Two layers lie over a body: transfer-encoding (chunks, of this one connection) and content-encoding (gzip or
-deflate, of the file). WARC digests take off the first only, verdicts both.
+A body has two encodings: transfer-encoding (chunks, of this one connection) and content-encoding (gzip or deflate, of
+the file). WARC digests remove the first only, verdicts both.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ CHUNK_HEAD = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r?\n")
 """What stands before each chunk."""
 CUT_FRAME = re.compile(rb"[\r\n]{0,2}[0-9A-Fa-f]{0,16}[ \t]*(?:;[^\r\n]*)?\r?")
 """What can be left of it where a body is cut."""
+_LONG_CHUNK = 4_096
+"""Bytes of a chunk that is not copied twice."""
 MOST_CHUNKS = 200_000
 """Chunks that are taken apart, in 0.2 s; what follows is taken as it is. Only chunks of less than 300 bytes, which
 nobody sends in earnest, come to more before a body is as long as we keep it."""
@@ -29,7 +31,7 @@ _CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _LINK = re.compile(r"""(\b(?:href|src)\s*=\s*)("[^"]*"|'[^']*'|[^\s"'>]+)""", re.IGNORECASE)
 _FRAGMENT = re.compile("(?<!&)#")
-"""Where the fragment of a link begins; behind an ampersand it is the number of a character."""
+"""Where the fragment of a link starts; behind an ampersand it is the number of a character."""
 _SENT_AS_IT_IS = frozenset(range(0x21, 0x7F)) - frozenset(b"\"#<>'")
 """Bytes of a query that need no percent sign."""
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
@@ -51,21 +53,22 @@ def unchunked(capture: Capture) -> bytes:
     """
     if "chunked" not in capture.header("transfer-encoding").lower():
         return capture.raw_body
-    raw, parts, position = capture.raw_body, [], 0
+    raw, position = capture.raw_body, 0
+    view, parts = memoryview(raw), list[bytes | memoryview]()
     while found := CHUNK_HEAD.match(raw, position):
         size, start = int(found[1], 16), found.end()
         if size == 0:
             break
         position = min(start + size, len(raw))  # a size that fits no pointer is only a chunk that is cut
-        parts.append(raw[start:position])
+        parts.append(view[start:position] if size > _LONG_CHUNK else raw[start:position])
         position += 2 if raw.startswith(b"\r\n", position) else raw.startswith(b"\n", position)
         if len(parts) == MOST_CHUNKS:
-            parts.append(raw[position:])
+            parts.append(view[position:])
             break
     else:
         cut_in_frame = (parts or capture.truncated) and CUT_FRAME.fullmatch(raw, position)
         if not cut_in_frame:
-            parts.append(raw[position:])
+            parts.append(view[position:])
     return b"".join(parts)
 
 

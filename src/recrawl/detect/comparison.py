@@ -1,19 +1,31 @@
-"""Two versions part by part: whether anything differs outside the noise, and what that teaches about noise."""
+"""Compare two versions part by part: what differs outside the noise and how much, and the evidence on noise."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
 
-from recrawl.detect.fingerprint import Fingerprint
-from recrawl.detect.noise import is_noisy_key
-from recrawl.detect.noise_keys import Difference, hidden_rows, keys_among, noise_key, position_of
-from recrawl.detect.parts import Parts, is_of_links
+from recrawl.detect.change_criteria import ChangeCriteria
+from recrawl.detect.fingerprint import Fingerprint, PageState
+from recrawl.detect.noise.noise_keys import (
+    Difference,
+    hidden_rows,
+    keys_among,
+    noise_key,
+    paths_in,
+    position_of,
+    without_largest,
+)
+from recrawl.detect.noise.text_noise import is_noisy_key
+from recrawl.detect.text.shingles import SAMPLE, similarity
+from recrawl.detect.text.text_parts import PageParts, is_of_links
+from recrawl.detect.version import Version
+from recrawl.model import UNMEASURED, Capture, ChangeKind
 
 NEAR = 120.0
 """Seconds between two versions up to which a difference is nobody's work."""
@@ -22,7 +34,7 @@ _OFTEN_HEX = re.compile(r"(?=[a-z]*\d)[0-9a-z]{8,}")
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class PartComparison:
     """Which parts were seen in both versions of a page, and which of them differed: what noise is learned from.
 
     Parts are told by their keys (``noise_keys``): those that differed, and those that are watched on the host.
@@ -38,13 +50,26 @@ class Compared:
     """Lists of links that differ, but in less than half: worth a confirmation."""
     fresh: float = 0.0
     """Of versions moments apart, the share of the later one's text that the earlier one has not."""
+    heavy: frozenset[int] = frozenset()
+    """Of versions moments apart, the parts that differ and carry too much of the text to be noise."""
+    in_question: frozenset[int] = frozenset()
+    """Of versions moments apart, the parts that the earlier one has other than the version before it."""
 
-    def plus(self, other: Compared) -> Compared:
+    def plus(self, other: PartComparison) -> PartComparison:
         """Both, of the same two versions."""
         differed = self.differed | other.differed
         same = (self.same | other.same) - differed
         doubtful = (self.doubtful | other.doubtful) - differed
-        return Compared(differed, same, self.gap, self.passing | other.passing, doubtful, max(self.fresh, other.fresh))
+        return PartComparison(
+            differed,
+            same,
+            self.gap,
+            self.passing | other.passing,
+            doubtful,
+            max(self.fresh, other.fresh),
+            self.heavy | other.heavy,
+            self.in_question | other.in_question,
+        )
 
 
 def differs(before: Fingerprint, after: Fingerprint, mask: frozenset[int]) -> bool:
@@ -58,12 +83,12 @@ def differs(before: Fingerprint, after: Fingerprint, mask: frozenset[int]) -> bo
     return one != other
 
 
-def _outside(parts: Parts, mask: frozenset[int], folded: frozenset[int], others: frozenset[int]) -> list[int]:
+def _outside(parts: PageParts, mask: frozenset[int], folded: frozenset[int], others: frozenset[int]) -> list[int]:
     hidden = hidden_rows(parts, mask, folded, others)
     return [content for content, is_hidden in zip(parts.content, hidden, strict=True) if not is_hidden]
 
 
-class _Row(NamedTuple):
+class _PartRow(NamedTuple):
     """A part that only one of two versions has."""
 
     path: int
@@ -71,7 +96,7 @@ class _Row(NamedTuple):
     position: int
 
 
-def compared_parts(before: Fingerprint, after: Fingerprint, watched: frozenset[int]) -> Compared:
+def compared_parts(before: Fingerprint, after: Fingerprint, watched: frozenset[int]) -> PartComparison:
     """What two versions teach about their parts. O(parts).
 
     A part that one version has and the other has not, at the same path, is told by position and kind of difference:
@@ -119,11 +144,11 @@ def compared_parts(before: Fingerprint, after: Fingerprint, watched: frozenset[i
     if watched:
         seen = [keys_among(one.parts, watched, silent) for one in (before, after)]
         same = (seen[0] & seen[1]) - differing - doubtful - unsure
-    return Compared(frozenset(differing), same, gap, doubtful=frozenset(doubtful))
+    return PartComparison(frozenset(differing), same, gap, doubtful=frozenset(doubtful))
 
 
-def _without_common_ends(before: Parts, after: Parts) -> tuple[Parts, Parts, int]:
-    """Two versions without the parts that both begin with, and how many those are, and without those both end with.
+def _without_common_ends(before: PageParts, after: PageParts) -> tuple[PageParts, PageParts, int]:
+    """Two versions without the parts that both start with, and how many those are, and without those both end with.
 
     Mostly little is left.
     """
@@ -134,19 +159,19 @@ def _without_common_ends(before: Parts, after: Parts) -> tuple[Parts, Parts, int
     last = 0
     while last < shortest - first and old[-1 - last] == new[-1 - last]:
         last += 1
-    one, other = (Parts(*(column[first : len(parts.path) - last] for column in parts)) for parts in (before, after))
+    one, other = (PageParts(*(column[first : len(parts.path) - last] for column in parts)) for parts in (before, after))
     return one, other, first
 
 
 def _only_in_one(
-    old: Parts, new: Parts, skipped: Counter[int], sizes: Sequence[Counter[int]]
-) -> tuple[dict[int, list[_Row]], dict[int, list[_Row]]]:
+    old: PageParts, new: PageParts, skipped: Counter[int], sizes: Sequence[Counter[int]]
+) -> tuple[dict[int, list[_PartRow]], dict[int, list[_PartRow]]]:
     """Of each version the parts that the other has not, or has not as often, by path.
 
     ``skipped`` tells how many parts of each path stand before these, ``sizes`` how many the whole versions have.
     """
     both = Counter(zip(old.path, old.content, strict=True)) & Counter(zip(new.path, new.content, strict=True))
-    found = tuple(dict[int, list[_Row]]() for _ in range(2))
+    found = tuple(dict[int, list[_PartRow]]() for _ in range(2))
     for parts, size, rows in zip((old, new), sizes, found, strict=True):
         common, places = dict(both), dict[int, int]()
         for path, template, content in zip(*parts, strict=True):
@@ -156,19 +181,19 @@ def _only_in_one(
                 common[path, content] -= 1
             else:
                 position = position_of(skipped[path] + place, size[path])
-                rows.setdefault(path, []).append(_Row(path, template, position))
+                rows.setdefault(path, []).append(_PartRow(path, template, position))
     return found[0], found[1]
 
 
-def _renumbered(went: list[_Row], came: list[_Row]) -> tuple[set[int], list[_Row], list[_Row]]:
+def _renumbered(went: list[_PartRow], came: list[_PartRow]) -> tuple[set[int], list[_PartRow], list[_PartRow]]:
     """Keys of the templates in both lists, and the rows without them: the same words came with other numbers."""
     both = Counter(row.template for row in went if row.template) & Counter(row.template for row in came if row.template)
     if not both:
         return set(), went, came
-    keys, rest = set[int](), list[list[_Row]]()
+    keys, rest = set[int](), list[list[_PartRow]]()
     for rows in (went, came):
         common = dict(both)
-        kept = list[_Row]()
+        kept = list[_PartRow]()
         for row in rows:
             if common.get(row.template):
                 common[row.template] -= 1
@@ -180,7 +205,7 @@ def _renumbered(went: list[_Row], came: list[_Row]) -> tuple[set[int], list[_Row
     return keys, rest[0], rest[1]
 
 
-def _shuffled(before: Parts, after: Parts) -> set[int]:
+def _shuffled(before: PageParts, after: PageParts) -> set[int]:
     """Paths with the same parts in another order."""
     orders: list[dict[int, list[int]]] = []
     for parts in (before, after):
@@ -194,19 +219,19 @@ def _shuffled(before: Parts, after: Parts) -> set[int]:
     }
 
 
-def nothing_differed(version: Fingerprint, watched: frozenset[int], gap: float) -> Compared:
+def nothing_differed(version: Fingerprint, watched: frozenset[int], gap: float) -> PartComparison:
     """What a version that came again teaches: its watched parts stayed."""
-    return Compared(frozenset(), keys_among(version.parts, watched, version.folded | {0}), gap)
+    return PartComparison(frozenset(), keys_among(version.parts, watched, version.folded | {0}), gap)
 
 
-def compared_links(before: Iterable[str], after: Iterable[str], watched: frozenset[int], gap: float) -> Compared:
+def compared_links(before: Iterable[str], after: Iterable[str], watched: frozenset[int], gap: float) -> PartComparison:
     """What two sets of link keys teach: a kind of link differs if some of it went and others came. O(links)."""
     old, new = frozenset(before), frozenset(after)
     went, came = ({link_kind(key) for key in some if not is_noisy_key(key)} for some in (old - new, new - old))
     differing = went & came
     stayed = {link_kind(key) for key in old & new} & watched if watched else set()
     told = frozenset(differing | stayed)
-    return Compared(frozenset(differing), frozenset(stayed - differing), gap, told)
+    return PartComparison(frozenset(differing), frozenset(stayed - differing), gap, told)
 
 
 @lru_cache(maxsize=1 << 16)  # links repeat from page to page and from version to version
@@ -221,3 +246,171 @@ def link_kind(key: str) -> int:
     names = "&".join(argument.partition("=")[0] for argument in query.split("&"))
     kind = crc32(f"?{_DIGITS.sub('#', _OFTEN_HEX.sub('#', place))}?{names}".encode("utf-8", "surrogatepass"))
     return noise_key(kind, Difference.LINK)
+
+
+_OF_TEXT = ChangeKind.TEXT | ChangeKind.DATA
+_OF_LINKS = ChangeKind.LINKS | ChangeKind.NEW_LINKS
+_LEAST = 0.5 / SAMPLE
+"""The magnitude of a change that is too small for the sample to show."""
+
+_MANY_TIMES, _FEW = 2, 16
+"""If the version before had this many times the passages that are now outside the mask, and a few more, then the mask
+hides that most of its text went. That is no noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDifferences:
+    """The outcome of a comparison, before it is a verdict."""
+
+    kinds: ChangeKind
+    telling: ChangeKind
+    """Kinds that make a change; the others are only remembered."""
+    magnitude: float
+    """How much differs outside the noise; -1 if that cannot be told."""
+    quiet: frozenset[str]
+    """Keys of links that stand only in parts that are not observed."""
+    compared: PartComparison | None
+    comparable: bool = True
+    """False if the versions were read under different rules."""
+
+
+def differences(  # noqa: PLR0913, PLR0917 - all that is compared
+    capture: Capture,
+    version: Version,
+    known: PageState,
+    standards: ChangeCriteria,
+    now: Fingerprint | None,
+    links: frozenset[str],
+) -> VersionDifferences:
+    """Compare a version with the one known. O(length).
+
+    ``now`` is its fingerprint; ``None`` if it has none, or if its text is that of the last visit. ``links`` are the
+    keys of its links.
+    """
+    before = Fingerprint.unpack(known.fingerprint)
+    rules = standards.rules.of(capture.url).number
+    if version.content is not None and known.validators.text_digest and rules != (before.rules if before else 0):
+        return VersionDifferences(ChangeKind.NONE, ChangeKind.NONE, UNMEASURED, frozenset(), None, comparable=False)
+    quiet, has_quiet = _quiet_links(version, before, standards.mask)
+    kinds, text = _kinds_of_content(version, known, before, now, standards)
+    quiet |= _of_masked_kind(links - known.links_last, standards.mask)
+    comparable = version.links is not None and known.links_read
+    if comparable and _links_differ(links, known.links_last, quiet, standards.mask, has_quiet=has_quiet):
+        kinds |= ChangeKind.LINKS
+    magnitude = text
+    if kinds & ChangeKind.TYPE:
+        magnitude = 1.0
+    elif kinds & ChangeKind.LINKS and text == 0:
+        magnitude = len(links ^ known.links_last) / len(links | known.links_last)
+    compared = _compared(capture, version, known, before, now, standards, links)
+    return VersionDifferences(kinds, _telling(version, known, text, standards), magnitude, quiet, compared)
+
+
+def _compared(  # noqa: PLR0913, PLR0917 - all that is compared
+    capture: Capture,
+    version: Version,
+    known: PageState,
+    before: Fingerprint | None,
+    now: Fingerprint | None,
+    standards: ChangeCriteria,
+    links: frozenset[str],
+) -> PartComparison | None:
+    """What the comparison teaches about noise; ``None`` if there was none, or it teaches nothing."""
+    if before is None or version.content is None:
+        return None
+    gap, watched = capture.time - before.time, standards.watched
+    told = nothing_differed(before, watched, gap) if now is None else compared_parts(before, now, watched)
+    if now is not None and abs(gap) < NEAR:
+        told = replace(told, fresh=_fresh(version, before), heavy=_heavy(version, told.differed, standards.most_masked))
+    if version.kind == ChangeKind.DATA:
+        told = replace(told, passing=told.differed | told.same)
+    if version.links is not None and known.links_read:
+        told = told.plus(compared_links(known.links_last, links, watched, gap))
+    return told if told.differed or told.same or told.doubtful else None
+
+
+def _heavy(version: Version, differed: frozenset[int], most: float) -> frozenset[int]:
+    """Which of the parts that differ carry more of a version's text than may be masked. O(length)."""
+    if version.content is None or not differed:
+        return frozenset()
+    content = version.content()
+    return differed - without_largest(content.parts(), list(map(len, content.said)), differed, most)
+
+
+def _fresh(version: Version, before: Fingerprint) -> float:
+    """The share of a version's text in parts that the one before has not, or has not as often. O(length)."""
+    if version.content is None or before.folded:
+        return 0.0
+    content = version.content()
+    lengths = list(map(len, content.said))
+    had, fresh = Counter(before.parts.content), 0
+    for number, length in zip(content.parts().content, lengths, strict=True):
+        if had[number]:
+            had[number] -= 1
+        else:
+            fresh += length
+    return fresh / max(1, sum(lengths))
+
+
+def _kinds_of_content(
+    version: Version, known: PageState, before: Fingerprint | None, now: Fingerprint | None, standards: ChangeCriteria
+) -> tuple[ChangeKind, float]:
+    """In what bytes, text and type differ, and how much of the text does."""
+    kinds, old, much = ChangeKind.NONE, known.validators, UNMEASURED
+    if version.digest != old.digest:
+        kinds |= ChangeKind.CONTENT
+    if version.mime and known.mime and version.mime != known.mime:
+        kinds |= ChangeKind.TYPE
+    if not (version.text_digest and old.text_digest):
+        return kinds, much
+    if version.text_digest == old.text_digest:
+        return kinds, 0.0
+    if before is None or now is None:
+        return kinds | version.kind, much
+    shrank = standards.most_masked < 1.0 and len(before.sample) > _MANY_TIMES * len(now.sample) + _FEW
+    if not differs(before, now, standards.mask) and not (standards.mask and shrank):
+        return kinds, 0.0
+    return kinds | version.kind, max(_LEAST, 1.0 - similarity(before.sample, now.sample, SAMPLE))
+
+
+def _telling(version: Version, known: PageState, text: float, standards: ChangeCriteria) -> ChangeKind:
+    """Which kinds make a change: with a text to compare, not the bytes; with a threshold, only what exceeds it."""
+    everything = ~ChangeKind.NONE
+    if not (version.text_digest and known.validators.text_digest):
+        return everything
+    telling = everything & ~ChangeKind.CONTENT
+    if standards.min_change > 0 and text >= 0:
+        telling &= ~_OF_LINKS
+        if text <= standards.min_change:
+            telling &= ~_OF_TEXT
+    return telling
+
+
+def _quiet_links(version: Version, before: Fingerprint | None, mask: frozenset[int]) -> tuple[frozenset[str], bool]:
+    """Keys of links only in parts that are not observed, and whether the page has or had any such parts."""
+    page = version.document
+    if page is None:
+        return frozenset(), False
+    paths = paths_in(mask)
+    hidden = paths and {*page.runs.path, *(before.parts.path if before else ())} & paths
+    if not (hidden or page.partial):
+        return frozenset(), False
+    return page.link_keys - page.links_outside(paths), True
+
+
+def _of_masked_kind(links: frozenset[str], mask: frozenset[int]) -> frozenset[str]:
+    """Keys of links that are noise by their kind."""
+    return frozenset(key for key in links if link_kind(key) in mask) if mask else frozenset()
+
+
+def _links_differ(
+    links: frozenset[str], others: frozenset[str], quiet: frozenset[str], mask: frozenset[int], *, has_quiet: bool
+) -> bool:
+    """Whether a link that is no noise is in one version only.
+
+    Of links that went it is not known where they stood; on pages with parts that are not observed they do not count.
+    Where a link goes from the rest of a page, its text does too.
+    """
+    gone = frozenset[str]() if has_quiet else others - links
+    loud = (links - others - quiet) | (gone - _of_masked_kind(gone, mask))
+    return not all(map(is_noisy_key, loud))

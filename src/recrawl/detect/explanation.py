@@ -1,36 +1,138 @@
-"""Why a visit found a change or none: the judge's steps, and what differs, for people to check.
+"""Explain a verdict: the steps of the change detector and the differences, for people to check.
 
-Nothing is decided here. The verdict is the judge's own, asked again with the two versions; the rest shows what it
-looked at. Dearer than judging, and meant for one page at a time.
+Nothing is decided here. The verdict comes from the change detector, run again on the two versions; the rest shows what
+it compared, and which text of a version was left out and why. Slower than classification, and meant for one page at a
+time.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
-from recrawl.detect.learned_noise import NO_NOISE, HostNoise
-from recrawl.detect.shingles import shingles, similarity
-from recrawl.detect.shown import Shown, shown
-from recrawl.detect.standards import Standards
-from recrawl.detect.verdict import Judgement, judge, known_after
-from recrawl.detect.version import body_of
+from recrawl.detect.body import html_of, media_type
+from recrawl.detect.change_criteria import NO_PAGE_RULES, ChangeCriteria
+from recrawl.detect.change_verdict import ChangeResult, classify_change, known_after
+from recrawl.detect.html.html_document import is_too_costly, read_html
+from recrawl.detect.noise.learned_noise import NO_NOISE, HostNoise
+from recrawl.detect.noise.noise_keys import hiding_keys, without_largest
+from recrawl.detect.noise.text_noise import noisy_pieces
+from recrawl.detect.text.shingles import shingles, similarity
+from recrawl.detect.text.text_parts import text_in_parts
+from recrawl.detect.version import MAX_READ, body_of, comparable_answer, is_html
 from recrawl.model import Capture, ChangeKind
-from recrawl.model.words import counted
+from recrawl.model.plurals import counted
 
-_ANY = Standards()
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=[\w\"'(«“])")
+"""Where a paragraph is broken into lines, so that a difference is a sentence and not a paragraph."""
+_BY_RULE = "a rule of yours"
+
+
+class IgnoredPart(NamedTuple):
+    """A part of a page that was not compared."""
+
+    text: str
+    why: str
+    key: int = 0
+    """Of learned noise (``noise_keys``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleText:
+    """What a reader sees of one version, and what was not observed."""
+
+    lines: tuple[str, ...] = ()
+    """The comparable form, piece by piece; none where only bytes can be compared."""
+    noise: tuple[tuple[str, str], ...] = ()
+    """Rule and text of each piece that fixed rules left out."""
+    left_out: tuple[IgnoredPart, ...] = ()
+    """Parts that were learned to be noise, or that rules of the user leave out."""
+    size: int = 0
+    """Bytes of the decoded body."""
+    mime: str = ""
+
+
+def shown(capture: Capture, standards: ChangeCriteria, noise: HostNoise, page: int = 0) -> VisibleText:
+    """One version of a page as it is compared; ``noise`` was learned of its host, and says why."""
+    body, whole = body_of(capture)
+    mime = media_type(capture)
+    if not whole or len(body) > MAX_READ:
+        return VisibleText(size=len(body), mime=mime)
+    content_type = capture.header("content-type")
+    if is_html(mime, body):
+        html = html_of(body, content_type)
+        if is_too_costly(html):
+            return VisibleText(size=len(body), mime=mime)
+        return _shown_page(
+            html, capture.url, VisibleText(size=len(body), mime=mime), standards, partial(noise.why, page=page)
+        )
+    return VisibleText(tuple(_data_lines(capture, body, mime, standards)), (), (), len(body), mime)
+
+
+def _shown_page(
+    html: str, url: str, frame: VisibleText, standards: ChangeCriteria, why: Callable[[int], str]
+) -> VisibleText:
+    rules = standards.rules.of(url)
+    page = read_html(html, url, rules)
+    written = text_in_parts(page.runs, lambda text: " ".join(text.split())).said
+    parts = page.parts.parts()
+    mask = without_largest(parts, list(map(len, page.parts.said)), standards.mask, standards.most_masked)
+    hidden = hiding_keys(parts, mask)
+    left_out = [IgnoredPart(said, why(key), key) for said, key in zip(page.parts.said, hidden, strict=True) if key]
+    if rules is not NO_PAGE_RULES:
+        kept = Counter(page.parts.said)
+        ruled = (said for said in read_html(html, url).parts.said if not _taken(kept, said))
+        left_out += [IgnoredPart(said, _BY_RULE) for said in ruled]
+    noisy = tuple(piece for run in written for piece in noisy_pieces(run))
+    seen = (said for said, is_hidden in zip(page.parts.said, hidden, strict=True) if not is_hidden)
+    lines = (line for said in seen for line in _SENTENCE_END.split(said))
+    return VisibleText(tuple(filter(None, lines)), noisy, tuple(left_out), frame.size, frame.mime)
+
+
+def _taken(kept: Counter[str], said: str) -> bool:
+    """Take one of these texts out of those kept; whether there was one."""
+    if not kept[said]:
+        return False
+    kept[said] -= 1
+    return True
+
+
+def _data_lines(capture: Capture, body: bytes, mime: str, standards: ChangeCriteria) -> list[str]:
+    found = comparable_answer(capture, body, row_order=standards.row_order)
+    if found is None:
+        return []
+    form, content = found.form, found.content
+    rules = standards.rules.of(capture.url)
+    if rules.texts:
+        return list(rules.cut(content()).said)
+    if form[:1] in ("{", "["):
+        try:
+            return json.dumps(json.loads(form), indent=1, ensure_ascii=False).splitlines()
+        except ValueError:
+            pass
+    is_data = mime != "text/plain" or found.kind == ChangeKind.DATA
+    return form.splitlines() if is_data else list(content().said)
+
+
+_ANY = ChangeCriteria()
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Two versions of a page side by side."""
 
-    before: Shown
-    after: Shown
-    judgement: Judgement
-    """What the judge says of the later one, knowing the earlier one alone."""
-    standards: Standards
-    """What the judge went by."""
+    before: VisibleText
+    after: VisibleText
+    judgement: ChangeResult
+    """What the change detector says of the later one, knowing the earlier one alone."""
+    standards: ChangeCriteria
+    """What the change detector went by."""
     same_bytes: bool
     similarity: float | None
     """Share of ten-word shingles in common (SHARC 8.2); ``None`` where there is no text."""
@@ -38,13 +140,13 @@ class Explanation:
     links_removed: tuple[str, ...]
 
     def diff(self, context: int = 2) -> list[str]:
-        """Lines that left and came, marked ``-`` and ``+``, with so many lines around them."""
+        """Lines that left and came, marked ``-`` and ``+``, with N lines around them."""
         found = difflib.unified_diff(self.before.lines, self.after.lines, n=context, lineterm="")
         return list(found)[2:]  # without the names of files
 
 
 def explain(
-    before: Capture, after: Capture, standards: Standards = _ANY, noise: HostNoise = NO_NOISE, page: int = 0
+    before: Capture, after: Capture, standards: ChangeCriteria = _ANY, noise: HostNoise = NO_NOISE, page: int = 0
 ) -> Explanation:
     r"""Compare two captures of one page, the earlier one first. O(length²) at worst, for texts that share nothing.
 
@@ -56,12 +158,12 @@ def explain(
     >>> told.judgement.verdict.name, told.diff(0)[1:], told.after.noise
     ('CHANGED', ['-One', '+Two'], (('clock with seconds', '09:20:00'),))
     """
-    first = judge(before, None, standards)
-    second = judge(after, known_after(first, None), standards)
+    first = classify_change(before, None, standards)
+    second = classify_change(after, known_after(first, None), standards)
     earlier, later = (shown(one, standards, noise, page) for one in (before, after))
     old_passages, passages = (shingles("\n".join(one.lines)) for one in (earlier, later))
     alike = similarity(old_passages, passages) if len(old_passages) or len(passages) else None
-    # A judge who finds the same bytes reads no links: they are those of the version before.
+    # A change detector who finds the same bytes reads no links: they are those of the version before.
     old = dict.fromkeys(first.links)
     new = dict.fromkeys(second.links if second.links_read else first.links)
     return Explanation(

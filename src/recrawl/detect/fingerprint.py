@@ -1,12 +1,15 @@
-"""A fingerprint: what is kept of a version so that the next one can be compared with it part by part.
+"""A fingerprint: the stored summary of a version, so that the next one can be compared with it part by part.
 
-It holds a sample of shingles (or of rows, for data), which tells *how much* changed, and the numbers of the parts,
-which tell *where*. Typically 1 to 2 KiB, never more than 4. The bytes are the same on every machine, so that a store
-can be moved, and begin with the version of the format, so that it can be changed.
+It has a sample of shingles (or of rows, for data), which gives *how much* changed, and the hashes of the parts, which
+give *where*. Typically 1 to 2 KiB, never more than 4. The bytes are the same on every platform, so a store can be
+moved, and start with the version of the format.
+
+The module also has the digests of a version and the state of a page before its next visit.
 """
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections import Counter
 from dataclasses import field
@@ -14,20 +17,31 @@ from zlib import crc32
 
 import numpy as np
 
-from recrawl.detect.parts import Columns, Parts
-from recrawl.detect.shingle_terms import Shingles
-from recrawl.model import AnyArray
-from recrawl.model.values import plain_value
+from recrawl.detect.text.shingles import Shingles
+from recrawl.detect.text.text_parts import PageParts, PartColumns
+from recrawl.model import AnyArray, Validators
+from recrawl.model.arrays import plain_value
+
+
+def digest(body: bytes) -> bytes:
+    """SHA-1 of a decoded body, 20 bytes. It names versions; it does not defend against forgers."""
+    return hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def text_digest(text: str) -> bytes:
+    """SHA-1 of a text or of data in canonical form, after noise was removed."""
+    return digest(text.encode("utf-8", "surrogatepass"))
+
 
 MOST_PARTS = 192
-"""So many are kept of a page: the number of a path among them fits a byte."""
+"""This many are kept of a page: the number of a path among them fits a byte."""
 
 _FORMAT = 1
 _HEAD = struct.Struct("<BdIHBBBB")
-NO_PARTS = Parts((), (), ())
+NO_PARTS = PageParts((), (), ())
 
 
-def packed(parts: Parts) -> Columns:
+def packed(parts: PageParts) -> PartColumns:
     """The bytes to store of at most :data:`MOST_PARTS` parts. O(n)."""
     paths = dict.fromkeys(parts.path)
     number = dict(zip(paths, range(len(paths)), strict=True))
@@ -39,7 +53,7 @@ def packed(parts: Parts) -> Columns:
         bytes(templated),
         struct.pack(f"<{len(templated)}I", *filter(None, parts.template)),
     ]
-    return Columns(len(parts.path), len(paths), len(templated), b"".join(columns))
+    return PartColumns(len(parts.path), len(paths), len(templated), b"".join(columns))
 
 
 @plain_value
@@ -52,12 +66,12 @@ class Fingerprint:
     """Number of the user's rules under which it was read."""
     sample: Shingles
     """Smallest numbers of its shingles, ascending."""
-    parts: Parts = NO_PARTS
+    parts: PageParts = NO_PARTS
     """In the order of the page; of a page with very many, the most common kinds are folded into one part each."""
     folded: frozenset[int] = frozenset()
     """Paths whose parts were folded into one, where no template and no share of differing parts is known."""
 
-    columns: Columns | None = field(default=None, compare=False, repr=False)
+    columns: PartColumns | None = field(default=None, compare=False, repr=False)
     """The parts as they are packed, where these are not needed themselves."""
 
     def pack(self) -> bytes:
@@ -98,12 +112,12 @@ class Fingerprint:
             time,
             rules,
             sample,
-            Parts(path_of, template.tolist(), content),
+            PageParts(path_of, template.tolist(), content),
             frozenset(path[column("u1", folded)].tolist()),
         )
 
 
-def folded(parts: Parts) -> tuple[Parts, frozenset[int]]:
+def folded(parts: PageParts) -> tuple[PageParts, frozenset[int]]:
     """The parts, at most :data:`MOST_PARTS` of them, and the paths that had to be folded for it.
 
     Folded are the most common paths first, a long list or table: noise is a rare part, often at the very end, and must
@@ -135,4 +149,23 @@ def folded(parts: Parts) -> tuple[Parts, frozenset[int]]:
     for path, row in place.items():
         rows[row] = path, 0, whole[path]
     columns = zip(*rows, strict=True)
-    return Parts(*map(list, columns)), frozenset(place)
+    return PageParts(*map(list, columns)), frozenset(place)
+
+
+@plain_value
+class PageState:
+    """What we knew of a page before the capture."""
+
+    validators: Validators = field(default_factory=Validators)
+    gone: bool = False
+    """The last answer was 404 or 410."""
+    mime: str = ""
+    links_last: frozenset[str] = frozenset()
+    """SURT keys of the outlinks of the last version."""
+    links_ever: frozenset[str] = frozenset()
+    """SURT keys of all outlinks the page ever had."""
+    fingerprint: bytes = b""
+    """Of the last version that was a change, as packed; empty if none was kept."""
+    links_read: bool = True
+    """Whether the links of a version were ever read. If not, as where only digests are known, the two sets of links
+    above say nothing, and no link can be called new."""

@@ -1,18 +1,18 @@
-"""A version: what of an answer is compared with the answer before it.
+"""A version: the part of a response that is compared with the response before.
 
-    answer                              compared as          a difference is
+    response                            compared as          a difference is
     HTML                                text without noise   TEXT
     JSON                                sorted keys          DATA
     CSV, XML, lines of JSON             line by line         DATA
-    Turtle, RDF/XML, JSON-LD, their kin as a graph           DATA
+    Turtle, RDF/XML, JSON-LD, similar   as a graph           DATA
     results of SPARQL queries           as a bag of rows     DATA
     other text                          text without noise   TEXT
     a redirect                          its target           TEXT
     anything else; too long; too deep;  bytes                CONTENT
       broken
 
-RDF that cannot be parsed is compared line by line, JSON-LD as JSON without an order of arrays. What may be RDF by its
-name or its beginning, although it is called plain text or nothing, is RDF if it can be parsed as that.
+RDF that cannot be parsed is compared line by line, JSON-LD as JSON without an order of arrays. A response that may be
+RDF by its name or its first bytes, although its type is plain text or missing, is RDF if it parses as RDF.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from functools import partial
 from typing import NamedTuple
 
 from recrawl.detect.body import MAX_DECODED, decoded, html_of, media_type, text_of, unchunked
-from recrawl.detect.data import (
-    Units,
+from recrawl.detect.change_criteria import ChangeCriteria
+from recrawl.detect.data.canonical_data import (
+    DataUnits,
     canonical_json,
     canonical_lines,
     canonical_table,
@@ -33,22 +34,16 @@ from recrawl.detect.data import (
     line_units,
     xml_units,
 )
-from recrawl.detect.digest import digest, text_digest
-from recrawl.detect.embeds import embeds_of
-from recrawl.detect.fingerprint import NO_PARTS, Fingerprint, folded
-from recrawl.detect.html import Document, read_html
-from recrawl.detect.nesting import is_too_costly
-from recrawl.detect.noise import without_noise
-from recrawl.detect.noise_keys import paths_in, without_largest
-from recrawl.detect.parts import Text, Told, text_in_lines
-from recrawl.detect.rdf import RdfDocument, read_rdf
-from recrawl.detect.rdf_types import RDF, rdf_guesses
-from recrawl.detect.results import RESULTS, canonical_results
-from recrawl.detect.robots_tag import forbids_following
-from recrawl.detect.standards import Standards
+from recrawl.detect.data.rdf import RDF, RdfDocument, rdf_guesses, read_rdf
+from recrawl.detect.data.sparql_results import RESULTS, canonical_results
+from recrawl.detect.fingerprint import NO_PARTS, Fingerprint, digest, folded, text_digest
+from recrawl.detect.html.html_document import Document, embeds_of, forbids_following, is_too_costly, read_html
+from recrawl.detect.noise.noise_keys import paths_in, without_largest
+from recrawl.detect.noise.text_noise import without_noise
+from recrawl.detect.text.text_parts import PageText, PartedText, text_in_lines
 from recrawl.errors import InputError
 from recrawl.model import Capture, ChangeKind
-from recrawl.model.values import plain_value
+from recrawl.model.arrays import plain_value
 from recrawl.urls import Address, address
 
 _HTML = ("text/html", "application/xhtml+xml")
@@ -59,7 +54,7 @@ _BY_LINES = ("application/x-ndjson",)
 
 MAX_READ = 16 * 1024 * 1024
 """Bytes of a body that is read for its text, links or data: a tree of a page takes many times its length."""
-_ANY = Standards()
+_ANY = ChangeCriteria()
 MOST_HTML, MOST_DATA = 256 * 1024, 64 * 1024
 """Bytes of a decoded body up to which it is cheap to read: HTML takes at most 0.4 s a MB, other text up to 0.8 s."""
 
@@ -70,13 +65,13 @@ class Effort(enum.Enum):
     ALL = "all"
     """Whatever it takes, within the limits of this package."""
     CHEAP = "cheap"
-    """Only what takes some hundredths of a second; raises :class:`CostlyError` where that is not enough."""
+    """Only what takes some tenths of a second at worst; raises :class:`CostlyError` where that is not enough."""
     BYTES = "bytes"
-    """Nothing: the answer is judged by the bytes that came."""
+    """Nothing: the answer is classified by the bytes that came."""
 
 
 class CostlyError(Exception):
-    """An answer takes more than a cheap look: it is to be read where it can harm nobody, or not at all."""
+    """An answer takes more than a cheap check: it is to be read where it can harm nobody, or not at all."""
 
 
 @plain_value
@@ -93,7 +88,7 @@ class Version:
     links: tuple[Address, ...] | None = ()
     """Outlinks; ``None`` if the body could not be read."""
     redirect_to: str = ""
-    content: Callable[[], Told | Units] | None = None
+    content: Callable[[], PartedText | DataUnits] | None = None
     """Gives the comparable form in parts, which only a version that differs needs; ``None`` where there is none."""
     document: Document | None = None
     """The page, if it is HTML."""
@@ -106,16 +101,16 @@ class Version:
     link_keys: frozenset[str] = frozenset()
     """SURT keys of the links."""
 
-    def fingerprint(self, capture: Capture, standards: Standards) -> Fingerprint | None:
+    def fingerprint(self, capture: Capture, standards: ChangeCriteria) -> Fingerprint | None:
         """What to keep of the version; parts that are noise do not count in how much changed. O(length)."""
         if self.content is None:
             return None
         content = self.content()
         parts = content.parts()
-        sample = content.sample(parts, standards.mask, in_machine_code=standards.in_machine_code)
+        sample = content.sample(parts, standards.mask, use_kernels=standards.use_kernels)
         return Fingerprint(capture.time, standards.rules.of(capture.url).number, sample, *folded(parts))
 
-    def allowed_mask(self, standards: Standards) -> frozenset[int]:
+    def allowed_mask(self, standards: ChangeCriteria) -> frozenset[int]:
         """The mask without what would hide most of this version's text (``standards.most_masked``). O(length)."""
         mask = standards.mask
         if not mask or self.content is None or standards.most_masked >= 1.0:
@@ -126,14 +121,14 @@ class Version:
             return mask
         return without_largest(parts, list(map(len, content.said)), mask, standards.most_masked)
 
-    def packed(self, capture: Capture, standards: Standards) -> bytes:
+    def packed(self, capture: Capture, standards: ChangeCriteria) -> bytes:
         """The same to be stored at once, empty if there is nothing to keep: parts are not made where nobody asks."""
         content = self.content() if self.content else None
         columns = content.columns() if content is not None and not standards.mask else None
         if content is None or columns is None:
             kept = self.fingerprint(capture, standards)
             return kept.pack() if kept else b""
-        sample = content.sample(NO_PARTS, standards.mask, in_machine_code=standards.in_machine_code)
+        sample = content.sample(NO_PARTS, standards.mask, use_kernels=standards.use_kernels)
         rules = standards.rules.of(capture.url).number
         return Fingerprint(capture.time, rules, sample, columns=columns).pack()
 
@@ -161,7 +156,7 @@ def redirect_version(capture: Capture) -> Version:
     target = address(location, base=capture.url) if location else None
     to = target.url if target else ""
     told = f"→ {without_noise(to)}"
-    return Version(digest(to.encode()), "", text_digest(told), ChangeKind.TEXT, (), to, lambda: Text([0], [told]))
+    return Version(digest(to.encode()), "", text_digest(told), ChangeKind.TEXT, (), to, lambda: PageText([0], [told]))
 
 
 def page_version(  # noqa: PLR0913 - what was made of the capture, and how to read it
@@ -170,7 +165,7 @@ def page_version(  # noqa: PLR0913 - what was made of the capture, and how to re
     named: bytes,
     *,
     whole: bool,
-    standards: Standards = _ANY,
+    standards: ChangeCriteria = _ANY,
     effort: Effort = Effort.ALL,
 ) -> Version:
     """A page, from its capture and what :func:`body_of` made of it; ``named`` is the digest of the body.
@@ -211,8 +206,8 @@ def page_version(  # noqa: PLR0913 - what was made of the capture, and how to re
     )
 
 
-def _html_version(capture: Capture, html: str, named: bytes, standards: Standards) -> Version:
-    page = read_html(html, capture.url, standards.rules.of(capture.url), in_machine_code=standards.in_machine_code)
+def _html_version(capture: Capture, html: str, named: bytes, standards: ChangeCriteria) -> Version:
+    page = read_html(html, capture.url, standards.rules.of(capture.url), use_kernels=standards.use_kernels)
     passed_over = frozenset[str]()
     if standards.obeys_nofollow:
         passed_over = page.link_keys if forbids_following(capture, standards.agent) else page.nofollow
@@ -232,7 +227,7 @@ def _html_version(capture: Capture, html: str, named: bytes, standards: Standard
 
 
 def _is_costly(capture: Capture, mime: str, body: bytes) -> bool:
-    """Whether a body takes more than a cheap look. Libraries that parse RDF can end the whole process."""
+    """Whether a body takes more than a cheap check. Libraries that parse RDF can end the whole process."""
     if is_html(mime, body):
         return len(body) > MOST_HTML
     if any(_guesses(capture, mime, body)):
@@ -264,7 +259,7 @@ class Comparable(NamedTuple):
 
     form: str
     """As one text."""
-    content: Callable[[], Text | Units]
+    content: Callable[[], PageText | DataUnits]
     """Gives it in parts."""
     kind: ChangeKind
     """The kind of change if it differs."""

@@ -15,13 +15,13 @@ from recrawl.estimate.point_evidence import sound
 from recrawl.model import FloatArray, Histories
 
 
-def rate(changes: npt.ArrayLike, looks: npt.ArrayLike, observed: npt.ArrayLike) -> FloatArray:
-    """λ per unit of ``observed``, from X ``changes`` found in n ``looks``; NaN where nothing was observed.
+def rate(changes: npt.ArrayLike, observations: npt.ArrayLike, observed: npt.ArrayLike) -> FloatArray:
+    """λ per unit of ``observed``, from X ``changes`` found in n ``observations``; NaN where nothing was observed.
 
     >>> rate(3, 9, 170.352).round(9).tolist()
     0.020049114
     """
-    x, n, t = (np.asarray(value, dtype=np.float64) for value in (changes, looks, observed))
+    x, n, t = (np.asarray(value, dtype=np.float64) for value in (changes, observations, observed))
     with np.errstate(divide="ignore", invalid="ignore"):
         frequency = np.where((n > 0) & (t > 0), n / t, np.nan)
     return np.asarray(np.log((n + 0.5) / (n - x + 0.5)) * frequency)

@@ -1,7 +1,7 @@
 r"""How sure a point estimate is: intervals for λ, for every history and whichever formula made the estimate.
 
-**Information.** A look after τ says x²/(eˣ − 1), x = λτ, about ln λ; at most 0.648, at x = 1.594 (algorithms §5).
-**Likelihood ratio**: all λ with 2(ℓ(λ̂) − ℓ(λ)) ≤ z², ℓ(λ) = Σ_changed ln(1 − e^{−λτ}) − λU. Calibrated from three
+**Information.** An observation after τ says x²/(eˣ − 1), x = λτ, about ln λ; at most 0.648, at x = 1.594 (algorithms
+§5). **Likelihood ratio**: all λ with 2(ℓ(λ̂) − ℓ(λ)) ≤ z², ℓ(λ) = Σ_changed ln(1 − e^{−λτ}) − λU. Calibrated from three
 gaps on. ℓ is concave in λ and in ln λ, so a tangent meets the wanted level outside the interval, and Newton closes in
 from there.
 
@@ -18,15 +18,14 @@ import numpy as np
 from scipy import special
 
 from recrawl.estimate import mle
-from recrawl.estimate.point_evidence import sound
-from recrawl.estimate.point_newton import Moving, bernoulli, climb
+from recrawl.estimate.point_evidence import MovingPages, bernoulli, climb, sound
 from recrawl.model import FloatArray, Histories
 
 _FARTHEST_START = 3.0
 """In ln λ. Where the likelihood is nearly flat, z/√I would start Newton beyond all numbers."""
 
 
-class Interval(NamedTuple):
+class RateInterval(NamedTuple):
     """Rates per second; 0 ≤ low ≤ high ≤ ∞, never NaN."""
 
     low: FloatArray
@@ -45,7 +44,7 @@ def information(histories: Histories, rate: FloatArray) -> FloatArray:
     return _sum(histories, x * bernoulli(np.maximum(x, 1e-300)))
 
 
-def likelihood_ratio(histories: Histories, level: float = 0.9) -> Interval:
+def likelihood_ratio(histories: Histories, level: float = 0.9) -> RateInterval:
     """Intervals of all rates that the likelihood does not rule out at this level. O(gaps · steps).
 
     >>> from recrawl.model import Visits
@@ -65,37 +64,37 @@ def likelihood_ratio(histories: Histories, level: float = 0.9) -> Interval:
             start = np.minimum(z / np.sqrt(information(pages, best)), _FARTHEST_START)
         low[rows] = climb(best * np.exp(-start), offsets, gaps, _downwards, quiet, least)
         high[rows] = climb(best * np.exp(start), offsets, gaps, _upwards, quiet, least)
-    return Interval(low, high)
+    return RateInterval(low, high)
 
 
 def _bounds(histories: Histories, level: float) -> tuple[FloatArray, FloatArray, np.ndarray]:
     """The one-sided intervals, and which pages have both changed and unchanged gaps and need another."""
-    looks, changes, observed = histories.counts(), histories.changes(), histories.observed()
+    observations, changes, observed = histories.counts(), histories.changes(), histories.observed()
     low, high = np.zeros(len(histories)), np.full(len(histories), np.inf)
-    never, always = (looks > 0) & (changes == 0), np.flatnonzero((looks > 0) & (changes == looks))
+    never, always = (observations > 0) & (changes == 0), np.flatnonzero((observations > 0) & (changes == observations))
     high[never] = -np.log1p(-level) / observed[never]
     if len(always):
-        pages, n = histories.take(always), looks[always]
+        pages, n = histories.take(always), observations[always]
         # the root if all gaps were equal; concavity in τ puts it left of the root else
         start = -np.log(-np.expm1(np.log1p(-level) / n)) * n / observed[always]
         quiet, least = np.zeros(len(always)), np.full(len(always), np.log1p(-level))
         low[always] = climb(start, pages.offsets, pages.gaps, _downwards, quiet, least)
-    return low, high, (changes > 0) & (changes < looks)
+    return low, high, (changes > 0) & (changes < observations)
 
 
-def _downwards(now: Moving) -> FloatArray:
+def _downwards(now: MovingPages) -> FloatArray:
     """Newton in ln λ towards ℓ = least, left of the maximum: there ℓ falls like a multiple of ln λ."""
     excess, slope = _excess_and_slope(now)
     return np.expm1(-excess / slope)
 
 
-def _upwards(now: Moving) -> FloatArray:
+def _upwards(now: MovingPages) -> FloatArray:
     """Newton in λ towards ℓ = least, right of the maximum: there ℓ falls like a multiple of λ."""
     excess, slope = _excess_and_slope(now)
     return -excess / slope
 
 
-def _excess_and_slope(now: Moving) -> tuple[FloatArray, FloatArray]:
+def _excess_and_slope(now: MovingPages) -> tuple[FloatArray, FloatArray]:
     """ℓ − least, and dℓ/d ln λ = Σ B(x) − λU."""
     quiet, least = now.columns
     value = now.sum(np.log(-np.expm1(-now.x))) - now.rate * quiet - least

@@ -1,20 +1,23 @@
-"""The seam of this room: evidence in, a belief out. Every estimator can be named, compared and replaced by another.
+"""The Estimator seam: evidence in, a belief out.
 
-Evidence is what a method may look at: the histories, and for methods that learn from a page's neighbours the groups the
-pages lie in, from the widest to the narrowest. Whoever makes the evidence has already chosen what counts as a change
-(``Histories.from_visits(visits, kind)``) and whose time it is told in; :class:`Estimate` carries that along.
+Evidence is what a method may read: the histories, and for methods that learn from related pages the groups of the
+pages, from the widest to the narrowest. The caller has already chosen what counts as a change
+(``Histories.from_visits(visits, kind)``) and whose time it is in; :class:`RateEstimate` carries that along.
+
+Every implementation passes :class:`recrawl.testing.EstimatorConformance`. Packages register estimators as entry points
+of the group ``recrawl.estimators``: an estimator, or a callable without arguments that returns one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from recrawl.model import Belief, ChangeKind, FloatArray, Histories, IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class RateEvidence:
     """What is known of n pages."""
 
     histories: Histories
@@ -24,27 +27,44 @@ class Evidence:
     kind: ChangeKind | None = None
     """In what respect a change is a change; ``None`` for any."""
     expected: FloatArray | None = None
-    """How often a model expects each page to change by its looks, per second; ``None`` where there is no model."""
+    """How often a model expects each page to change by its observations, per second; ``None`` where there is no
+    model."""
 
     def __len__(self) -> int:
         return len(self.histories)
 
 
+@runtime_checkable
 class Estimator(Protocol):
-    """A method to learn the change rates of pages. Implementations are immutable."""
+    """A method that estimates the change rates of pages. Implementations are immutable.
+
+    Rates are per second, gaps are seconds.
+
+    Rules for all implementations:
+     1. The belief has one row a page, in the order of the evidence. It is defined for every history, also for one
+        without gaps and for none; it is never NaN.
+     2. An estimator is a function: equal evidence gives equal beliefs, and the evidence is not modified.
+     3. The position of a page in the evidence makes no difference, beyond rounding.
+     4. Estimator and belief pickle.
+     5. O(gaps) or O(gaps log gaps), without a Python loop over pages.
+    """
 
     @property
     def name(self) -> str:
-        """What settings, tables and the ``--estimator`` option call it."""
+        """The name in settings, tables and the ``--estimator`` option. Not empty."""
         ...
 
-    def __call__(self, evidence: Evidence) -> Belief:
-        """A belief of one row a page. Defined for every history, also for none; never NaN."""
+    def __call__(self, evidence: RateEvidence) -> Belief:
+        """A belief of one row a page.
+
+        Raises:
+            InputError: the evidence is invalid, such as a negative gap; the page is named.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class RateEstimate:
     """A belief that says where it comes from."""
 
     belief: Belief
@@ -54,6 +74,6 @@ class Estimate:
     """In what respect the pages were found changed; ``None`` for any."""
 
 
-def estimate(estimator: Estimator, evidence: Evidence) -> Estimate:
+def estimate(estimator: Estimator, evidence: RateEvidence) -> RateEstimate:
     """Run an estimator and keep its name and the kind of change with the belief."""
-    return Estimate(estimator(evidence), estimator.name, evidence.kind)
+    return RateEstimate(estimator(evidence), estimator.name, evidence.kind)

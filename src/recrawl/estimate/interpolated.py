@@ -1,7 +1,7 @@
 r"""Interpolated updates (HACS §II-B2): a change is dated at the middle of the gap in which it happened.
 
-Looks t₀, t₁, …; the look k that found a change is replaced by the midpoint (t_{k−1} + t_k)/2, and the gaps are the
-differences of what results (reading 000.4). With z_k = 1 for a changed gap τ_k and 0 else:
+Observations t₀, t₁, …; the observation k that found a change is replaced by the midpoint (t_{k−1} + t_k)/2, and the
+gaps are the differences of what results (reading 000.4). With z_k = 1 for a changed gap τ_k and 0 else:
 
     τ̃_k = τ_k·(1 − z_k/2) + z_{k−1}·τ_{k−1}/2.
 
@@ -23,7 +23,7 @@ from recrawl.model import FloatArray, Histories
 def interpolate(histories: Histories) -> Histories:
     """The histories with every change moved to the middle of its gap. O(gaps).
 
-    ``last_change`` is the last interpolated update, and ``last_visit`` too if the last look found a change: the
+    ``last_change`` is the last interpolated update, and ``last_visit`` too if the last observation found a change: the
     history ends where its last gap does.
 
     >>> from recrawl.model import Visits
@@ -37,7 +37,9 @@ def interpolate(histories: Histories) -> Histories:
     carried[histories.offsets[:-1][histories.counts() > 0]] = 0.0  # nothing is carried into a page's first gap
     last_visit, last_change = histories.last_visit.copy(), histories.last_change.copy()
     row, changed = histories.row_of_gap(), histories.changed
-    last_change[row[changed]] = (histories.look_times() - half)[changed]  # of equal indices the last assignment stands
+    last_change[row[changed]] = (histories.observation_times() - half)[
+        changed
+    ]  # of equal indices the last assignment stands
     full = np.flatnonzero(histories.counts())
     ends = histories.offsets[full + 1] - 1
     last_visit[full] -= half[ends]

@@ -1,13 +1,16 @@
-r"""The online estimator: one natural-gradient step of the likelihood a look, O(1) in time and memory (algorithms §5).
+r"""The online estimator.
 
-θ = ln λ. A look after a gap τ, x = λτ, has the score B(x) if it found a change and −x if not (B(x) = x/(eˣ − 1)), and
-the expected information x·B(x). Each look adds its information to I and moves θ by its score over all of I:
+One natural-gradient step of the likelihood an observation, O(1) in time and memory (algorithms §5).
+
+θ = ln λ. An observation after a gap τ, x = λτ, has the score B(x) if it found a change and −x if not (B(x) = x/(eˣ −
+1)), and the expected information x·B(x). Each observation adds its information to I and moves θ by its score over all
+of I:
 
     I ← I + x·B(x),   θ ← θ + clip((z·B(x) − (1 − z)·x)/I, ±1.5),   I = 1 at the start.
 
-Two floats a page, any gaps, no look kept. As looks accumulate it comes as close to the truth as maximum likelihood;
-early looks weigh on it longer. The order of the looks matters. The start counts as one unit of information, about as
-much as two well-chosen looks.
+Two floats per page, any gaps, no observation kept. As observations accumulate it comes as close to the truth as maximum
+likelihood; early observations weigh on it longer. The order of the observations matters. The start counts as one unit
+of information, about as much as two well-chosen observations.
 """
 
 from __future__ import annotations
@@ -17,9 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.estimate.gaps import refuse_bad_looks
-from recrawl.estimate.point_evidence import sound
-from recrawl.estimate.point_newton import bernoulli
+from recrawl.estimate.gap_columns import refuse_bad_observations
+from recrawl.estimate.point_evidence import bernoulli, sound
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray
 from recrawl.model.compiled import can_compile, compiled
 
@@ -27,7 +29,7 @@ _MOST = 1.5
 _LARGEST_X = 700.0
 _WORTH_COMPILING = 200_000
 _FEW_PAGES = 16
-"""So few pages side by side are cheaper one look at a time."""
+"""So few pages side by side are cheaper one observation of a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class OnlineRates:
 
     @classmethod
     def starting_at(cls, rate: FloatArray) -> OnlineRates:
-        """Pages nobody looked at yet, each believed to change at its ``rate`` > 0."""
+        """Pages nobody observed yet, each believed to change at its ``rate`` > 0."""
         return cls(np.log(rate), np.ones(len(rate)))
 
     def __len__(self) -> int:
@@ -53,7 +55,9 @@ class OnlineRates:
 
 
 def fit(histories: Histories, start: FloatArray) -> OnlineRates:
-    """The state after all looks, from the rates ``start``, one a page. The same as :func:`update` look by look.
+    """The state after all observations, from the rates ``start``, one a page.
+
+    The same as :func:`update` observation by observation.
 
     >>> from recrawl.model import Visits
     >>> h = Histories.from_visits(Visits.of([1, 1], [0.0, 1.0], verdict=[0, 2]))
@@ -67,17 +71,17 @@ def fit(histories: Histories, start: FloatArray) -> OnlineRates:
 
 
 def update(state: OnlineRates, rows: IntArray, gap: FloatArray, changed: BoolArray) -> None:
-    """Fold new looks into ``state`` **in place**: O(1) a look, however many pages there are.
+    """Fold new looks into ``state`` **in place**: O(1) an observation, however many pages there are.
 
-    ``rows[k]`` is the row of the page looked at after ``gap[k]`` seconds, > 0. A row may occur several times; its looks
-    are folded in the order given.
+    ``rows[k]`` is the row of the page observed after ``gap[k]`` seconds, > 0. A row may occur several times; its
+    observations are folded in the order given.
 
     Raises:
         ValueError: a gap is not positive and finite (the message names the row), or a row is none of the state.
     """
-    refuse_bad_looks(rows, gap, changed, len(state))
+    refuse_bad_observations(rows, gap, changed, len(state))
     if len(gap) >= _WORTH_COMPILING and can_compile():
-        # a view with steps would be compiled for anew
+        # a view with steps would be compiled for again
         rows, gap, changed = np.ascontiguousarray(rows), np.ascontiguousarray(gap), np.ascontiguousarray(changed)
         fold(state.log_rate, state.information, rows, gap, changed)
     else:
@@ -87,7 +91,10 @@ def update(state: OnlineRates, rows: IntArray, gap: FloatArray, changed: BoolArr
 def fold_by_numpy(
     log_rate: FloatArray, information: FloatArray, rows: IntArray, gap: FloatArray, changed: BoolArray
 ) -> None:
-    """The k-th looks of all rows at once, for k = 0, 1, …; the long rest of a few rows look by look."""
+    """The k-th observations of all rows at once, for k = 0, 1, ….
+
+    The long rest of a few rows observation by observation.
+    """
     order = np.argsort(rows, kind="stable")
     heads = np.flatnonzero(np.diff(rows[order], prepend=-1))
     counts = np.diff(np.append(heads, len(rows)))
@@ -110,7 +117,7 @@ def fold_by_numpy(
 
 @compiled
 def fold(log_rate: FloatArray, information: FloatArray, rows: IntArray, gap: FloatArray, changed: BoolArray) -> None:
-    """One look after the other."""
+    """One observation after the other."""
     for k in range(len(rows)):
         row = rows[k]
         x = math.exp(log_rate[row]) * gap[k]

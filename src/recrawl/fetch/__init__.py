@@ -1,45 +1,52 @@
-"""Access to the outside: one request in, one capture out, and what robots.txt allows; clients for other archives.
+"""Fetching: one request in, one capture out; robots.txt; access methods; clients of other archives.
 
-A failed fetch of a page is data: a :class:`recrawl.model.Capture` with status 0 and the reason in words. The clients
-that read an archive's lists raise a ``FetchError`` once their patience is at its end.
+A failed fetch of a page is data: a :class:`recrawl.model.Capture` with status 0 and the reason as text. The clients of
+other archives raise a ``FetchError`` after their last retry.
 """
 
-from recrawl.fetch.archive_client import ArchiveClient, Manners, RateLimitedError
-from recrawl.fetch.archive_url import CdxAddress, MapAddress, archive_address
-from recrawl.fetch.cdx_query import CdxQuery, Dialect, Filter
-from recrawl.fetch.cdx_server import CdxAnswer, CdxServer, CdxState, Paging
-from recrawl.fetch.doors import Doors
-from recrawl.fetch.http import HttpFetcher, Limits
-from recrawl.fetch.memento import MapAnswer, MapForm, MapState, MementoClient, Negotiated
-from recrawl.fetch.names import Names
-from recrawl.fetch.request import Fetcher, Request
-from recrawl.fetch.robots import RobotsCache, Rules
+from recrawl.fetch.archives.archive_client import ArchiveClient, ArchivePoliteness, RateLimitedError
+from recrawl.fetch.archives.archive_url import CdxAddress, MapAddress, archive_address
+from recrawl.fetch.archives.cdx_client import (
+    CdxClient,
+    CdxDialect,
+    CdxServerFilter,
+    CdxServerPage,
+    CdxServerQuery,
+    CdxState,
+    Paging,
+)
+from recrawl.fetch.archives.memento_client import MapForm, MapState, MementoClient, NegotiatedMemento, TimeMapResponse
+from recrawl.fetch.http.dns import HostResolver
+from recrawl.fetch.http.http_fetcher import HttpFetcher, TransferLimits
+from recrawl.fetch.http.ip_gate import IpGate
+from recrawl.fetch.request import Fetcher, FetchRequest
+from recrawl.fetch.robots_cache import HostRobots, RobotsCache
 
 __all__ = [
     "ArchiveClient",
+    "ArchivePoliteness",
     "CdxAddress",
-    "CdxAnswer",
-    "CdxQuery",
-    "CdxServer",
+    "CdxClient",
+    "CdxDialect",
+    "CdxServerFilter",
+    "CdxServerPage",
+    "CdxServerQuery",
     "CdxState",
-    "Dialect",
-    "Doors",
+    "FetchRequest",
     "Fetcher",
-    "Filter",
+    "HostResolver",
+    "HostRobots",
     "HttpFetcher",
-    "Limits",
-    "Manners",
+    "IpGate",
     "MapAddress",
-    "MapAnswer",
     "MapForm",
     "MapState",
     "MementoClient",
-    "Names",
-    "Negotiated",
+    "NegotiatedMemento",
     "Paging",
     "RateLimitedError",
-    "Request",
     "RobotsCache",
-    "Rules",
+    "TimeMapResponse",
+    "TransferLimits",
     "archive_address",
 ]

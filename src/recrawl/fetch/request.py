@@ -1,20 +1,20 @@
-"""What is asked of an access method: a URL, and what we already know of its version."""
+"""The fetch request: a URL, and the validators of its last version; and the Fetcher protocol."""
 
 from __future__ import annotations
 
 import re
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from recrawl.errors import ConfigError
 from recrawl.model import Capture
-from recrawl.model.values import plain_value
+from recrawl.model.arrays import plain_value
 
 _CONTACT = re.compile(r"https?://[^\s/]+|[^\s@<>()]+@[^\s@<>()]+\.[^\s@<>()]+")
 _VISIBLE = re.compile(r"[\x20-\x7e]+")
 
 
 @plain_value
-class Request:
+class FetchRequest:
     """One request; with validators it is conditional, and the server may answer 304."""
 
     url: str
@@ -22,23 +22,63 @@ class Request:
     """As the server wrote it, with quotes and ``W/``."""
     last_modified: str = ""
     headers: tuple[tuple[str, str], ...] = ()
-    """More headers, such as ``Accept-Datetime``."""
+    """Additional headers, such as ``Accept-Datetime``."""
     accept: str = ""
-    """Media types wanted; empty for what a page is asked for with."""
+    """Media types wanted; empty for the default of pages."""
     body: bytes = b""
     """Sent by POST, as a form; empty for GET."""
+    most: int = 0
+    """Maximum bytes of body; 0 for the general limit."""
 
 
+@runtime_checkable
 class Fetcher(Protocol):
-    """An access method: HTTP now, others beside it later."""
+    """Carries out single requests. The built-in one speaks HTTP (:mod:`recrawl.fetch.http.http_fetcher`).
 
-    async def fetch(self, request: Request) -> Capture:
-        """Ask once and return what came, whatever it was. Redirects are not followed."""
+    The caller applies robots.txt and the pauses of the host before each request; a fetcher never retries, never follows
+    a redirect, and sends nothing that it was not asked for. Many requests run at once on one event loop. Times are
+    seconds since the epoch by the clock it was given, durations seconds.
+
+    Every implementation passes :class:`recrawl.testing.FetcherConformance`. See :mod:`recrawl.fetch.fetchers` for how
+    packages register one.
+    """
+
+    async def fetch(self, request: FetchRequest) -> Capture:
+        """Ask once and return the answer, whatever its status.
+
+        What goes wrong on the way is a capture with status 0, the reason in ``error`` and a Heritrix code in
+        ``failure``. A body beyond the limits is cut: ``truncated`` is ``length`` or ``time``. The bytes are as
+        received, with their content encoding. It raises nothing but what cancelling raises. O(bytes of the answer).
+        """
+        ...
+
+
+@plain_value
+class FetchedPage:
+    """The answer of a page and the answers of what was loaded with it."""
+
+    capture: Capture
+    """The page itself."""
+    requisites: tuple[Capture, ...] = ()
+    """Further answers, such as images and scripts that a browser loaded. Archived with the page; not visits."""
+
+
+@runtime_checkable
+class PageFetcher(Fetcher, Protocol):
+    """A fetcher whose visit of a page yields several captures, as a browser's does.
+
+    Pages are fetched by ``fetch_page``, everything else (robots.txt, sitemaps, confirmations, access methods) by
+    ``fetch``. The fetcher sends the further requests itself, so it applies robots.txt, address policy and size limits
+    to them. The crawler pauses for the host of the page after the last of them.
+    """
+
+    async def fetch_page(self, request: FetchRequest) -> FetchedPage:
+        """The page and what belongs to it. Raises as ``fetch`` does: nothing."""
         ...
 
 
 def is_contact(text: str) -> bool:
-    """Whether somebody can be reached by it: a URL or a mail address that HTTP can carry.
+    """Whether it names a contact: a URL or a mail address that HTTP can carry.
 
     >>> is_contact("https://example.org/bot"), is_contact("mailto:me@example.org"), is_contact("mailto:nonsense")
     (True, True, False)
@@ -47,7 +87,7 @@ def is_contact(text: str) -> bool:
 
 
 def checked_user_agent(user_agent: str) -> str:
-    """The User-Agent, if it names somebody to write to (conventions R5).
+    """The User-Agent, if it names a contact (conventions R5).
 
     >>> checked_user_agent("recrawl/1.0 (+https://example.org/bot)")
     'recrawl/1.0 (+https://example.org/bot)'

@@ -25,7 +25,7 @@ import re
 from typing import NamedTuple
 
 MAX_BYTES = 500 * 1024
-"""Bytes of a file that are read (RFC 9309, 2.5)."""
+"""Bytes of a file that are parsed (RFC 9309, 2.5)."""
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 _AGENT = frozenset({"user-agent", "useragent", "user agent"})
@@ -40,7 +40,7 @@ _ODD_OCTET = re.compile(rb"%([0-9A-Fa-f]{2})|[^A-Za-z0-9/._~-]")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
-class Rule(NamedTuple):
+class RobotsRule(NamedTuple):
     """One ``Allow`` or ``Disallow`` line."""
 
     line: int
@@ -49,9 +49,9 @@ class Rule(NamedTuple):
     pattern: str
     """As written."""
     start: str
-    """The normal form of what stands before the first wildcard."""
+    """The normal form of the text before the first wildcard."""
     pieces: tuple[str, ...]
-    """The normal form of what stands behind each wildcard."""
+    """The normal form of the text after each wildcard."""
     anchored: bool
     """Whether the pattern ends with ``$``: nothing may follow in the URL."""
 
@@ -63,7 +63,7 @@ class Rule(NamedTuple):
         if not pieces:
             return not self.anchored or len(path) == position
         for piece in pieces[:-1] if self.anchored else pieces:
-            position = path.find(piece, position)  # the leftmost place is the best: it leaves most to what follows
+            position = path.find(piece, position)  # the leftmost match is the best: it leaves most to what follows
             if position < 0:
                 return False
             position += len(piece)
@@ -74,25 +74,25 @@ class Rule(NamedTuple):
 
 
 class AgentRules(NamedTuple):
-    """What a robots.txt says to one crawler."""
+    """The rules of a robots.txt for one crawler."""
 
-    rules: tuple[Rule, ...] = ()
-    """The one that decides first: longest pattern first, ``Allow`` before ``Disallow``."""
+    rules: tuple[RobotsRule, ...] = ()
+    """In order of precedence: longest pattern first, ``Allow`` before ``Disallow``."""
     starts: tuple[str, ...] = ()
-    """Where the patterns of the rules begin, each beginning once."""
+    """The starts of the rules' patterns, each once."""
     crawl_delay: float | None = None
-    """Seconds; ``None`` if the file does not ask for any."""
+    """Seconds; ``None`` if the file has none."""
     sitemaps: tuple[str, ...] = ()
     """As written, in order, each once."""
     agent: str = ""
-    """The agent whose groups hold: our product token in lower case, ``*``, or empty if there is no group for us."""
+    """The agent whose groups apply: our product token in lower case, ``*``, or empty if there is no group for us."""
 
-    def deciding_rule(self, url: str) -> Rule | None:
+    def deciding_rule(self, url: str) -> RobotsRule | None:
         """The rule that decides about a URL; ``None`` if none matches, so that it is allowed."""
         if not self.rules:
             return None
         path = normal_path(url)
-        if not path.startswith(self.starts):  # much quicker than rule by rule, and so it is with most URLs
+        if not path.startswith(self.starts):  # much quicker than rule by rule, and enough for most URLs
             return None
         return next((rule for rule in self.rules if rule.matches(path)), None)
 
@@ -113,15 +113,15 @@ def product_token(user_agent: str) -> str:
 
 
 def parse_robots_txt(body: bytes, product: str) -> AgentRules:
-    r"""What a robots.txt says to the crawler with this product token. Any bytes can be read.
+    r"""The rules of a robots.txt for the crawler with this product token. Accepts any bytes.
 
-    Of a file that is too long only the whole lines of the first 500 KiB count: half a rule would be another rule.
+    Of a file that is too long only the complete lines of the first 500 KiB count: half a rule would be another rule.
 
     >>> said = parse_robots_txt(b"User-agent: *\nCrawl-delay: 600\nUser-agent: Bingbot\nDisallow: /private", "recrawl")
     >>> said.crawl_delay, said.allowed("http://example.org/"), str(said.deciding_rule("http://example.org/private/x"))
     (600.0, True, 'line 4: Disallow: /private')
     """
-    reading = _Reading(product.lower())
+    reading = _RobotsParser(product.lower())
     for number, text in enumerate(_LINE_ENDS.split(_text(body)), 1):
         field, value = _record(text)
         if field:
@@ -129,12 +129,12 @@ def parse_robots_txt(body: bytes, product: str) -> AgentRules:
     return reading.result()
 
 
-class _Reading:
-    """The state between two lines: who is addressed, and what was said so far to us and to everybody."""
+class _RobotsParser:
+    """The state between two lines: the agents addressed, and the rules so far for us and for everybody."""
 
     def __init__(self, product: str) -> None:
         self._product = product
-        self._rules: dict[str, list[Rule]] = {}
+        self._rules: dict[str, list[RobotsRule]] = {}
         """By agent: ours and ``*``, if they were named."""
         self._delay: dict[str, float] = {}
         self._sitemaps: dict[str, None] = {}
@@ -142,11 +142,11 @@ class _Reading:
         """Agents of the open group, as far as they concern us."""
         self._group_has_rules = False
         self._named: set[str] = set()
-        """Agents of the last ``User-agent`` lines in a row: those a Crawl-delay is for."""
+        """Agents of the last ``User-agent`` lines in a row: a Crawl-delay applies to them."""
         self._named_is_over = False
 
     def take(self, number: int, field: str, value: str) -> None:
-        """The next record."""
+        """Add the next record."""
         if field in _AGENT:
             self._address(value)
         elif field in _ALLOW or field in _DISALLOW:
@@ -184,15 +184,15 @@ class _Reading:
             self._rules[agent] += rules
 
     def result(self) -> AgentRules:
-        """What was said to us."""
+        """The rules for us."""
         agent = next((name for name in (self._product, "*") if name in self._rules), "")
         rules = sorted(self._rules.get(agent, ()), key=_precedence)
         starts = tuple({rule.start for rule in rules})
         return AgentRules(tuple(rules), starts, self._delay.get(agent), tuple(self._sitemaps), agent)
 
 
-def _precedence(rule: Rule) -> tuple[int, bool]:
-    """The longest first, octets that are not ASCII counted as percent-encoded; of equal ones those that allow."""
+def _precedence(rule: RobotsRule) -> tuple[int, bool]:
+    """The longest first, non-ASCII octets counted as percent-encoded; of equal ones ``Allow`` first."""
     octets = rule.pattern.encode("utf-8", "surrogateescape")
     return -len(octets) - 2 * sum(octet > _LAST_ASCII for octet in octets), not rule.allows
 
@@ -230,13 +230,13 @@ def _seconds(text: str) -> float | None:
     return delay if math.isfinite(delay) and delay >= 0 else None
 
 
-def _rule(line: int, pattern: str, *, allows: bool) -> Rule:
+def _rule(line: int, pattern: str, *, allows: bool) -> RobotsRule:
     anchored = pattern.endswith("$")
     pieces = [_normal(piece) for piece in (pattern[:-1] if anchored else pattern).split("*")]
-    # Wildcards in a row are one; one at the end matches what is matched without it, unless the end is fixed.
+    # Consecutive wildcards are one; one at the end changes nothing, unless the end is anchored.
     between = [piece for piece in pieces[1:-1] if piece]
     last = pieces[-1:] if len(pieces) > 1 and (pieces[-1] or anchored) else []
-    return Rule(line, allows, pattern, pieces[0], (*between, *last), anchored)
+    return RobotsRule(line, allows, pattern, pieces[0], (*between, *last), anchored)
 
 
 def normal_path(url: str) -> str:
@@ -253,9 +253,9 @@ def normal_path(url: str) -> str:
 
 
 def _normal(text: str) -> str:
-    """Each octet in one spelling only: percent-encoded but for letters, digits, ``-._~`` and ``/``.
+    """Each octet in one spelling only: percent-encoded except letters, digits, ``-._~`` and ``/``.
 
-    ``%2F`` stays another character than ``/``. What is not UTF-8 keeps its bytes.
+    ``%2F`` stays different from ``/``. Text that is not UTF-8 keeps its bytes.
     """
     if _PLAIN_PATH.fullmatch(text):
         return text

@@ -1,1 +1,1 @@
-"""Files that others read and write, to and from captures and visits."""
+"""File formats of the field: read and written as captures and visits."""

@@ -1,4 +1,4 @@
-"""Heritrix's crawl.log: one line for every attempt, failed ones too (conventions L1-L4)."""
+"""Heritrix's crawl.log: one line per fetch attempt, failed ones included (conventions L1-L4)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from recrawl.errors import InputError, require
-from recrawl.formats.captures import NO_SIZE, RecordKind, Report
-from recrawl.formats.cdx_columns import to_captures
-from recrawl.formats.lines import Block, read_blocks, whole_lines
+from recrawl.formats.cdx.cdx_columns import to_captures
+from recrawl.formats.cdx.line_blocks import LineBlock, read_blocks, whole_lines
+from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport, RecordKind
 
 _FIELDS = 12
 _LOGGED = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,3}))?\d*Z")
@@ -109,8 +109,8 @@ def parse_line(text: str) -> LogLine:
     )
 
 
-def read_crawl_log(stream: BinaryIO, source: str, report: Report) -> Iterator[Any]:
-    """Attempts as record batches of :func:`~recrawl.formats.captures.schema`; failed ones have the kind ``FAILED``.
+def read_crawl_log(stream: BinaryIO, source: str, report: ReadReport) -> Iterator[Any]:
+    """Attempts as record batches of :mod:`~recrawl.formats.columnar.capture_batches`; failed ones are ``FAILED``.
 
     The time is that at which the fetch began. A media type is that of the answer, of revisits too. What was not fetched
     as a page, such as the rules of a host and sitemaps, is passed over.
@@ -119,7 +119,7 @@ def read_crawl_log(stream: BinaryIO, source: str, report: Report) -> Iterator[An
         yield from whole_lines(block, partial(_captures, report=report), report)
 
 
-def _captures(block: Block, report: Report) -> Any:  # noqa: ANN401 - a pyarrow.RecordBatch
+def _captures(block: LineBlock, report: ReadReport) -> Any:  # noqa: ANN401 - a pyarrow.RecordBatch
     pa = require("pyarrow", "columns")
     found: list[LogLine] = []
     lines: list[int] = []

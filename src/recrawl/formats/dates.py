@@ -1,4 +1,4 @@
-"""Dates as sitemaps and feeds write them, also in the ways that they should not."""
+"""Parses dates of sitemaps and feeds, also in invalid notations that occur."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""GraphML: the links between pages, with what is known of the pages, for tools that look at graphs.
+"""GraphML: the links between pages, with attributes of the pages, for graph tools. There is no reader.
 
-Written as it streams in: all pages first, then all links. The format has no place for what is unknown, so NaN,
-nulls and empty texts are left out. There is no reader.
+It is written as a stream: all pages first, then all links. The format cannot express unknown values, so NaN, nulls and
+empty texts are left out.
 """
 
 from __future__ import annotations

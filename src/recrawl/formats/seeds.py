@@ -1,4 +1,4 @@
-"""Seed files: one URL a line, in the dialects of other crawlers (conventions S1), read and written."""
+"""Seed files: one URL per line, in the dialects of other crawlers (conventions S1), read and written."""
 
 from __future__ import annotations
 

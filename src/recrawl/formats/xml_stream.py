@@ -1,7 +1,7 @@
-"""XML from strangers, told piece by piece: no tree, no document types, no more than so many bytes.
+"""Parses untrusted XML as a stream: no tree, no document types, a bounded number of bytes.
 
-Entity bombs need a document type, and neither sitemaps nor feeds need one: a file with declarations of its own is
-refused. (Old RSS names an outside one; it is never fetched.)
+Entity bombs need a document type, and neither sitemaps nor feeds need one: a file with its own declarations is refused.
+(Old RSS names an external one; it is never fetched.)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import chain
 from typing import NamedTuple, Protocol
 from xml.parsers import expat
 
-from recrawl.errors import InputError
+from recrawl.errors import InputError, RecrawlError
 
 GZIP = b"\x1f\x8b"
 _AT_ONCE = 65_536
@@ -32,11 +32,11 @@ _NO_ENCODINGS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-es
 """Codecs of text that no file is in: some take quadratic time, and all can hide what the text says."""
 
 
-class Enough(Exception):  # noqa: N818 - not an error: the reader wants no more
+class StopReading(Exception):  # noqa: N818 - not an error: the reader wants no more
     """Raised by a reader that has all it will take; the text says why."""
 
 
-class Stop(NamedTuple):
+class XmlStop(NamedTuple):
     """Where reading ended, and why it was not the end of the file."""
 
     why: str = ""
@@ -60,8 +60,12 @@ class XmlReader(Protocol):
         """An element ends."""
         ...
 
+    def failed(self, error: Exception, position: int) -> bool:
+        """Our own code failed at this byte of the unpacked file; whether the rest can be read."""
+        ...
 
-def tell(data: bytes, reader: XmlReader, source: str, limit: int) -> Stop:
+
+def tell(data: bytes, reader: XmlReader, source: str, limit: int) -> XmlStop:
     """Read XML, plain or gzipped, and tell the reader.
 
     Raises:
@@ -75,10 +79,10 @@ def tell(data: bytes, reader: XmlReader, source: str, limit: int) -> Stop:
         name = _encoding(first)
         parser = _parser(reader, source, "utf-8" if name else None)
         why = _feed(parser, _rewritten(chain([first], pieces), name))
-    except (expat.ExpatError, zlib.error, ValueError, LookupError, Enough) as error:
+    except (expat.ExpatError, zlib.error, ValueError, LookupError, StopReading) as error:
         why = str(error)
     reached = max(parser.CurrentByteIndex, 0) if parser is not None else 0
-    return Stop(why, passed + reached)
+    return XmlStop(why, passed + reached)
 
 
 def _feed(parser: expat.XMLParserType, pieces: Iterator[bytes]) -> str:
@@ -92,7 +96,7 @@ def _feed(parser: expat.XMLParserType, pieces: Iterator[bytes]) -> str:
     while True:
         try:
             piece = next(pieces, None)
-        except (zlib.error, Enough) as error:
+        except (zlib.error, StopReading) as error:
             stopped = str(error)
             break
         if piece is None:
@@ -116,13 +120,23 @@ def _parser(reader: XmlReader, source: str, encoding: str | None) -> expat.XMLPa
         nonlocal depth
         depth += 1
         if depth > _DEEPEST:  # the parser remembers each of them
-            raise Enough(f"its elements are nested more than {_DEEPEST} deep")
-        reader.start(tag, attributes)
+            raise StopReading(f"its elements are nested more than {_DEEPEST} deep")
+        try:
+            reader.start(tag, attributes)
+        except Exception as error:  # noqa: BLE001 - one entry must not end the reading of all others
+            failed(error)
 
     def end(tag: str) -> None:
         nonlocal depth
         depth -= 1
-        reader.end(tag)
+        try:
+            reader.end(tag)
+        except Exception as error:  # noqa: BLE001 - one entry must not end the reading of all others
+            failed(error)
+
+    def failed(error: Exception) -> None:
+        if isinstance(error, (RecrawlError, StopReading)) or not reader.failed(error, parser.CurrentByteIndex):
+            raise error
 
     parser.StartElementHandler = start
     parser.CharacterDataHandler = reader.data
@@ -153,7 +167,7 @@ def unpacked(data: bytes, limit: int) -> Iterator[bytes]:
             yield kept
         left -= len(piece)
         if left < 0:
-            raise Enough(f"it is longer than {limit} bytes")
+            raise StopReading(f"it is longer than {limit} bytes")
 
 
 def trimmed(data: bytes) -> bytes:

@@ -1,13 +1,11 @@
-"""The vocabulary: the nouns every room shares, as values and columns."""
+"""The value types that every package shares, as single values and as columns."""
 
 from recrawl.model.arrays import AnyArray, BoolArray, ByteArray, FloatArray, IntArray
-from recrawl.model.belief import Belief, GammaBelief
-from recrawl.model.captures import Capture
-from recrawl.model.grid_belief import GridBelief
+from recrawl.model.belief import Belief, GammaBelief, GridBelief
+from recrawl.model.captures import Capture, CapturePlan
 from recrawl.model.histories import Histories
 from recrawl.model.noise_counts import NoiseCounts
 from recrawl.model.pages import Page, Pages, Validators
-from recrawl.model.plans import CapturePlan
 from recrawl.model.visits import (
     ANSWERED,
     UNCOUNTED,

@@ -1,8 +1,9 @@
-"""Names for the columns everything is made of, and the ragged-array steps that several modules share."""
+"""Types of columns, operations on ragged arrays that several modules share, and a cheap immutable dataclass."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
 import numpy.typing as npt
@@ -94,3 +95,24 @@ def ragged_search(
     key = np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets)) * stride + rank + 1
     wanted = row * stride + np.searchsorted(distinct, time, side=side)
     return np.searchsorted(key, wanted, side="right").astype(np.int64)
+
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def plain_value(described: type[T]) -> type[T]:
+    """A dataclass that is not to be changed, for what is made for each page of a crawl.
+
+    The type checker keeps it as it is, as it does with a frozen dataclass. At run time nothing does: to make a frozen
+    one takes six times as long, and all those that a page needs a thirtieth of what a page takes.
+
+    >>> from dataclasses import replace
+    >>> @plain_value
+    ... class Point:
+    ...     x: int
+    ...     y: int = 0
+    >>> replace(Point(1), y=2), Point(1) in {Point(1, 0)}
+    (Point(x=1, y=2), True)
+    """
+    return dataclass(slots=True, unsafe_hash=True)(described)

@@ -1,4 +1,4 @@
-"""Compiled kernels: a loop over ten million pages in machine code where numba is installed.
+"""Compiled kernels: a loop over ten million pages in compiled code where numba is installed.
 
 A kernel is a plain function over arrays, marked with :func:`compiled`. Nothing is imported or compiled before its
 first call, so small work never pays for it. Where numba is missing the caller takes its numpy path instead
@@ -28,11 +28,11 @@ def can_compile() -> bool:
 def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
     """The kernel, compiled at its first call where numba is installed; plain Python elsewhere.
 
-    Machine code is kept on disk between runs where the place allows it. ``__wrapped__`` is the plain function.
+    Compiled code is kept on disk between runs where the place allows it. ``__wrapped__`` is the plain function.
     """
 
     @cache
-    def machine_code() -> Callable[P, R]:
+    def compiled_kernel() -> Callable[P, R]:
         if not can_compile():
             return kernel
         code: Callable[P, R] = import_module("numba").njit(kernel, cache=True, nogil=True)
@@ -40,12 +40,12 @@ def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(kernel)
     def run(*arguments: P.args, **options: P.kwargs) -> R:
-        return machine_code()(*arguments, **options)
+        return compiled_kernel()(*arguments, **options)
 
     return run
 
 
-def machine_code(function: Callable[P, R]) -> Callable[P, R]:
+def compiled_now(function: Callable[P, R]) -> Callable[P, R]:
     """The function compiled at its first call, for kernels that call each other; plain Python without numba.
 
     Unlike with :func:`compiled`, numba is loaded at once: only for modules that are themselves imported late.
@@ -56,8 +56,8 @@ def machine_code(function: Callable[P, R]) -> Callable[P, R]:
     return code
 
 
-def bare_code(function: Callable[P, R]) -> Callable[P, R]:
-    """As :func:`machine_code`, for kernels that make no arrays and are done in microseconds.
+def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """As :func:`compiled_now`, for kernels that make no arrays and are done in microseconds.
 
     Then nobody counts who holds the arrays that kernels hand to each other, and the interpreter is not offered to other
     threads meanwhile: to get it back from one that took it can take longer than the kernel. Kernels become part of

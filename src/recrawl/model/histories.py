@@ -1,8 +1,8 @@
-"""Histories: per page the gaps between looks, and whether each look found a change. Ragged columns.
+"""Histories: per page the gaps between observations, and whether each observation found a change. Ragged columns.
 
 Rules of this file:
- 1. The first look at a page opens its history and closes no gap, whatever it says about change.
- 2. A visit without a verdict (it failed, or nobody could judge it) closes no gap: the gap widens.
+ 1. The first observation of a page opens its history and closes no gap, whatever it says about change.
+ 2. A visit without a verdict (it failed, or no detector could compare it) closes no gap: the gap widens.
  3. Two visits at the same instant are one visit; the one that says more wins. So every gap is > 0.
  4. Rows are sorted by page id, gaps by time. Every constructor ends in :func:`_assemble`, which keeps this.
 """
@@ -20,9 +20,9 @@ from recrawl.model.visits import UNCOUNTED, ChangeKind, Verdict, Visits
 
 @dataclass(frozen=True, slots=True)
 class Histories:
-    """What is known of n pages that were looked at m times after their first look.
+    """What is known of n pages that were observed m times after their first observation.
 
-    Row i has the gaps ``gaps[offsets[i]:offsets[i+1]]``. Times are NaN where there was no such look.
+    Row i has the gaps ``gaps[offsets[i]:offsets[i+1]]``. Times are NaN where there was no such observation.
     """
 
     page: IntArray
@@ -30,15 +30,15 @@ class Histories:
     offsets: IntArray
     """Shape (n + 1,)."""
     gaps: FloatArray
-    """Seconds between consecutive looks, all > 0. Shape (m,)."""
+    """Seconds between consecutive observations, all > 0. Shape (m,)."""
     changed: BoolArray
-    """Whether the look that closes the gap found a change. Shape (m,)."""
+    """Whether the observation that closes the gap found a change. Shape (m,)."""
     first_visit: FloatArray
     """When the history opens, seconds since the epoch."""
     last_visit: FloatArray
-    """The last look that said something: time elapsed counts from here."""
+    """The last observation that said something: time elapsed counts from here."""
     last_change: FloatArray
-    """The last look that found a change."""
+    """The last observation that found a change."""
 
     def __len__(self) -> int:
         return len(self.page)
@@ -81,10 +81,10 @@ class Histories:
         new_page = starts_of_runs(page)
         ids = page[new_page]
         row = np.cumsum(new_page) - 1
-        looks = answered | (says != Verdict.UNKNOWN)
+        observations = answered | (says != Verdict.UNKNOWN)
         if bool(undetermined.any()):
-            looks &= _in_longest_run(row, undetermined, looks, read)
-        return _assemble(ids, row[looks], time[looks], says[looks])
+            observations &= _in_longest_run(row, undetermined, observations, read)
+        return _assemble(ids, row[observations], time[observations], says[observations])
 
     @classmethod
     def concatenate(cls, parts: Sequence[Histories]) -> Histories:
@@ -116,7 +116,7 @@ class Histories:
             raise ValueError(msg)
         return joined._rows(order)
 
-    # -- looked at ----------------------------------------------------------------------------
+    # -- observed ----------------------------------------------------------------------------
 
     def counts(self) -> IntArray:
         """Number n of gaps of each page."""
@@ -134,7 +134,7 @@ class Histories:
         """The row each gap belongs to. Shape (m,)."""
         return np.repeat(np.arange(len(self), dtype=np.int64), self.counts())
 
-    def look_times(self) -> FloatArray:
+    def observation_times(self) -> FloatArray:
         """When each gap was closed, seconds since the epoch. Shape (m,).
 
         One running sum over all rows, restarted at each row. Gaps are exact differences of times, so
@@ -152,24 +152,24 @@ class Histories:
     # -- cut, grouped, chosen -----------------------------------------------------------------
 
     def window(self, start: float, end: float) -> Histories:
-        """Only the looks with start <= time <= end; the first of them opens the history (reading 000.2).
+        """Only the observations with start <= time <= end; the first of them opens the history (reading 000.2).
 
         Pages stay, with an empty row if nothing is left of them. O(m).
         """
-        row, time, says = self._looks()
+        row, time, says = self._observations()
         inside = (time >= start) & (time <= end)
         return _assemble(self.page, row[inside], time[inside], says[inside])
 
     def group(self, label: IntArray, *, round_length: float = 0.0) -> Histories:
         """Histories of groups of pages: a group changes when any of its pages does.
 
-        ``label[i]`` is the id of the group of row i. The looks at the members within one round of
-        ``round_length`` seconds (counted from the epoch) are one look at the group, dated at the last of
-        them; 0 joins only simultaneous ones. A member's first look says nothing about change, so it can
+        ``label[i]`` is the id of the group of row i. The observes the members within one round of
+        ``round_length`` seconds (counted from the epoch) are one observation of the group, dated at the last of
+        them; 0 joins only simultaneous ones. A member's first observation says nothing about change, so it can
         open the group's history but close no gap of it. O(m log m).
         """
         ids, group = np.unique(label, return_inverse=True)
-        row, time, says = self._looks()
+        row, time, says = self._observations()
         row = group[row]
         order = order_by(row, time)
         if order is not None:
@@ -190,7 +190,7 @@ class Histories:
         return self._rows(positions)
 
     def latest(self, most: int) -> Histories:
-        """Only the last ``most`` gaps of each page; the look before them opens the history. O(m).
+        """Only the last ``most`` gaps of each page; the observation before them opens the history. O(m).
 
         >>> h = Histories.from_visits(Visits.of([1, 1, 1], [0.0, 4.0, 9.0], verdict=[0, 2, 1]))
         >>> h.latest(1).gaps.tolist(), h.latest(1).first_visit.tolist(), h.latest(0).last_visit.tolist()
@@ -200,8 +200,8 @@ class Histories:
         place = np.arange(len(self.gaps)) - np.repeat(self.offsets[:-1], counts)
         keep = place >= np.repeat(counts - most, counts)
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(counts, most))])
-        # The look that opens is the one before the first gap kept: found from the times, so that it is exact.
-        times, cut = self.look_times(), np.flatnonzero(counts > most)
+        # The observation that opens is the one before the first gap kept: found from the times, so that it is exact.
+        times, cut = self.observation_times(), np.flatnonzero(counts > most)
         first = self.first_visit.copy()
         first[cut] = times[self.offsets[cut + 1] - most - 1]
         change = np.where(self.last_change > first, self.last_change, np.nan)
@@ -227,11 +227,11 @@ class Histories:
             out[rows] = np.add.reduceat(values, self.offsets[rows])
         return out
 
-    def _looks(self) -> tuple[IntArray, FloatArray, AnyArray]:
-        """Every look as (row, time, what it says), by row and time, the opening ones included."""
+    def _observations(self) -> tuple[IntArray, FloatArray, AnyArray]:
+        """Every observation as (row, time, what it says), by row and time, the opening ones included."""
         opened = np.flatnonzero(~np.isnan(self.first_visit))
         row = np.concatenate([opened, self.row_of_gap()])
-        time = np.concatenate([self.first_visit[opened], self.look_times()])
+        time = np.concatenate([self.first_visit[opened], self.observation_times()])
         says = np.concatenate(
             [
                 np.full(len(opened), Verdict.UNKNOWN, np.uint8),
@@ -267,8 +267,9 @@ def _what_it_says(visits: Visits, kind: ChangeKind | None) -> AnyArray:
     return np.where(found & ~of_kind & ~_is_determined(visits, kind), Verdict.UNKNOWN, says).astype(np.uint8)
 
 
-_LINK_KINDS = ChangeKind.LINKS | ChangeKind.NEW_LINKS | ChangeKind.NEW_PUBLICATIONS
-_READ_KINDS = ChangeKind.TEXT | ChangeKind.DATA | _LINK_KINDS
+LINK_KINDS = ChangeKind.LINKS | ChangeKind.NEW_LINKS | ChangeKind.NEW_PUBLICATIONS
+"""Kinds of change that are about links."""
+_READ_KINDS = ChangeKind.TEXT | ChangeKind.DATA | LINK_KINDS
 """Kinds of change that only somebody finds who has read both versions; digests tell none of them."""
 
 
@@ -288,13 +289,13 @@ def _is_read(visits: Visits, kind: ChangeKind | None) -> BoolArray:
     if kind is None or not kind & _READ_KINDS:
         return np.zeros(len(visits), np.bool_)
     compared = (visits.kinds & np.uint16(ChangeKind.LINKS_COMPARED)) != 0
-    if kind & _LINK_KINDS:
-        found = (visits.kinds & np.uint16(_LINK_KINDS)) != 0
+    if kind & LINK_KINDS:
+        found = (visits.kinds & np.uint16(LINK_KINDS)) != 0
         return np.asarray(found | compared | (visits.new_internal != UNCOUNTED))
     return np.asarray((visits.kinds & np.uint16(_READ_KINDS)) != 0)
 
 
-def _in_longest_run(row: IntArray, undetermined: BoolArray, looks: BoolArray, read: BoolArray) -> BoolArray:
+def _in_longest_run(row: IntArray, undetermined: BoolArray, observations: BoolArray, read: BoolArray) -> BoolArray:
     """Which visits lie in the longest run of their page that no undetermined change divides; of equal ones the latest.
 
     An undetermined change opens the run after it. Only runs count in which somebody read the page. If a page is divided
@@ -305,7 +306,7 @@ def _in_longest_run(row: IntArray, undetermined: BoolArray, looks: BoolArray, re
     run = np.cumsum(undetermined | starts_of_runs(row)) - 1
     page_of_run = row[np.flatnonzero(starts_of_runs(run))]
     counts = (np.bincount(run, weights=read) > 0) | ~divided[page_of_run]
-    length = np.where(counts, np.bincount(run, weights=looks), 0)
+    length = np.where(counts, np.bincount(run, weights=observations), 0)
     ranked = np.lexsort((length, page_of_run))  # stable: of equal lengths the latest comes last
     longest = ranked[np.append(np.diff(page_of_run[ranked]) != 0, True)]
     inside = np.isin(run, longest)
@@ -313,7 +314,7 @@ def _in_longest_run(row: IntArray, undetermined: BoolArray, looks: BoolArray, re
 
 
 def _assemble(page: IntArray, row: IntArray, time: FloatArray, says: AnyArray) -> Histories:
-    """Histories from looks sorted by row and time: the first of a row opens it, the silent rest is dropped."""
+    """Histories from observations sorted by row and time: the first of a row opens it, the silent rest is dropped."""
     opens = starts_of_runs(row)
     keep = opens | (says != Verdict.UNKNOWN)
     if not bool(keep.all()):

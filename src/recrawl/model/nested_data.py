@@ -1,10 +1,10 @@
-"""Data that would end the program or fill its memory if it were parsed, told before it is parsed.
+"""Find data that would crash the program or fill its memory, before a parser reads it.
 
-A parser of RDF or of query results follows a term into its terms, and those into theirs. Nothing stops it: a triple of
-triples of triples, some thousand levels deep, ends the whole program. So depth is counted beforehand, in one pass, by
-the marks of the syntax alone. Texts, names and comments are passed over, so that no mark in them counts.
+A parser of RDF or of query results recurses into nested terms without a limit: a triple of triples, some thousand
+levels deep, crashes the process. So the depth is counted first, in one pass, from the brackets of the syntax alone.
+Strings, names and comments are skipped, so that brackets in them do not count.
 
-XML can declare entities, which the parser of RDF/XML expands without a limit: 559 bytes of entities of entities become
+XML can declare entities, which the parser of RDF/XML expands without a limit: 559 bytes of nested entities become
 gigabytes ("billion laughs"), and so do 3,000 references to an entity of 1 MB. Data with a document type is not parsed.
 """
 

@@ -1,4 +1,4 @@
-"""Pages: what there is to come back to."""
+"""Pages: the units of revisiting, as single values and as columns."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from recrawl.model.arrays import AnyArray, FloatArray, IntArray
-from recrawl.model.values import plain_value
+from recrawl.model.arrays import AnyArray, FloatArray, IntArray, plain_value
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,10 @@
-"""Visits: what coming back to a page taught us. Append-only facts, one row each, as columns.
+"""Visits: the recorded facts of coming back to a page. Append-only, one row each, as columns.
 
-A visit that failed is a visit too; it says nothing about change. A :class:`Visit` is one row for the
-edges of the system; everything that thinks works on :class:`Visits`.
+A failed visit is a visit too; it says nothing about change. A :class:`Visit` is one row, for the edges of the system;
+all computations work on :class:`Visits`.
+
+Failures have status numbers below zero, in the column of the HTTP status: those of Heritrix where it has one
+(conventions L3).
 """
 
 from __future__ import annotations
@@ -13,8 +16,30 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from recrawl.model.arrays import AnyArray, FloatArray, IntArray, order_by
-from recrawl.model.values import plain_value
+from recrawl.model.arrays import AnyArray, FloatArray, IntArray, order_by, plain_value
+
+NO_NAME = -1
+"""DNS says that the host has no address."""
+NO_CONNECTION = -2
+"""The host refuses connections."""
+BROKEN_OFF = -3
+"""The connection ended in the middle of the head, or what came is not HTTP."""
+TOO_SLOW = -4
+"""There was a connection, but no head of an answer in time."""
+OUR_FAULT = -5
+"""Our own code failed on the page (Heritrix: an unexpected exception). Twice in a row, and the page is quarantined."""
+NO_NAME_SERVER = -6
+"""DNS does not answer, or not now."""
+NO_URL = -7
+"""It is no URL that can be fetched."""
+NO_TRUST = -21
+"""TLS fails: the certificate is not valid, or there is no common protocol. Ours; Heritrix has no number for it."""
+NO_ROUTE = -22
+"""Nothing came back at all: there is no way to the address, or no connection in time. Ours."""
+EMPTY = -404
+"""The connection was closed without a byte."""
+NOT_ALLOWED = -5001
+"""The address is not one that we connect to."""
 
 
 class Outcome(enum.IntEnum):
@@ -69,7 +94,7 @@ class ChangeKind(enum.IntFlag):
     DATA = 64
     """RDF, JSON or CSV content differs after canonicalisation."""
     EXACT = 128
-    """The visit's time is that of the change itself: somebody kept a log of changes, nobody had to look."""
+    """The visit's time is that of the change itself: somebody kept a log of changes, no visit was needed."""
     LINKS_COMPARED = 256
     """The links of both versions were read: then a change without ``LINKS`` or ``NEW_LINKS`` had none. No kind of
     change itself, and no part of a recorded visit: it follows from the counts of links (:data:`UNCOUNTED`), and stands
@@ -90,7 +115,7 @@ class Visit:
 
     page: int
     time: float
-    """When the request began, seconds since the epoch."""
+    """When the request started, seconds since the epoch."""
     outcome: Outcome
     verdict: Verdict = Verdict.UNKNOWN
     kinds: ChangeKind = ChangeKind.NONE
@@ -112,7 +137,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """Visits as columns of equal length, in any order, duplicates allowed. 54 bytes a visit."""
+    """Visits as columns of equal length, in any order, duplicates allowed. 54 bytes per visit."""
 
     page: IntArray
     time: FloatArray

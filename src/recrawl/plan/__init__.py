@@ -1,1 +1,1 @@
-"""How long a crawl takes, and how much can be kept up with."""
+"""Crawl-time and capacity estimation."""

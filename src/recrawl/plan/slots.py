@@ -1,9 +1,9 @@
-r"""Slots: which pages go into which hour, so that each hour's crawl ends within the hour (paper 001 §3.2 and §5).
+"""Slots: which pages go into which hour, so that each hour's crawl ends within the hour (paper 001 §3.2 and §5).
 
-Pages are taken as they fall due. In one slot a host takes as many requests as fit one after the other with their rests,
-and all hosts together as much work as fits. What does not fit moves to the next slot, ahead of what falls due there.
-A page that was fetched falls due again one interval later, in the next slot at the earliest.
-Slots are filled up to ``fill`` of their length by expected times, which leaves room for slow days.
+Pages are taken as they fall due. In one slot a host takes as many requests as fit one after the other with their
+pauses, and all hosts together as much work as fits. Pages that do not fit move to the next slot, ahead of those that
+fall due there. A fetched page falls due again one interval later, in the next slot at the earliest. Slots are filled up
+to ``fill`` of their length by expected times, which leaves a margin for slow days.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from recrawl.model import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
-    """What one request costs each host. One entry a host, in seconds."""
+class RequestCosts:
+    """What one request costs each host. One entry per host, in seconds."""
 
     seconds: FloatArray
     """Of a thread."""
@@ -27,8 +27,8 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
-    """Which page is fetched in which slot, a row a visit."""
+class VisitSlots:
+    """Which page is fetched in which slot, a row per visit."""
 
     page: IntArray
     """Row of the page."""
@@ -47,7 +47,7 @@ class Slots:
 def fill_slots(  # noqa: PLR0913 - what is due where, and what fits
     due: FloatArray,
     host: IntArray,
-    turns: Turns,
+    turns: RequestCosts,
     *,
     start: float,
     length: float,
@@ -55,13 +55,13 @@ def fill_slots(  # noqa: PLR0913 - what is due where, and what fits
     concurrency: int,
     fill: float = 0.8,
     interval: FloatArray | float = np.inf,
-) -> Slots:
+) -> VisitSlots:
     """Fill ``count`` slots of ``length`` seconds from ``start`` on. ``host`` is a row of ``turns``.
 
     ``interval`` is how many seconds after a visit each page is due again; a visit is made when the page is due, or when
-    its slot begins if it had to wait. O((n + visits) log n + count · pages on hand).
+    its slot starts if it had to wait. O((n + visits) log n + count · pages on hand).
 
-    >>> turns = Turns(np.array([1.0]), np.array([10.0]))
+    >>> turns = RequestCosts(np.array([1.0]), np.array([10.0]))
     >>> hour = fill_slots(np.zeros(9), np.zeros(9, int), turns, start=0.0, length=50.0, count=2, concurrency=4,
     ...     fill=1.0)
     >>> hour.slot.tolist(), hour.pages.tolist(), hour.moved.tolist()
@@ -92,7 +92,7 @@ def fill_slots(  # noqa: PLR0913 - what is due where, and what fits
         busy = float((asked * turns.seconds).sum()) / concurrency
         full[number] = max(float((asked * turns.turn).max(initial=0.0)), busy) / length
         queue.put_again(taken, every[taken], number)
-    return Slots(np.concatenate(placed), np.repeat(np.arange(count), pages), waiting, pages, moved, full)
+    return VisitSlots(np.concatenate(placed), np.repeat(np.arange(count), pages), waiting, pages, moved, full)
 
 
 class _Queue:

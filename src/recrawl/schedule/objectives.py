@@ -1,4 +1,4 @@
-r"""Objectives: what a visit is worth, as a function of the time t since the last one (algorithms §1).
+"""Objectives: the value of a visit as a function of the time t since the last one (algorithms §1).
 
 A staleness penalty D(t) gives a visit the value U(t) = t·D(t) − ∫₀ᵗD = ∫₀ᵗ s·D'(s) ds; a reward R(t) collected at the
 visit gives U = R − t·R'. Both are averaged over the belief about λ, and all of them follow from S(t) = E[e^{−λt}]:
@@ -11,9 +11,9 @@ visit gives U = R − t·R'. Both are averaged over the belief about λ, and all
 | age | t − (1−e^{−λt})/λ | t²/2 − g(λt)/λ² | ∫₀ᵗ s(1 − S(s)) ds |
 | blur | λt | λt²/2 | E[λ]·t²/2 |
 
-with g(x) = 1 − (1+x)e^{−x}. Every U is ≥ 0 and never falls, so a price turns it into one due time. Freshness and
-changes are bounded at a known rate: pages too hot for the price are hopeless. The others are not: nothing starves.
-U is a time for freshness, harmonic and blur, a time² for age, and a number for changes.
+with g(x) = 1 − (1+x)e^{−x}. Every U is ≥ 0 and never falls, so a threshold turns it into one due time. Freshness and
+changes are bounded at a known rate: pages that change too fast for the threshold are hopeless. The others are
+unbounded: no page starves. U is a time for freshness, harmonic and blur, a time² for age, and a number for changes.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ Basics: TypeAlias = tuple[float, float, float, float, float]
 
 
 def basics_of(objective: Objective) -> Basics | None:
-    """What an objective is a sum of, so that machine code can value it; ``None`` if it has no such ``basics``."""
+    """What an objective is a sum of, so that compiled code can value it; ``None`` if it has no such ``basics``."""
     basics: Basics | None = getattr(objective, "basics", None)
     return basics
 
 
 @dataclass(frozen=True, slots=True)
-class Freshness:
+class FreshnessObjective:
     """Keep copies equal to the original as much of the time as possible (Cho and Garcia-Molina)."""
 
     name: str = "freshness"
@@ -62,7 +62,7 @@ class Freshness:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class CapturedChanges:
     """Find as many changes as possible: completeness. At equal weights HACS's ranking by probability of change."""
 
     name: str = "changes"
@@ -74,7 +74,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Harmonic:
+class HarmonicObjective:
     """Each further missed change hurts, but less than the one before it (Kolobov). Never starves a page."""
 
     name: str = "harmonic"
@@ -86,7 +86,7 @@ class Harmonic:
 
 
 @dataclass(frozen=True, slots=True)
-class Age:
+class AgeObjective:
     """Keep the time since a copy went out of date short (Cho and Garcia-Molina)."""
 
     name: str = "age"
@@ -104,7 +104,7 @@ class Age:
 
 
 @dataclass(frozen=True, slots=True)
-class Blur:
+class BlurObjective:
     """Every missed change counts for as long as it is missed (SHARC). Square-root law; never starves a page.
 
     With a belief about the rate of *new links* in place of changes it is the delay until they are found.
@@ -119,7 +119,7 @@ class Blur:
 
 
 @dataclass(frozen=True, slots=True)
-class Blend:
+class BlendedObjective:
     """A weighted sum: U is linear in D, so objectives blend without further ado."""
 
     name: str
@@ -155,16 +155,16 @@ def _age_rule() -> tuple[FloatArray, FloatArray]:
 
 _NODES, _WEIGHTS = _age_rule()
 
-ARCHIVE = Blend("archive", ((0.95, Freshness()), (0.05, Harmonic())))
+ARCHIVE = BlendedObjective("archive", ((0.95, FreshnessObjective()), (0.05, HarmonicObjective())))
 """The default: freshness, with 5 % harmonic so that no page is ever written off (algorithms §1, §9)."""
 
 OBJECTIVES: dict[str, Objective] = {
     "archive": ARCHIVE,
-    "freshness": Freshness(),
-    "changes": Changes(),
-    "harmonic": Harmonic(),
-    "age": Age(),
-    "blur": Blur(),
-    "links": Blur("links"),
+    "freshness": FreshnessObjective(),
+    "changes": CapturedChanges(),
+    "harmonic": HarmonicObjective(),
+    "age": AgeObjective(),
+    "blur": BlurObjective(),
+    "links": BlurObjective("links"),
 }
 """Every objective by the name settings use."""

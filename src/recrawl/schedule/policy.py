@@ -1,7 +1,8 @@
-"""The seam between what is known and what is done: a policy is told visits and asked for due times.
+"""The Policy seam: a policy receives visits and returns due times.
 
-Every implementation passes ``tests/conformance/test_policy.py``. The same object serves the simulator and the live
-crawler; it reads no clock and makes no request.
+Every implementation passes :class:`recrawl.testing.PolicyConformance`. The same object serves the simulator and the
+live crawler; it reads no clock and makes no request. Packages register policies as entry points of the group
+``recrawl.policies``: a callable without arguments that returns a policy.
 """
 
 from __future__ import annotations
@@ -11,41 +12,51 @@ from typing import Protocol, runtime_checkable
 from recrawl.model import FloatArray, IntArray, Pages, Visits
 
 
+@runtime_checkable
 class Policy(Protocol):
     """When each page is worth another visit.
+
+    Times are seconds since the epoch, durations seconds, a budget units of cost per second. The caller adds pages
+    first; after that ``tell``, ``fit``, ``due`` and ``urgency`` come in any order, from one thread.
 
     Rules for all implementations:
      1. State is a fold over what was added and told: the same pages and visits give the same answers, whatever
         the batches were and however the pages were interleaved. So recovery is replay.
-     2. Arguments are never modified and never kept; answers are fresh arrays that the caller may modify.
-     3. A page nobody added is the caller's mistake: :class:`LookupError` names it.
-     4. Policy says what is worth fetching. What is allowed (politeness) and how to treat failures (retry) is
+     2. Arguments are never modified and never stored; answers are fresh arrays that the caller may modify.
+     3. A page that was never added is the caller's mistake: :class:`LookupError` names it.
+     4. A policy decides what is worth fetching. What is allowed (politeness) and how to treat failures (retry) is
         decided elsewhere, so a page whose last visits failed stays due.
+     5. A policy pickles, and the copy answers and goes on as the original: a large crawl fits it in another process.
+     6. ``add``, ``tell``, ``due`` and ``urgency`` are O(rows of the argument), amortised, with no Python loop over
+        pages; ``fit`` may be O(n log n) over all pages and visits.
     """
 
     @property
     def name(self) -> str:
-        """What settings and reports call it."""
+        """The name in settings and reports. Not empty."""
         ...
 
     @property
     def price(self) -> float | None:
-        """Value a unit of cost must bring to be spent; ``None`` for a policy without prices, or before a fit."""
+        """Threshold: the value a unit of cost must bring, ≥ 0; ``None`` for a policy without one, or before a fit."""
         ...
 
     def __len__(self) -> int:
-        """How many pages it knows."""
+        """Number of known pages."""
         ...
 
     def add(self, pages: Pages) -> None:
-        """Learn of pages. Ids known already are ignored, also their new columns."""
+        """Add pages. Known ids are ignored, also their new columns."""
         ...
 
     def tell(self, visits: Visits) -> None:
-        """Fold in visits to known pages, in the order of time for each page; pages in any order.
+        """Update the state with visits to known pages, in the order of time for each page; pages in any order.
 
-        A visit that is not after the last look at its page is ignored: telling it again changes nothing. A visit
-        without an answer or a verdict (after the opening look) does not reset the time elapsed.
+        A visit that is not after the last observation of its page is ignored: telling it again changes nothing. A
+        visit without an answer or a verdict (after the first observation) does not reset the elapsed time.
+
+        Raises:
+            LookupError: a page was never added.
         """
         ...
 
@@ -54,28 +65,34 @@ class Policy(Protocol):
 
         Policies without a budget do nothing. May be called at any time, also without pages. Between two fits
         ``tell`` moves single pages; the price stays.
+
+        Raises:
+            ConfigError: the budget is negative or not a number.
         """
         ...
 
     def due(self, page: IntArray, now: float) -> FloatArray:
         """When each of these pages should be visited next, seconds since the epoch; a fresh array.
 
-        A page that was never seen is due at its discovery. A page that was seen is due after its last look, and may
-        be overdue, i.e. due before ``now``. ``inf`` means never.
+        A page that was never seen is due at its discovery. A page that was seen is due after its last observation,
+        and may be overdue, i.e. due before ``now``. ``inf`` means never.
+
+        Raises:
+            LookupError: a page was never added.
         """
         ...
 
     def urgency(self, page: IntArray, now: float) -> FloatArray:
-        """How much each of these pages wants a visit at ``now``, ≥ 0: at least 1 once it is due, below 1 before.
+        """The rank of each of these pages at ``now``, ≥ 0: at least 1 once it is due, below 1 before; a fresh array.
 
-        Who goes first where not all that is due can be visited: the higher, the sooner. A page that was never seen
-        wants it without limit (inf). A fresh array.
+        It orders the visits where not all due pages can be visited: the higher, the sooner. It never falls while a
+        page waits, and is ``inf`` for a page that was never seen.
         """
         ...
 
 
 @runtime_checkable
-class Replicable(Protocol):
+class ReplicablePolicy(Protocol):
     """A policy that learns in steps over all it was told, and hands its answers to a process that must not wait.
 
     Every policy pickles, so that it can be fitted in one process and asked in another.
@@ -91,7 +108,7 @@ class Replicable(Protocol):
 
 
 @runtime_checkable
-class HearsSignals(Protocol):
+class SignalAware(Protocol):
     """A policy that also hears what others say of changes: sitemaps, feeds."""
 
     def signal(self, page: IntArray, time: FloatArray) -> None:

@@ -2,7 +2,7 @@
 
 Made from a change log (a repository of a site's sources, a data set). What counts as a change is decided here, once
 for all experiments (algorithms §7): bulk edits do not count, and a chain of changes that follow each other within an
-hour is one change, at its first moment. A page that was there when the record begins, or that came with a bulk import,
+hour is one change, at its first moment. A page that was there when the record starts, or that came with a bulk import,
 has an unknown age.
 """
 
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from recrawl.assess.lives import Lives
+from recrawl.assess.scores.page_lifetimes import PageLifetimes
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.model.arrays import offsets_of, order_by, starts_of_runs
-from recrawl.simulate.sampling import Truth
-from recrawl.simulate.web_events import EventTimes
+from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.sampling import PageTruth
 from recrawl.time import HOUR
 
 CHAIN = HOUR
@@ -29,12 +29,12 @@ class Collection:
 
     name: str
     urls: tuple[str, ...]
-    truth: Lives
-    """One row a life, as in :class:`recrawl.assess.lives.Lives`."""
+    truth: PageLifetimes
+    """One row a life, as in :class:`recrawl.assess.scores.page_lifetimes.PageLifetimes`."""
     born: FloatArray
     """When each page first appeared, seconds since the epoch; NaN where nobody saw it appear."""
     start: float
-    """When the record begins, seconds since the epoch."""
+    """When the record starts, seconds since the epoch."""
     end: float
     """When it ends."""
     links: FloatArray = field(default_factory=lambda: np.empty(0))
@@ -43,17 +43,19 @@ class Collection:
     def __len__(self) -> int:
         return len(self.urls)
 
-    def watched(self) -> Truth:
-        """The same as visitors see it who do not know of lives: from the first birth to the last death, one row a page.
+    def watched(self) -> PageTruth:
+        """The same as visitors see it who do not know of lives.
+
+        From the first birth to the last death, one row per page.
 
         Pages that were never there are born at infinity.
         """
-        lives = self.truth
+        lifetimes = self.truth
         born, died = np.full(len(self), np.inf), np.full(len(self), -np.inf)
-        np.minimum.at(born, lives.page, lives.birth)
-        np.maximum.at(died, lives.page, lives.death)
-        changes = EventTimes(offsets_of(lives.page[lives.row_of_change()], len(self)), lives.times)
-        return Truth(born, died, changes, self.start, self.end)
+        np.minimum.at(born, lifetimes.page, lifetimes.birth)
+        np.maximum.at(died, lifetimes.page, lifetimes.death)
+        changes = EventTimes(offsets_of(lifetimes.page[lifetimes.row_of_change()], len(self)), lifetimes.times)
+        return PageTruth(born, died, changes, self.start, self.end)
 
     def changes_between(self, page: IntArray, start: FloatArray, end: FloatArray) -> IntArray:
         """How many changes each page had in (start, end]. O((changes + pages) log changes)."""
@@ -116,7 +118,7 @@ def collect(name: str, urls: tuple[str, ...], events: Events, *, bulk: bool = Fa
     counted = np.flatnonzero(changes)
     changes[changes] = _heads_of_chains(page[changes], time[changes])
     ids, start = np.arange(len(urls), dtype=np.int64), float(time.min())
-    truth = Lives.from_lives(
+    truth = PageLifetimes.from_lifetimes(
         ids,
         time[turns],
         offsets_of(page[turns], len(ids)),
@@ -130,12 +132,12 @@ def collect(name: str, urls: tuple[str, ...], events: Events, *, bulk: bool = Fa
     if events.links is not None and len(counted):
         heads = np.flatnonzero(changes)
         sums = np.add.reduceat(events.links[counted], np.searchsorted(counted, heads)).astype(np.float64)
-        links = _looked_up(truth, page[heads], time[heads], sums)
+        links = _values_at(truth, page[heads], time[heads], sums)
     return Collection(name, urls, truth, born, start, float(time.max()), links)
 
 
 def _turns(page: IntArray, time: FloatArray, birth: BoolArray, removed: BoolArray) -> BoolArray:
-    """Events at which a life begins or ends: births and deaths in turn on each page, each life of some length."""
+    """Events at which a life starts or ends: births and deaths in turn on each page, each life of some length."""
     turn = np.flatnonzero(birth | removed)
     # Of several births in a row only the first one counts, likewise of deaths; a death without a life does not.
     turn = turn[starts_of_runs(page[turn], birth[turn]) & ~(starts_of_runs(page[turn]) & ~birth[turn])]
@@ -154,7 +156,7 @@ def _heads_of_chains(page: IntArray, time: FloatArray) -> BoolArray:
     return ~close
 
 
-def _looked_up(truth: Lives, page: IntArray, time: FloatArray, value: FloatArray) -> FloatArray:
+def _values_at(truth: PageLifetimes, page: IntArray, time: FloatArray, value: FloatArray) -> FloatArray:
     """The value of each change of the truth, from those given by page and time: all of its changes and maybe more."""
     # complex numbers sort by their real part, then by the other
     wanted = truth.page[truth.row_of_change()] + 1j * truth.times

@@ -3,6 +3,8 @@
 Pages are numbered breadth first in a complete tree: page i has the parent ⌊(i−1)/outdegree⌋, page 0 is the
 home page. Every page links to its children and to its parent. What appears or disappears does so at a
 change of the page that links to it, so it adds nothing to the rate of that page.
+
+Names for made-up pages: readable paths and titles from a page's place in its tree.
 """
 
 from __future__ import annotations
@@ -13,18 +15,71 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from recrawl.model import BoolArray, ByteArray, FloatArray, IntArray
-from recrawl.simulate.laws import Bursts, Law, Poisson, Rhythm
-from recrawl.simulate.web import Links, PageKind, VirtualWeb, join
-from recrawl.simulate.web_events import EventTimes
-from recrawl.simulate.web_names import paths_and_titles
+from recrawl.simulate.change_processes import BurstProcess, ChangeProcess, PoissonProcess, RhythmicProcess
+from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.virtual_web import PageKind, VirtualWeb, WebLinks, join
 from recrawl.time import DAY, HOUR
+
+_TOPICS = (
+    "harbour", "market", "library", "weather", "railway", "theatre", "garden", "council", "school", "river",
+    "museum", "bakery", "observatory", "clinic", "forest", "lighthouse", "workshop", "archive", "stadium", "orchard",
+    "bridge", "quarry", "meadow", "station",
+)  # fmt: skip
+_MATTERS = (
+    "news", "timetable", "visitors", "accounts", "history", "people", "repairs", "events", "notices", "prices",
+    "projects", "reports", "questions", "plans", "records", "opening", "gallery", "letters", "research", "rules",
+)  # fmt: skip
+_ENDING = {PageKind.HTML: ".html", PageKind.RDF: "", PageKind.JSON: ".json", PageKind.CSV: ".csv"}
+PRIVATE = "/private/"
+"""Where pages lie that robots.txt asks crawlers to leave alone."""
+
+
+def paths_and_titles(parent: IntArray, kind: ByteArray, private: BoolArray) -> tuple[list[str], list[str]]:
+    """A path and a title for each page of a tree in which parents come before their children.
+
+    Pages with children are directories below their parent's; the rest are files. ``private`` pages lie
+    under ``/private/``. Names repeat words but never a path, as each ends in the page's number. O(n) Python:
+    once for each web.
+
+    >>> tree, html = np.array([-1, 0, 1]), np.zeros(3, np.uint8)
+    >>> paths_and_titles(tree, html, np.zeros(3, bool))[0]
+    ['/', '/market-1/', '/market-1/visitors-2.html']
+    """
+    inner = np.zeros(len(parent), dtype=np.bool_)
+    inner[parent[parent >= 0]] = True
+    directory: list[str] = []
+    paths: list[str] = []
+    titles: list[str] = []
+    for page, above in enumerate(parent.tolist()):
+        if above < 0:
+            directory.append("/")
+            paths.append("/")
+            titles.append("Home")
+            continue
+        name, title = name_and_title(page, top=above == 0)
+        place = f"{PRIVATE if private[page] else directory[above]}{name}"
+        directory.append(f"{place}/")
+        paths.append(directory[page] if inner[page] else f"{place}{_ENDING[PageKind(kind[page])]}")
+        titles.append(title)
+    return paths, titles
+
+
+def name_and_title(number: int, *, top: bool) -> tuple[str, str]:
+    """Last part of the path of a page, without its ending, and its title; ``top`` if its parent is the home page.
+
+    >>> name_and_title(2, top=False)
+    ('visitors-2', 'Library: visitors (2)')
+    """
+    topic, matter = _TOPICS[number % len(_TOPICS)], _MATTERS[number % len(_MATTERS)]
+    return f"{topic if top else matter}-{number}", f"{topic.capitalize()}: {matter} ({number})"
+
 
 DOMAIN = "living.test"
 """All made-up hosts lie here: names under ``.test`` never resolve (RFC 6761)."""
-HOST_LAWS: dict[str, Law] = {
-    "news": Bursts(size=2.5, spacing=2 * HOUR),
-    "office": Rhythm.working_hours(),
-    "data": Poisson(),
+HOST_LAWS: dict[str, ChangeProcess] = {
+    "news": BurstProcess(size=2.5, spacing=2 * HOUR),
+    "office": RhythmicProcess.working_hours(),
+    "data": PoissonProcess(),
 }
 """How the hosts of a synthetic web change, in their order."""
 
@@ -47,7 +102,7 @@ def lognormal_rates(pages: int, *, median: float, sigma: float, rng: np.random.G
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class SiteGrowth:
     """What comes and goes on a site during its span."""
 
     appearing: float = 0.0
@@ -59,7 +114,7 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True)
-class Mixture:
+class PageMixture:
     """Which pages are not plain HTML or not for crawlers: shares of the leaves."""
 
     rdf: float = 0.0
@@ -77,9 +132,9 @@ def tree_site(  # noqa: PLR0913 - what makes a site, by keyword, nearly all opti
     end: float,
     rng: np.random.Generator,
     outdegree: int = 8,
-    law: Law | None = None,
-    growth: Growth | None = None,
-    mixture: Mixture | None = None,
+    law: ChangeProcess | None = None,
+    growth: SiteGrowth | None = None,
+    mixture: PageMixture | None = None,
 ) -> VirtualWeb:
     """One host with one page for each rate (per second), alive and changing from ``start`` to ``end``.
 
@@ -91,11 +146,11 @@ def tree_site(  # noqa: PLR0913 - what makes a site, by keyword, nearly all opti
     ('http://news.living.test/', [2])
     """
     pages = len(rate)
-    tree = _Tree.of(pages, outdegree)
-    changes = (law or Poisson()).times(rate, start, end, rng)
-    lifetimes = _lifetimes(tree, changes, growth or Growth(), start, rng)
+    tree = _PageTree.of(pages, outdegree)
+    changes = (law or PoissonProcess()).times(rate, start, end, rng)
+    lifetimes = _lifetimes(tree, changes, growth or SiteGrowth(), start, rng)
     changes = changes.where(lifetimes.hold(changes))
-    kind, private = _kinds(tree.leaf, mixture or Mixture(), rng)
+    kind, private = _kinds(tree.leaf, mixture or PageMixture(), rng)
     paths, titles = paths_and_titles(tree.parent, kind, private)
     return VirtualWeb(
         hosts=(f"{name}.{DOMAIN}",),
@@ -104,9 +159,9 @@ def tree_site(  # noqa: PLR0913 - what makes a site, by keyword, nearly all opti
         title=[f"{name.capitalize()} | {title}" for title in titles],
         kind=kind,
         rate=rate,
-        lives=lifetimes.events(),
+        lifetimes=lifetimes.events(),
         changes=changes,
-        links=_links(tree, lifetimes, changes, growth or Growth(), rng),
+        links=_links(tree, lifetimes, changes, growth or SiteGrowth(), rng),
         start=start,
         end=end,
     )
@@ -122,8 +177,8 @@ def synthetic_web(  # noqa: PLR0913 - by keyword, nearly all optional
     """
     rng = np.random.default_rng(seed)
     end = start + days * DAY
-    growth = Growth(appearing=0.08, vanishing=0.04, cross_links=0.5)
-    plain, data = Mixture(private=0.03), Mixture(rdf=0.25, json=0.2, csv=0.2)
+    growth = SiteGrowth(appearing=0.08, vanishing=0.04, cross_links=0.5)
+    plain, data = PageMixture(private=0.03), PageMixture(rdf=0.25, json=0.2, csv=0.2)
     sizes = np.diff(np.linspace(0, pages, len(HOST_LAWS) + 1).astype(int))
     sites = []
     for (name, law), mixture, size in zip(HOST_LAWS.items(), (plain, plain, data), sizes.tolist(), strict=True):
@@ -135,7 +190,7 @@ def synthetic_web(  # noqa: PLR0913 - by keyword, nearly all optional
 # -- inside -----------------------------------------------------------------------------------
 
 
-class _Tree(NamedTuple):
+class _PageTree(NamedTuple):
     """A complete tree in breadth-first numbering."""
 
     parent: IntArray
@@ -143,7 +198,7 @@ class _Tree(NamedTuple):
     leaf: BoolArray
 
     @classmethod
-    def of(cls, pages: int, outdegree: int) -> _Tree:
+    def of(cls, pages: int, outdegree: int) -> _PageTree:
         parent = (np.arange(pages) - 1) // outdegree
         leaf = np.ones(pages, dtype=np.bool_)
         leaf[parent[1:]] = False
@@ -185,7 +240,9 @@ def _pick(changes: EventTimes, page: IntArray, after: FloatArray, rng: np.random
     return _Picks(found, changes.times[np.minimum(place, max(len(changes.times) - 1, 0))] if found.any() else after)
 
 
-def _lifetimes(tree: _Tree, changes: EventTimes, growth: Growth, start: float, rng: np.random.Generator) -> _Lifetimes:
+def _lifetimes(
+    tree: _PageTree, changes: EventTimes, growth: SiteGrowth, start: float, rng: np.random.Generator
+) -> _Lifetimes:
     """When each page is born and dies; leaves whose parent has no fitting change stay as they are."""
     pages = len(tree.parent)
     born, died = np.full(pages, start), np.full(pages, np.inf)
@@ -200,7 +257,7 @@ def _lifetimes(tree: _Tree, changes: EventTimes, growth: Growth, start: float, r
     return _Lifetimes(born, died)
 
 
-def _kinds(leaf: BoolArray, mixture: Mixture, rng: np.random.Generator) -> tuple[ByteArray, BoolArray]:
+def _kinds(leaf: BoolArray, mixture: PageMixture, rng: np.random.Generator) -> tuple[ByteArray, BoolArray]:
     draw = rng.random(len(leaf))
     bounds = np.cumsum([mixture.rdf, mixture.json, mixture.csv])
     choices = np.array([PageKind.RDF, PageKind.JSON, PageKind.CSV, PageKind.HTML], dtype=np.uint8)
@@ -208,7 +265,9 @@ def _kinds(leaf: BoolArray, mixture: Mixture, rng: np.random.Generator) -> tuple
     return kind, leaf & (rng.random(len(leaf)) < mixture.private)
 
 
-def _links(tree: _Tree, lifetimes: _Lifetimes, changes: EventTimes, growth: Growth, rng: np.random.Generator) -> Links:
+def _links(
+    tree: _PageTree, lifetimes: _Lifetimes, changes: EventTimes, growth: SiteGrowth, rng: np.random.Generator
+) -> WebLinks:
     """Tree links both ways, and cross links that come and go at changes of their source."""
     parent, (born, died) = tree.parent, lifetimes
     pages = len(parent)
@@ -226,7 +285,7 @@ def _links(tree: _Tree, lifetimes: _Lifetimes, changes: EventTimes, growth: Grow
         added = np.where(begins.found, begins.time, added)
         ends = _pick(changes, source, added, rng)
         removed = np.where(ends.found & (rng.random(len(source)) < 0.5), ends.time, removed)  # noqa: PLR2004 - a coin
-    return Links.of(
+    return WebLinks.of(
         np.concatenate([above, child, source]),
         np.concatenate([child, above, target]),
         np.concatenate([born[1:], born[1:], added]),

@@ -2,18 +2,31 @@
 
 from recrawl.store.base import Store
 from recrawl.store.open import open_store
-from recrawl.store.site_values import FoundPages, SiteCapture, SiteLog, SiteProgress, SiteStep
-from recrawl.store.values import CaptureRecord, Captures, Claims, Hosts, ImportMark, Leased, Links, StoreCounts
+from recrawl.store.store_values import (
+    CaptureColumns,
+    CaptureRecord,
+    ClaimColumns,
+    FoundPages,
+    HostRows,
+    ImportMark,
+    LeasedPages,
+    LinkRows,
+    SiteCapture,
+    SiteLog,
+    SiteProgress,
+    SiteStep,
+    StoreCounts,
+)
 
 __all__ = [
+    "CaptureColumns",
     "CaptureRecord",
-    "Captures",
-    "Claims",
+    "ClaimColumns",
     "FoundPages",
-    "Hosts",
+    "HostRows",
     "ImportMark",
-    "Leased",
-    "Links",
+    "LeasedPages",
+    "LinkRows",
     "SiteCapture",
     "SiteLog",
     "SiteProgress",

@@ -1,4 +1,4 @@
-"""What archives and sites told: captures made elsewhere, claims about change, and how far each source was read."""
+"""Imported captures, claims about change and import marks; look-ups of captures by time and by key."""
 
 from __future__ import annotations
 
@@ -9,20 +9,30 @@ import numpy as np
 
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.model.arrays import order_by, starts_of_runs
-from recrawl.store import segments
-from recrawl.store.database import Column, Session
+from recrawl.store import history
+from recrawl.store.engine.database import Column, DatabaseSession
+from recrawl.store.engine.statements import LISTED, LOCATED, NO_STATUS, OURS, RANKS, SHA1_BYTES
 from recrawl.store.recording import check_known
-from recrawl.store.statements import LISTED, LOCATED, NO_STATUS, OURS, RANKS, SHA1_BYTES
-from recrawl.store.values import REVISIT, Captures, Claims, ImportMark, MementoState
+from recrawl.store.store_values import (
+    KEY_START_LENGTH,
+    REVISIT,
+    CaptureColumns,
+    CaptureEnds,
+    ClaimColumns,
+    ImportMark,
+    KeyedCaptures,
+    KeyRange,
+    MementoState,
+)
 
 _PAGE = np.dtype([("page", np.int64)])
 _CAPTURE = np.dtype([("page", np.int64), ("time", np.float64)])
 
 
 def add_captures(
-    session: Session, captures: Captures, mark: ImportMark | None, *, located: bool, anew: bool
+    session: DatabaseSession, captures: CaptureColumns, mark: ImportMark | None, *, located: bool, restart: bool
 ) -> tuple[int, int]:
-    """Add captures that are not there yet, better the others; return how many were added and bettered."""
+    """Add captures that are new, improve the others; return how many were added and improved."""
     check_known(session, captures.page)
     added = bettered = 0
     if len(captures):
@@ -30,12 +40,12 @@ def add_captures(
         pages = np.unique(some.page)
         met = session.table(_PAGE, session.statements.captured_pages, pages)["page"]
         known = np.isin(some.page, met)
-        # Pages without any capture are most of a first import: nothing can be there, so nobody has to say what was.
+        # Most captures of a first import belong to pages without any: these need no comparison.
         added, waiting = _add(session, some.take(np.flatnonzero(~known)) if len(met) else some, located=located)
         if len(met):
             more, bettered, again = _merge(session, some.take(np.flatnonzero(known)), located=located)
             added, waiting = added + more, np.concatenate([waiting, again])
-        waiting = pages if anew else np.unique(waiting)
+        waiting = pages if restart else np.unique(waiting)
         if len(waiting):
             session.apply(session.statements.add_unjudged, waiting)
             session.apply(session.statements.add_unread, waiting)
@@ -44,15 +54,15 @@ def add_captures(
     return added, bettered
 
 
-def _add(session: Session, captures: Captures, *, located: bool) -> tuple[int, IntArray]:
+def _add(session: DatabaseSession, captures: CaptureColumns, *, located: bool) -> tuple[int, IntArray]:
     """Add captures of pages that have none; return how many, and which pages have some now."""
     if not len(captures):
         return 0, captures.page
     return session.apply(session.statements.add_listed, *_rows(captures, located=located)), captures.page
 
 
-def _merge(session: Session, captures: Captures, *, located: bool) -> tuple[int, int, IntArray]:
-    """Add what is not there, better the rest; return how many of each, and the pages of both."""
+def _merge(session: DatabaseSession, captures: CaptureColumns, *, located: bool) -> tuple[int, int, IntArray]:
+    """Add new captures, improve the rest; return how many of each, and the pages of both."""
     columns = _rows(captures, located=located)
     statements = session.statements
     added, bettered, placed = (
@@ -63,13 +73,13 @@ def _merge(session: Session, captures: Captures, *, located: bool) -> tuple[int,
             statements.place_captures[located],
         )
     )
-    # What followed from the worse record stands no more.
-    segments.withdraw(session, *(np.ascontiguousarray(bettered[name]) for name in ("page", "time")))
+    # What was derived from the worse record is withdrawn.
+    history.withdraw(session, *(np.ascontiguousarray(bettered[name]) for name in ("page", "time")))
     touched = np.concatenate([part["page"] for part in (added, bettered, placed)])
     return len(added), len(bettered) + len(placed), touched
 
 
-def _rows(captures: Captures, *, located: bool) -> tuple[Column, ...]:
+def _rows(captures: CaptureColumns, *, located: bool) -> tuple[Column, ...]:
     return (
         captures.page,
         captures.time,
@@ -84,8 +94,8 @@ def _rows(captures: Captures, *, located: bool) -> tuple[Column, ...]:
     )
 
 
-def distinct(captures: Captures) -> Captures:
-    """Captures by page and time, each once: of several records of one the best. O(n log n)."""
+def distinct(captures: CaptureColumns) -> CaptureColumns:
+    """Captures by page and time, each once: of several records the best. O(n log n)."""
     order = order_by(captures.page, captures.time)
     ordered = captures if order is None else captures.take(order)
     starts = starts_of_runs(ordered.page, ordered.time)
@@ -99,8 +109,8 @@ def distinct(captures: Captures) -> Captures:
     return ordered.take(best)
 
 
-def rank(captures: Captures, row: int) -> tuple[int, int, int, bytes, int, int]:
-    """By what records of one capture are ordered, the best first: an answer, its digest, its bytes, its size."""
+def rank(captures: CaptureColumns, row: int) -> tuple[int, int, int, bytes, int, int]:
+    """The order of records of one capture, the best first: a response, its digest, its bytes, its size."""
     status, digest, mime = int(captures.status[row]), captures.digest[row], captures.mime[row]
     if status == NO_STATUS:
         answer = len(RANKS) + 1
@@ -116,21 +126,21 @@ def rank(captures: Captures, row: int) -> tuple[int, int, int, bytes, int, int]:
     )
 
 
-def capture_columns(session: Session, pages: IntArray) -> Captures:
+def capture_columns(session: DatabaseSession, pages: IntArray) -> CaptureColumns:
     """Captures of these pages, by page and time."""
     return columns_of(session.rows(session.statements.capture_columns, pages) if len(pages) else [])
 
 
-def captures_of_page(session: Session, page: int, after: float, limit: int) -> Captures:
+def captures_of_page(session: DatabaseSession, page: int, after: float, limit: int) -> CaptureColumns:
     """The first captures of a page after a time."""
     return columns_of(session.rows(session.statements.captures_of_page, page, after, limit))
 
 
-def columns_of(rows: list[tuple[Any, ...]]) -> Captures:
+def columns_of(rows: list[tuple[Any, ...]]) -> CaptureColumns:
     """Rows of the table as columns."""
     columns = zip(*rows, strict=True) if rows else ((),) * 10
     page, time, status, mime, digest, size, file, offset, length, imported = columns
-    return Captures(
+    return CaptureColumns(
         np.array(page, np.int64),
         np.array(time, np.float64),
         np.array(status, np.int64),
@@ -144,32 +154,32 @@ def columns_of(rows: list[tuple[Any, ...]]) -> Captures:
     )
 
 
-def capture_counts(session: Session, pages: IntArray) -> IntArray:
-    """How many captures each of these pages has."""
+def capture_counts(session: DatabaseSession, pages: IntArray) -> IntArray:
+    """The number of captures of each of these pages."""
     found = dict(session.rows(session.statements.capture_counts, np.unique(pages))) if len(pages) else {}
     return np.array([found.get(page, 0) for page in pages.tolist()], np.int64)
 
 
-def unread_in(session: Session, files: Sequence[str]) -> IntArray:
+def unread_in(session: DatabaseSession, files: Sequence[str]) -> IntArray:
     """Pages whose archived bytes wait to be read, and that have a capture in one of these files."""
     if not files:
         return np.empty(0, np.int64)
     return np.ascontiguousarray(session.table(_PAGE, session.statements.unread_in, list(files))["page"])
 
 
-def waiting(session: Session, statement: str) -> IntArray:
+def waiting(session: DatabaseSession, statement: str) -> IntArray:
     """Pages that wait for something."""
     return np.ascontiguousarray(session.table(_PAGE, statement)["page"])
 
 
-def wait_no_more(session: Session, statement: str, pages: IntArray) -> None:
-    """It was done for these pages."""
+def wait_no_more(session: DatabaseSession, statement: str, pages: IntArray) -> None:
+    """Mark these pages as done."""
     if len(pages):
         session.run(statement, pages)
 
 
-def resources(session: Session, pages: IntArray | None) -> IntArray:
-    """Pages that are resources and that nobody wants for themselves."""
+def resources(session: DatabaseSession, pages: IntArray | None) -> IntArray:
+    """Pages that are resources and have no importance of their own."""
     if pages is None:
         return waiting(session, session.statements.resources)
     if not len(pages):
@@ -177,16 +187,16 @@ def resources(session: Session, pages: IntArray | None) -> IntArray:
     return np.ascontiguousarray(session.table(_PAGE, session.statements.resources_some, pages)["page"])
 
 
-def set_resources(session: Session, pages: IntArray, are: BoolArray) -> None:
-    """Note which pages are resources."""
+def set_resources(session: DatabaseSession, pages: IntArray, are: BoolArray) -> None:
+    """Set which pages are resources."""
     check_known(session, pages)
     if bool(are.any()):
         session.apply(session.statements.add_resources, pages[are])
     wait_no_more(session, session.statements.drop_resources, pages[~are])
 
 
-def add_claims(session: Session, claims: Claims, mark: ImportMark | None) -> int:
-    """Add claims that are not there yet; return how many."""
+def add_claims(session: DatabaseSession, claims: ClaimColumns, mark: ImportMark | None) -> int:
+    """Add claims that are new; return how many."""
     check_known(session, claims.page)
     added = 0
     if len(claims):
@@ -204,11 +214,11 @@ def add_claims(session: Session, claims: Claims, mark: ImportMark | None) -> int
     return added
 
 
-def claims_of(session: Session, pages: IntArray) -> Claims:
+def claims_of(session: DatabaseSession, pages: IntArray) -> ClaimColumns:
     """Claims about these pages, by page and time."""
     rows = session.rows(session.statements.claims_of, pages) if len(pages) else []
     page, time, source, lastmod, changefreq, priority = zip(*rows, strict=True) if rows else ((),) * 6
-    return Claims(
+    return ClaimColumns(
         np.array(page, np.int64),
         np.array(time, np.float64),
         list(source),
@@ -218,39 +228,101 @@ def claims_of(session: Session, pages: IntArray) -> Claims:
     )
 
 
-def add_mementos(session: Session, page: IntArray, time: FloatArray, question: int, uri: Sequence[str]) -> None:
-    """Let captures wait for their bytes, unless something became of them before."""
+def add_mementos(session: DatabaseSession, page: IntArray, time: FloatArray, question: int, uri: Sequence[str]) -> None:
+    """Queue captures for their bytes, unless they have a state already."""
     check_known(session, page)
     if len(page):
         several = [np.full(len(page), number) for number in (question, MementoState.WAITING)]
         session.apply(session.statements.add_mementos, page, time, several[0], list(uri), several[1])
 
 
-def set_mementos(session: Session, page: IntArray, time: FloatArray, state: MementoState) -> None:
-    """Note what became of captures that waited."""
+def set_mementos(session: DatabaseSession, page: IntArray, time: FloatArray, state: MementoState) -> None:
+    """Set the state of captures that waited."""
     if len(page):
         zeros = np.zeros(len(page), np.int64)
         session.apply(session.statements.set_mementos, page, time, zeros, [""] * len(page), zeros + int(state))
 
 
-def mementos(session: Session, question: int, state: MementoState) -> tuple[IntArray, FloatArray]:
-    """Page and time of the captures of a question that are in a state."""
+def mementos(session: DatabaseSession, question: int, state: MementoState) -> tuple[IntArray, FloatArray]:
+    """Page and time of the captures of a query in a state."""
     found = session.table(_CAPTURE, session.statements.mementos, question, int(state))
     return np.ascontiguousarray(found["page"]), np.ascontiguousarray(found["time"])
 
 
-def set_mark(session: Session, mark: ImportMark) -> None:
-    """Note how far a source was read."""
+def set_mark(session: DatabaseSession, mark: ImportMark) -> None:
+    """Set how far a source was read."""
     numbers = (np.array([number]) for number in (mark.position, mark.accepted, mark.skipped, mark.broken))
     session.apply(
         session.statements.set_mark, [mark.source], [mark.fingerprint], *numbers, np.array([int(mark.finished)])
     )
 
 
-def mark_of(session: Session, source: str) -> ImportMark | None:
+def mark_of(session: DatabaseSession, source: str) -> ImportMark | None:
     """How far a source was read."""
     rows = session.rows(session.statements.mark, source)
     if not rows:
         return None
     source, fingerprint, position, accepted, skipped, broken, finished = rows[0]
     return ImportMark(source, fingerprint, position, accepted, skipped, broken, bool(finished))
+
+
+_NOBODY = ("", 0.0)
+"""No key is empty, so nothing is left out."""
+
+
+def captures_between(  # noqa: PLR0913 - as the store's own call
+    session: DatabaseSession, page: int, since: float, until: float, limit: int, *, backwards: bool
+) -> CaptureColumns:
+    """Captures of a page in a span of time, from one end. O(limit + log n)."""
+    return columns_of(
+        session.rows(session.statements.capture_index.captures_between[backwards], page, since, until, limit)
+    )
+
+
+def capture_ends(session: DatabaseSession, page: int) -> CaptureEnds | None:
+    """First, last and number of the captures of a page."""
+    [(first, last, count)] = session.rows(session.statements.capture_index.capture_ends, page)
+    return CaptureEnds(first, last, count) if count else None
+
+
+def captures_by_key(session: DatabaseSession, keys: KeyRange, limit: int, skip: int = 0) -> KeyedCaptures:
+    """Captures of the pages in a range of keys, by key and time, from one end. O(limit + log n), plus pages without."""
+    passed, time = keys.beyond or _NOBODY
+    start, end = (keys.start, passed or keys.end) if keys.backwards else (passed or keys.start, keys.end)
+    rows = session.rows(
+        session.statements.capture_index.captures_by_key[keys.backwards],
+        start[:KEY_START_LENGTH],
+        end[:KEY_START_LENGTH],
+        start,
+        end,
+        keys.since,
+        keys.until,
+        passed,
+        time,
+        limit,
+        skip,
+    )
+    return KeyedCaptures([row[0] for row in rows], [row[1] for row in rows], columns_of([row[2:] for row in rows]))
+
+
+def count_by_key(session: DatabaseSession, keys: KeyRange) -> int:
+    """The number of captures in a range of keys. O(n)."""
+    bounds = keys.start[:KEY_START_LENGTH], keys.end[:KEY_START_LENGTH], keys.start, keys.end
+    [(count,)] = session.rows(session.statements.capture_index.count_by_key, *bounds, keys.since, keys.until)
+    return int(count)
+
+
+def drop_captures(session: DatabaseSession, page: IntArray, time: FloatArray) -> int:
+    """Delete imported captures, and withdraw the visits derived from them."""
+    gone = [
+        row
+        for one, when in zip(page.tolist(), time.tolist(), strict=True)
+        for row in session.rows(session.statements.capture_index.drop_captures, one, when)
+    ]
+    if gone:
+        pages, times = (np.array(column) for column in zip(*gone, strict=True))
+        history.withdraw(session, pages.astype(np.int64), times.astype(np.float64))
+        waiting = np.unique(pages).astype(np.int64)
+        session.apply(session.statements.add_unjudged, waiting)
+        session.apply(session.statements.add_unread, waiting)
+    return len(gone)

@@ -1,10 +1,11 @@
-"""Looking through pages and hosts, a screenful at a time, however many there are.
+"""Browses pages and hosts, a screen at a time, however many there are.
 
 Rules of this file:
- 1. A list goes on behind the last row that was seen (its sort value and id), never after so many rows: the thousandth
-    screen costs what the first does.
- 2. Ids come in the order that is wanted from an index alone; only then the rows are looked up and sifted. What is
-    sifted at once is bounded. A list that found too little says how far it looked, and goes on from there.
+
+1. A list continues after the last row that was shown (its sort value and id), never after a number of rows: the
+   thousandth screen costs what the first does.
+2. Ids come in the wanted order from an index alone; only then are the rows read and filtered. The rows filtered per
+   call are bounded. A list that found too few rows says how far it searched, and continues from there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from recrawl.model import FloatArray, IntArray, Outcome
-from recrawl.store.database import Parameter, Session
+from recrawl.store.engine.database import DatabaseSession, Parameter
 from recrawl.urls import surt
 
 State: TypeAlias = Literal["", "due", "waiting", "never", "failing", "gone"]
@@ -28,12 +29,12 @@ Mark: TypeAlias = tuple[str | float, int]
 """A place in a list: sort value and id of a row."""
 
 SIFTED = 100_000
-"""Pages that are looked at for one screen at most."""
+"""Maximum pages that are filtered for one screen."""
 PATIENCE = 0.1
-"""Seconds after which a list is given as far as it is found."""
+"""Seconds after which a list is returned as far as it is found."""
 _FIRST_SIFT, _LARGEST_SIFT = 400, 4_000
 _LAST_KEY = "\U0010ffff"
-"""Sorts behind every key."""
+"""Sorts after every key."""
 _LARGEST = 2**63 - 1
 _LAST_TIME = sys.float_info.max
 """Before never."""
@@ -47,21 +48,21 @@ class PageQuery:
 
     host: int | None = None
     host_name: str = ""
-    """Of that host: its pages lie together in the order of URLs."""
+    """Pages of this host, which are adjacent in the order of URLs."""
     text: str = ""
-    """Somewhere in the URL, in any case; a whole URL is taken for the beginning of those wanted."""
+    """Anywhere in the URL, in any case; a whole URL is taken as a prefix."""
     state: State = ""
     order: Order = "url"
     descending: bool = False
     after: Mark | None = None
     limit: int = 50
     ids: IntArray | None = None
-    """An order of somebody else's: these pages, in this order. ``after`` then counts positions in it."""
+    """A given order: these pages, in this order. ``after`` then counts positions in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageRows:
-    """Pages as columns, in the order that was asked for."""
+    """Pages as columns, in the requested order."""
 
     page: IntArray
     host: IntArray
@@ -75,9 +76,9 @@ class PageRows:
     failures: IntArray
     """Failed visits in a row; 0 if the last one did not fail."""
     next: Mark | None
-    """Where the list goes on; ``None`` at its end."""
+    """Where the list continues; ``None`` at its end."""
     sifted: int = 0
-    """Pages that were looked at."""
+    """Pages that were filtered."""
     marks: list[Mark] = field(default_factory=list)
     """The place of each row."""
 
@@ -87,7 +88,7 @@ class PageRows:
 
 @dataclass(frozen=True, slots=True)
 class HostCounts:
-    """Pages of hosts, counted, as columns by host; hosts without pages are not there."""
+    """Page counts of hosts, as columns by host; hosts without pages are left out."""
 
     host: IntArray
     pages: IntArray
@@ -95,19 +96,19 @@ class HostCounts:
     never: IntArray
     """Pages that are never to be visited."""
     failing: IntArray
-    """Pages whose last visit failed, those that robots.txt forbids left out."""
+    """Pages whose last visit failed, without those that robots.txt forbids."""
     forbidden: IntArray
 
 
-def browse_pages(session: Session, query: PageQuery, now: float) -> PageRows:
+def browse_pages(session: DatabaseSession, query: PageQuery, now: float) -> PageRows:
     """One screen of pages. O(limit log pages) without conditions.
 
-    With conditions that no index knows, pages are sifted until the screen is full, ``PATIENCE`` is over or ``SIFTED``
-    pages were looked at.
+    With conditions that no index covers, pages are filtered until the screen is full, ``PATIENCE`` is over or
+    ``SIFTED`` pages were filtered.
     """
     conditions = _conditions(session, query, now)
     window = _FIRST_SIFT if conditions else query.limit
-    end = time.monotonic() + PATIENCE  # noqa: TID251 - how much is told at once; what is told is the same
+    end = time.monotonic() + PATIENCE  # noqa: TID251 - bounds how much is returned at once, not what
     mark, sifted, ended = query.after, 0, False
     found: list[Mark] = []
     while not ended and len(found) <= query.limit and sifted < SIFTED:
@@ -124,8 +125,8 @@ def browse_pages(session: Session, query: PageQuery, now: float) -> PageRows:
     return _columns(session, shown, None if ended and len(found) <= query.limit else following, sifted)
 
 
-def _window(session: Session, query: PageQuery, now: float, mark: Mark | None, size: int) -> list[Mark]:
-    """The next ids in the order wanted, with what they are sorted by."""
+def _window(session: DatabaseSession, query: PageQuery, now: float, mark: Mark | None, size: int) -> list[Mark]:
+    """The next ids in the wanted order, with their sort values."""
     statements, down = session.statements.browse, query.descending
     if query.ids is not None:
         start = 0 if mark is None else int(mark[0]) + 1
@@ -144,7 +145,7 @@ def _window(session: Session, query: PageQuery, now: float, mark: Mark | None, s
 
 
 def _key_range(query: PageQuery) -> tuple[str, str]:
-    """Between which keys the pages lie that can be meant."""
+    """The range of keys that can match."""
     prefix = _prefix_of(query.text)
     if not prefix and query.host is not None:
         key = surt(f"http://{query.host_name}/") or ""
@@ -166,10 +167,10 @@ def _prefix_of(text: str) -> str:
     return (surt(text) or "") if text.startswith(("http://", "https://")) else ""
 
 
-def _by_due(session: Session, query: PageQuery, now: float, mark: Mark | None, size: int) -> list[Mark]:
-    """By due time. Of all hosts, those of the first pages are found first: others have none among so many.
+def _by_due(session: DatabaseSession, query: PageQuery, now: float, mark: Mark | None, size: int) -> list[Mark]:
+    """By due time. Over all hosts, the hosts of the first pages are found first: others have none among that many.
 
-    A state that is a span of due times is where the list begins and ends.
+    A state that is a span of due times bounds the list.
     """
     statements, down = session.statements.browse, query.descending
     least, most = _DUE_SPANS[query.state](now) if query.state in _DUE_SPANS else _ALWAYS
@@ -191,11 +192,11 @@ _DUE_SPANS: dict[str, Callable[[float], tuple[float, float]]] = {
     "waiting": lambda now: (now, _LAST_TIME),
     "never": lambda _now: (_LAST_TIME, math.inf),
 }
-"""States that are spans of due times: behind the first, up to the second."""
+"""States that are spans of due times: after the first, up to the second."""
 
 
-def _conditions(session: Session, query: PageQuery, now: float) -> tuple[str, list[Parameter]] | None:
-    """What the pages of a window must fulfil, as the end of a statement with its values; ``None`` if nothing more."""
+def _conditions(session: DatabaseSession, query: PageQuery, now: float) -> tuple[str, list[Parameter]] | None:
+    """The conditions on the pages of a window, as the end of a statement with its values; ``None`` for none."""
     statements = session.statements.browse
     parts: list[tuple[str, tuple[Parameter, ...]]] = []
     tables = ""
@@ -218,8 +219,8 @@ def _conditions(session: Session, query: PageQuery, now: float) -> tuple[str, li
     return text, values
 
 
-def _sift(session: Session, conditions: tuple[str, list[Parameter]], marks: list[Mark]) -> list[Mark]:
-    """Those of these pages that are wanted, in the same order."""
+def _sift(session: DatabaseSession, conditions: tuple[str, list[Parameter]], marks: list[Mark]) -> list[Mark]:
+    """The pages that fulfil the conditions, in the same order."""
     if not marks:
         return []
     text, values = conditions
@@ -237,7 +238,7 @@ def _like(text: str) -> str:
     return f"%{escaped}%"
 
 
-def _columns(session: Session, marks: list[Mark], following: Mark | None, sifted: int) -> PageRows:
+def _columns(session: DatabaseSession, marks: list[Mark], following: Mark | None, sifted: int) -> PageRows:
     ids = np.array([page for _, page in marks], np.int64)
     known = {row[0]: row for row in session.rows(session.statements.browse.rows, ids)} if marks else {}
     rows = [known[page] for page in ids.tolist()]
@@ -258,7 +259,7 @@ def _columns(session: Session, marks: list[Mark], following: Mark | None, sifted
     )
 
 
-def host_counts(session: Session, now: float) -> HostCounts:
+def host_counts(session: DatabaseSession, now: float) -> HostCounts:
     """Pages of each host, how many are due, and how many fail. O(pages), from an index alone."""
     counts = session.table(_COUNTS, session.statements.browse.host_counts, now, math.inf)
     failures = session.table(_FAILURES, session.statements.browse.host_failures, int(Outcome.REFUSED))
@@ -270,7 +271,7 @@ def host_counts(session: Session, now: float) -> HostCounts:
     return HostCounts(host, pages, due, never, failing, forbidden)
 
 
-def find_host(session: Session, name: str) -> int | None:
+def find_host(session: DatabaseSession, name: str) -> int | None:
     """The id of a host by its name."""
     rows = session.rows(session.statements.known_hosts, [name])
     return int(rows[0][1]) if rows else None

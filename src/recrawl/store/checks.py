@@ -1,35 +1,235 @@
-"""Checks of a store against itself: every derived table is compared with its source, and repaired from it.
+"""Checks a store against itself: every derived table is compared with its source, and repaired from it.
 
-What is derived: the segments' counts and packs (from visits), due times of hosts (from those of pages), rows of the
-schedule (from pages), holds and leases, the list of failing pages (from visits), and rows about pages that are
-not there. Visits, captures and pages are the source: they are read, never written.
+Derived are: counts and packs of segments (from visits), due times of hosts (from those of pages), rows of the schedule
+(from pages), reservations and leases, the list of failing pages (from visits), and rows about pages that do not exist.
+Visits, captures and pages are the source: they are read, never written.
 
 Rules of this file:
- 1. Short transactions over ranges of ids: a crawl goes on beside a check, and memory does not grow with the store.
- 2. Each check sees one snapshot, and what it compares is written in one transaction: so what differs is a fault, not a
-    write that is under way.
-"""
 
-# ruff: noqa: S608 - names of our own, values are always parameters
+1. Short transactions over ranges of ids: a crawl goes on beside a check, and memory does not grow with the store.
+2. Each check sees one snapshot, and what it compares is written in one transaction: so a difference is a fault, not a
+   write under way.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from recrawl.model import IntArray
-from recrawl.store import frontier, recording
+from recrawl.model import ANSWERED, AnyArray, BoolArray, IntArray, Outcome, Verdict
+from recrawl.model.arrays import ends_of_runs
+from recrawl.store import history, page_leases, recording
 from recrawl.store.archives import columns_of
-from recrawl.store.base_checks import Fault, Horizon, LeaseRow, Tell
-from recrawl.store.database import Database, Session
+from recrawl.store.base import ClockHorizon, LeaseRow, StoreInconsistency, Tell
 from recrawl.store.discovery import key_hash
-from recrawl.store.statements import NOT_HELD
-from recrawl.store.values import CaptureRecord, Captures
-from recrawl.store.visit_checks import Span, Tally, check_segments, check_visits_of_pages
+from recrawl.store.engine.database import Database, DatabaseSession
+from recrawl.store.engine.statements import NOT_HELD
+from recrawl.store.history import LOOK, MISDATED, SEGMENT_VISITS, WITHDRAWN
+from recrawl.store.store_values import CaptureColumns, CaptureRecord
 from recrawl.urls import surt
+
+EXAMPLES = 5
+"""Faults of a kind that are named."""
+_BEFORE_ALL = -(2**62)
+_FIRST_TIME, _LAST_TIME = 0.0, 4_102_444_800.0
+"""1970, where broken clocks begin, and 2100."""
+_KEYS = np.dtype([("page", np.int64), ("time", np.float64)])
+_VISITS = np.dtype([("page", np.int64), ("time", np.float64), ("segment", np.int64), ("outcome", np.int64)])
+_OUTCOMES = np.array([*Outcome, *(outcome | MISDATED for outcome in Outcome), WITHDRAWN])
+Span: TypeAlias = tuple[int, int]
+"""Ids above the first, up to the second."""
+
+
+class InconsistencyCounts:
+    """Counts faults by kind and keeps a few examples."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._repaired: dict[str, int] = {}
+        self._examples: dict[str, list[str]] = {}
+
+    def add(self, kind: str, examples: Sequence[str], count: int | None = None, *, repaired: bool = False) -> None:
+        """Take faults in: as many as there are examples, unless their number is given."""
+        count = len(examples) if count is None else count
+        if count:
+            self._counts[kind] = self._counts.get(kind, 0) + count
+            self._repaired[kind] = self._repaired.get(kind, 0) + (count if repaired else 0)
+            kept = self._examples.setdefault(kind, [])
+            kept += examples[: EXAMPLES - len(kept)]
+
+    def faults(self) -> list[StoreInconsistency]:
+        """All of them, by kind."""
+        return [
+            StoreInconsistency(kind, count, tuple(self._examples[kind]), self._repaired[kind])
+            for kind, count in self._counts.items()
+        ]
+
+
+def check_visits_of_pages(
+    database: Database, span: Span, latest: float, tally: InconsistencyCounts, *, repair: bool
+) -> None:
+    """Each capture of our own belongs to a visit, each failing page has failed, and no visit is dated after ``latest``.
+
+    Visits that were marked as misdated are told apart: their captures are there all the same.
+    """
+
+    def work(session: DatabaseSession) -> tuple[AnyArray, AnyArray, AnyArray]:
+        statements = session.statements.checks
+        captures = session.table(_KEYS, statements.captures_between, *span)
+        failing = session.table(_KEYS, statements.failing_between, *span)
+        ids = np.array([segment for segment, _ in session.rows(session.statements.segment_states)], np.int64)
+        if not len(ids):
+            return captures, failing, np.empty(0, _VISITS)
+        return captures, failing, session.table(_VISITS, statements.visits_between, ids, *span)
+
+    captures, failing, recorded = database.read(work)
+    visits = recorded[np.lexsort((recorded["segment"], recorded["time"], recorded["page"]))]
+    if len(visits):
+        visits = visits[ends_of_runs(visits["page"], visits["time"]) & (visits["outcome"] != WITHDRAWN)]
+    lost = captures[~_among(captures, visits)]
+    tally.add("capture_without_visit", [_named(row) for row in lost[:EXAMPLES]], len(lost))
+    outcome = visits["outcome"] % MISDATED
+    wrong = failing[~np.isin(failing["page"], visits["page"][outcome > ANSWERED])]
+    if len(wrong) and repair:
+        pages = np.unique(wrong["page"])
+        database.write(lambda session: session.run(session.statements.checks.delete_from["failing"], pages))
+    tally.add("failing_wrong", [_named(row) for row in wrong[:EXAMPLES]], len(wrong), repaired=repair)
+    misdated = visits[visits["outcome"] >= MISDATED]
+    tally.add("visit_misdated", [_named(row) for row in misdated[:EXAMPLES]], len(misdated))
+    ahead = visits[(visits["time"] > latest) & (visits["outcome"] < MISDATED)]
+    tally.add("visit_ahead", [_named(row) for row in ahead[:EXAMPLES]], len(ahead))
+
+
+def _among(rows: AnyArray, visits: AnyArray) -> BoolArray:
+    """True where a visit with that page and time is there."""
+    if not len(rows):
+        return np.zeros(0, np.bool_)
+    page = np.concatenate([visits["page"], rows["page"]])
+    time = np.concatenate([visits["time"], rows["time"]])
+    is_row = np.arange(len(page)) >= len(visits)
+    order = np.lexsort((is_row, time, page))
+    page, time = page[order], time[order]
+    starts = np.append(True, (page[1:] != page[:-1]) | (time[1:] != time[:-1]))
+    run = np.cumsum(starts) - 1
+    has_visit = ~is_row[order][starts]
+    there = np.empty(len(page), np.bool_)
+    there[order] = has_visit[run]
+    return there[len(visits) :]
+
+
+def _named(row: Any) -> str:  # noqa: ANN401 - a row of a structured array
+    return f"page {row['page']} at {row['time']:.6f}"
+
+
+class _Segment(NamedTuple):
+    """A segment as it is noted, and as its visits say."""
+
+    observations: AnyArray
+    noted: tuple[Any, ...] | None
+    """Visits, changed, failed, first and last time, pack; ``None`` if the segment is not listed at all."""
+
+    def is_right(self) -> bool:
+        if self.noted is None:
+            return not len(self.observations)
+        visits, changed, failed, first, last, pack = self.noted
+        if pack is None:
+            return bool(visits == len(self.observations) and last is None)
+        if not len(self.observations):
+            return False
+        return (visits, changed, failed, first, last, bytes(pack)) == _summary(self.observations)
+
+
+def _summary(observations: AnyArray) -> tuple[int, int, int, float, float, bytes]:
+    """What is written beside a full segment: as :func:`segments.append` does."""
+    return (
+        len(observations),
+        int((observations["verdict"] == Verdict.CHANGED).sum()),
+        int(((observations["outcome"] > ANSWERED) & (observations["outcome"] < MISDATED)).sum()),
+        float(observations["time"].min()),
+        float(observations["time"].max()),
+        history.pack(observations),
+    )
+
+
+def check_segments(database: Database, tally: InconsistencyCounts, tell: Tell, *, repair: bool) -> None:
+    """Each segment has as many visits as is noted, and a full one a packed copy that says what its rows do."""
+    ids = database.read(_segment_ids)
+    for done, segment in enumerate(ids):
+        tell("segments of visits", done, len(ids))
+        found = database.read(lambda session, segment=segment: _segment(session, segment))  # type: ignore[misc]
+        if not found.is_right():
+            if repair:
+                database.write(lambda session, segment=segment: _repair_segment(session, segment))  # type: ignore[misc]
+            tally.add("segment", [f"segment {segment}"], repaired=repair)
+        _check_observations(database, segment, found.observations, tally)
+    tell("segments of visits", 1, 1)
+
+
+def _segment_ids(session: DatabaseSession) -> list[int]:
+    """Segments that are listed, and those that only visits name."""
+    ids = {segment for segment, _ in session.rows(session.statements.segment_states)}
+    last = _BEFORE_ALL
+    while True:
+        [(segment,)] = session.rows("SELECT min(segment) FROM visit WHERE segment > $1", last)
+        if segment is None:
+            return sorted(ids)
+        ids.add(segment)
+        last = segment
+
+
+def _segment(session: DatabaseSession, segment: int) -> _Segment:
+    observations = session.table(LOOK, session.statements.observations_of_segment, segment)
+    rows = session.rows(
+        "SELECT visits, changed, failed, first_time, last_time, pack FROM visit_segment WHERE id = $1", segment
+    )
+    return _Segment(observations, rows[0] if rows else None)
+
+
+def _repair_segment(session: DatabaseSession, segment: int) -> None:
+    session.rows(session.statements.checks.lock_segment, segment)
+    found = _segment(session, segment)
+    if found.is_right():
+        return
+    if found.noted is None:
+        session.run("INSERT INTO visit_segment (id, visits) VALUES ($1, $2)", segment, len(found.observations))
+    if not len(found.observations):  # a segment that is noted as full, and has no visits
+        session.run(
+            "UPDATE visit_segment SET visits = 0, changed = NULL, failed = NULL, first_time = NULL, last_time = NULL, "
+            "pack = NULL WHERE id = $1",
+            segment,
+        )
+    elif len(found.observations) >= SEGMENT_VISITS or (found.noted is not None and found.noted[-1] is not None):
+        session.run(session.statements.seal_segment, *_summary(found.observations), segment)
+    else:
+        session.run(
+            "UPDATE visit_segment SET visits = $1, first_time = NULL, last_time = NULL WHERE id = $2",
+            len(found.observations),
+            segment,
+        )
+
+
+def _check_observations(database: Database, segment: int, observations: AnyArray, tally: InconsistencyCounts) -> None:
+    odd = (
+        ~np.isin(observations["outcome"], _OUTCOMES)
+        | ~(observations["time"] >= _FIRST_TIME)
+        | ~(observations["time"] < _LAST_TIME)
+    )
+    tally.add("visit_invalid", [_named(row) for row in observations[odd][:EXAMPLES]], int(odd.sum()))
+    lost = database.read(
+        lambda session: session.rows(
+            "SELECT DISTINCT page FROM visit WHERE segment = $1 "
+            "AND NOT EXISTS (SELECT 1 FROM page WHERE page.id = visit.page)",
+            segment,
+        )
+    )
+    tally.add("visit_page_missing", [f"page {page}" for (page,) in lost])
+
+
+# ruff: noqa: S608 - names of our own, values are always parameters
+
 
 _AT_ONCE = 20_000
 """Ids that one transaction looks at."""
@@ -49,12 +249,14 @@ class _Check(NamedTuple):
     query: str
     """Selects id and example of what is wrong, from the ids above $1 up to $2; further parameters follow."""
     parameters: tuple[float, ...] = ()
-    repair: Callable[[Session, IntArray], object] | None = None
+    repair: Callable[[DatabaseSession, IntArray], object] | None = None
 
 
-def check_derived(database: Database, now: float, horizon: Horizon, tell: Tell, *, repair: bool) -> list[Fault]:
+def check_derived(
+    database: Database, now: float, horizon: ClockHorizon, tell: Tell, *, repair: bool
+) -> list[StoreInconsistency]:
     """Compare every derived table with its source, and repair it if asked to."""
-    tally = Tally()
+    tally = InconsistencyCounts()
     [(last_page, last_host)] = database.read(
         lambda session: session.rows("SELECT (SELECT max(id) FROM page), (SELECT max(id) FROM host)")
     )
@@ -85,15 +287,15 @@ def _ranges(last: int) -> Iterator[Span]:
     return pairwise(edges)
 
 
-def _run(database: Database, check: _Check, span: Span, tally: Tally, *, repair: bool) -> None:
-    def find(session: Session) -> Found:
+def _run(database: Database, check: _Check, span: Span, tally: InconsistencyCounts, *, repair: bool) -> None:
+    def find(session: DatabaseSession) -> Found:
         return [(row[0], str(row[1])) for row in session.rows(check.query, *span, *check.parameters)]
 
     found = database.read(find)
     mend = check.repair
     if found and repair and mend is not None:
 
-        def work(session: Session) -> Found:
+        def work(session: DatabaseSession) -> Found:
             again = find(session)
             if again:
                 mend(session, np.unique(np.array([row for row, _ in again], np.int64)))
@@ -111,7 +313,7 @@ _ABOUT_PAGES = ("schedule", "lease", "fingerprint", "failing", "unjudged", "unre
 """Tables with a row for a page."""
 
 
-def _page_checks(now: float, horizon: Horizon) -> list[_Check]:
+def _page_checks(now: float, horizon: ClockHorizon) -> list[_Check]:
     there = "NOT EXISTS (SELECT 1 FROM page WHERE page.id = {0})"
     orphans = [
         _Check(
@@ -141,8 +343,8 @@ def _page_checks(now: float, horizon: Horizon) -> list[_Check]:
             "due_far",
             "SELECT page, 'page ' || page FROM schedule WHERE page > $1 AND page <= $2 AND due > $3 AND due < $4",
             (now + horizon.due, np.inf),
-            repair=lambda session, ids: frontier.set_due(
-                session, ids, np.full(len(ids), now), frontier.claim_hosts(session, ids)
+            repair=lambda session, ids: page_leases.set_due(
+                session, ids, np.full(len(ids), now), page_leases.claim_hosts(session, ids)
             ),
         ),
         _Check(
@@ -175,32 +377,32 @@ def _page_checks(now: float, horizon: Horizon) -> list[_Check]:
     ]
 
 
-def _deleting(table: str) -> Callable[[Session, IntArray], object]:
+def _deleting(table: str) -> Callable[[DatabaseSession, IntArray], object]:
     return lambda session, ids: session.run(session.statements.checks.delete_from[table], ids)
 
 
-def _schedule(session: Session, pages: IntArray) -> None:
+def _schedule(session: DatabaseSession, pages: IntArray) -> None:
     """Give pages their row: due when they were found, if they matter at all."""
     session.run(session.statements.schedule_pages, np.inf, pages)
     _refresh(session, pages)
 
 
-def _move_to_host(session: Session, pages: IntArray) -> None:
+def _move_to_host(session: DatabaseSession, pages: IntArray) -> None:
     before = _hosts_of(session, pages)
     session.run(session.statements.checks.move_to_host, pages)
     _refresh_hosts(session, np.union1d(before, _hosts_of(session, pages)))
 
 
-def _refresh(session: Session, pages: IntArray) -> None:
+def _refresh(session: DatabaseSession, pages: IntArray) -> None:
     _refresh_hosts(session, _hosts_of(session, pages))
 
 
-def _hosts_of(session: Session, pages: IntArray) -> IntArray:
+def _hosts_of(session: DatabaseSession, pages: IntArray) -> IntArray:
     rows = session.rows(session.statements.hosts_of_pages, pages)
     return np.unique(np.array([host for _, host in rows], np.int64))
 
 
-def _refresh_hosts(session: Session, hosts: IntArray) -> None:
+def _refresh_hosts(session: DatabaseSession, hosts: IntArray) -> None:
     if len(hosts):
         session.rows(session.statements.lock_hosts, hosts)
         session.run(session.statements.checks.refresh_hosts, hosts)
@@ -209,7 +411,7 @@ def _refresh_hosts(session: Session, hosts: IntArray) -> None:
 # -- hosts and leases -----------------------------------------------------------------------------
 
 
-def _host_checks(now: float, horizon: Horizon) -> list[_Check]:
+def _host_checks(now: float, horizon: ClockHorizon) -> list[_Check]:
     first_due = "(SELECT min(due) FROM schedule WHERE schedule.host = host.id)"
     return [
         _Check(
@@ -249,7 +451,7 @@ def _host_checks(now: float, horizon: Horizon) -> list[_Check]:
     ]
 
 
-def _end_leases(session: Session, pages: IntArray) -> None:
+def _end_leases(session: DatabaseSession, pages: IntArray) -> None:
     """End leases on pages, and the holds on hosts that then have none."""
     rows = session.rows(session.statements.checks.hosts_of_leases, pages)
     hosts = np.array([host for (host,) in rows], np.int64)
@@ -258,7 +460,7 @@ def _end_leases(session: Session, pages: IntArray) -> None:
     session.run(session.statements.checks.free_hosts, hosts)
 
 
-def _end_holds(session: Session, hosts: IntArray) -> None:
+def _end_holds(session: DatabaseSession, hosts: IntArray) -> None:
     session.rows(session.statements.lock_hosts, hosts)
     session.run(session.statements.checks.drop_leases_of_hosts, hosts)
     session.run(session.statements.checks.free_hosts, hosts)
@@ -284,7 +486,7 @@ def _site_checks() -> list[_Check]:
 # -- keys -----------------------------------------------------------------------------------------
 
 
-def _check_keys(database: Database, span: Span, tally: Tally, *, repair: bool) -> None:
+def _check_keys(database: Database, span: Span, tally: InconsistencyCounts, *, repair: bool) -> None:
     """The hash by which a page is found is that of its key, and the key that of its URL."""
     rows = database.read(
         lambda session: session.rows("SELECT id, url, key, key_hash FROM page WHERE id > $1 AND id <= $2", *span)
@@ -296,7 +498,7 @@ def _check_keys(database: Database, span: Span, tally: Tally, *, repair: bool) -
     free: dict[int, tuple[str, bytes]] = {}
     if repair:
 
-        def work(session: Session) -> None:
+        def work(session: DatabaseSession) -> None:
             taken = dict(session.rows(session.statements.known_pages, [hashed for _, hashed in wrong.values()]))
             free.clear()
             free.update({page: row for page, row in wrong.items() if row[1] not in taken})
@@ -313,7 +515,7 @@ def _check_keys(database: Database, span: Span, tally: Tally, *, repair: bool) -
 
 
 class SqlChecks:
-    """See :class:`recrawl.store.base_checks.Checks` for what each call promises."""
+    """See :class:`recrawl.store.base.StoreMaintenance` for what each call promises."""
 
     _database: Database
 
@@ -325,11 +527,11 @@ class SqlChecks:
         """Make all indexes of an SQLite file anew."""
         self._database.rebuild_indexes()
 
-    def check_derived(self, now: float, horizon: Horizon, tell: Tell, *, repair: bool) -> list[Fault]:
+    def check_derived(self, now: float, horizon: ClockHorizon, tell: Tell, *, repair: bool) -> list[StoreInconsistency]:
         """Compare every derived table with its source, and repair it if asked to."""
         return check_derived(self._database, now, horizon, tell, repair=repair)
 
-    def captures_after(self, page: int, time: float, limit: int) -> Captures:
+    def captures_after(self, page: int, time: float, limit: int) -> CaptureColumns:
         """The first captures behind a page and time."""
         return self._database.read(
             lambda session: columns_of(session.rows(session.statements.checks.captures_after, page, time, limit))
@@ -338,6 +540,11 @@ class SqlChecks:
     def restore_captures(self, captures: Sequence[CaptureRecord]) -> int:
         """Note again where captures lie."""
         return self._database.write(lambda session: recording.add_captures(session, captures))
+
+    def forget_validators(self, pages: IntArray) -> int:
+        """Have the next requests carry no validators."""
+        forget = "UPDATE page SET etag = '', last_modified = '' WHERE id = $1"
+        return self._database.write(lambda session: sum(session.run(forget, page) for page in pages.tolist()))
 
     def last_offsets(self) -> dict[str, int]:
         """Where the last capture of our own in each archive file begins."""
@@ -351,7 +558,7 @@ class SqlChecks:
     def drop_leases(self, now: float, pause: float) -> int:
         """End all leases and holds, and forget all workers."""
 
-        def work(session: Session) -> int:
+        def work(session: DatabaseSession) -> int:
             session.run(session.statements.checks.rest_held_hosts, now, pause)
             session.run(f"UPDATE host SET held_by = NULL, held_until = {NOT_HELD} WHERE held_by IS NOT NULL")
             session.run("UPDATE control SET value = NULL, changed = $1 WHERE name LIKE $2", now, f"{_WORKER}%")

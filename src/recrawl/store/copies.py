@@ -1,7 +1,7 @@
-"""Copies of a store that is in use: one state of it, and where the last acknowledged capture of each archive file lies.
+"""Copies of a store in use: one consistent state, and the last acknowledged capture of each archive file.
 
-SQLite is copied by its own backup API, on one snapshot. Of PostgreSQL a snapshot is exported, and its own tools copy
-exactly that. Both know of the same captures as the offsets that are read with them.
+SQLite is copied by its own backup API, on one snapshot. For PostgreSQL a snapshot is exported, and its own tools copy
+exactly that. Both contain the same captures as the offsets that are read with them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 import apsw
 
 from recrawl.errors import ConfigError, StoreError, require
-from recrawl.store.base_checks import Tell
-from recrawl.store.sqlite import BUSY_SECONDS, SqliteSession, explained
+from recrawl.store.base import Tell
+from recrawl.store.engine.sqlite import BUSY_SECONDS, SqliteSession, explained
 
 _BLOCKS = 2_048
 """Blocks of SQLite's file that are copied between two reports of progress: 8 MiB."""
@@ -65,7 +65,7 @@ def _sync(path: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class PostgresSnapshot:
     """One state of a PostgreSQL store, for as long as whoever exported it holds it."""
 
     name: str
@@ -74,10 +74,10 @@ class Snapshot:
 
 
 @contextmanager
-def exported_snapshot(url: str) -> Iterator[Snapshot]:
+def exported_snapshot(url: str) -> Iterator[PostgresSnapshot]:
     """Export a snapshot of a database and hold it until the block ends."""
     psycopg = require("psycopg", "postgres")
-    from recrawl.store.postgres import PostgresSession
+    from recrawl.store.engine.postgres import PostgresSession
 
     try:
         with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
@@ -85,7 +85,7 @@ def exported_snapshot(url: str) -> Iterator[Snapshot]:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             [(name,)] = connection.execute("SELECT pg_export_snapshot()").fetchall()
             offsets = connection.execute(PostgresSession.statements.checks.last_offsets).fetchall()
-            yield Snapshot(name, dict(offsets))
+            yield PostgresSnapshot(name, dict(offsets))
             connection.execute("COMMIT")
     except psycopg.OperationalError as error:
         reason = str(error).strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Pages and hosts: hearing of them, finding them, and what is known of them beside their visits."""
+"""Pages and hosts: adding them, finding them, and their attributes beside visits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from hashlib import blake2b
 import numpy as np
 
 from recrawl.model import BoolArray, FloatArray, IntArray, Page, Pages, Validators
-from recrawl.store import frontier
-from recrawl.store.database import Session
-from recrawl.store.statements import NOT_HELD
-from recrawl.store.validators import from_row, no_validators
-from recrawl.store.values import Hosts
+from recrawl.store import page_leases
+from recrawl.store.engine.database import DatabaseSession
+from recrawl.store.engine.statements import NOT_HELD
+from recrawl.store.learned_state import from_row, no_validators
+from recrawl.store.store_values import HostRows
 from recrawl.urls import Address, address, surt
 
 NO_PAGE = -1
@@ -46,7 +46,7 @@ def parse(urls: Sequence[str]) -> tuple[dict[bytes, Address], list[bytes | None]
     return pages, names
 
 
-def known(session: Session, names: Sequence[bytes]) -> dict[bytes, int]:
+def known(session: DatabaseSession, names: Sequence[bytes]) -> dict[bytes, int]:
     """Ids of the pages with these hashes, as far as there are such pages."""
     return dict(session.rows(session.statements.known_pages, list(names))) if names else {}
 
@@ -62,7 +62,7 @@ def first_heard(new: Iterable[bytes], names: Sequence[bytes | None], now: float 
     return np.full(len(list(new)), now, np.float64)
 
 
-def add(session: Session, new: dict[bytes, Address], heard: FloatArray, importance: float) -> dict[bytes, int]:
+def add(session: DatabaseSession, new: dict[bytes, Address], heard: FloatArray, importance: float) -> dict[bytes, int]:
     """Add pages that were not there a moment ago, due when heard of if they matter at all, and hosts; return their ids.
 
     Ids follow the order in which pages were heard of, so pages due at once are visited in that order.
@@ -92,7 +92,7 @@ def add(session: Session, new: dict[bytes, Address], heard: FloatArray, importan
     return added | known(session, missing)
 
 
-def _add_hosts(session: Session, names: list[str]) -> dict[str, int]:
+def _add_hosts(session: DatabaseSession, names: list[str]) -> dict[str, int]:
     found: dict[str, int] = dict(session.rows(session.statements.known_hosts, names))
     new = [name for name in names if name not in found]
     if not new:
@@ -102,40 +102,40 @@ def _add_hosts(session: Session, names: list[str]) -> dict[str, int]:
     return found | dict(session.rows(session.statements.known_hosts, new))
 
 
-def find(session: Session, url: str) -> Page | None:
+def find(session: DatabaseSession, url: str) -> Page | None:
     """The page a URL names, if the store has it."""
     found = address(url)
     rows = session.rows(session.statements.find_page, key_hash(found.key)) if found else []
     return Page(*rows[0]) if rows else None
 
 
-def urls(session: Session, pages: IntArray) -> list[str]:
+def urls(session: DatabaseSession, pages: IntArray) -> list[str]:
     """The URL of each page."""
     found = dict(session.rows(session.statements.urls, pages)) if len(pages) else {}
     return [found[page] for page in pages.tolist()]
 
 
-def validators(session: Session, pages: IntArray) -> list[Validators]:
+def validators(session: DatabaseSession, pages: IntArray) -> list[Validators]:
     """What each page last said about its version."""
     rows = session.rows(session.statements.validators, pages) if len(pages) else []
     found = {page: from_row(row) for page, *row in rows}
     return [found[page] for page in pages.tolist()]
 
 
-def set_importance(session: Session, pages: IntArray, importance: FloatArray) -> None:
+def set_importance(session: DatabaseSession, pages: IntArray, importance: FloatArray) -> None:
     """Set the weight of distinct pages. One that matters no more is never due; one that begins to is due at once."""
-    hosts = frontier.claim_hosts(session, pages)
+    hosts = page_leases.claim_hosts(session, pages)
     session.apply(session.statements.set_importance, pages, importance)
     unwanted = pages[importance <= 0]
-    frontier.set_due(session, unwanted, np.full(len(unwanted), np.inf), hosts)
+    page_leases.set_due(session, unwanted, np.full(len(unwanted), np.inf), hosts)
     wanted = pages[importance > 0]
     if len(wanted):
         asleep = session.table(_DISCOVERED, session.statements.never_due, wanted, np.inf)
         page, discovered = (np.ascontiguousarray(asleep[name]) for name in ("page", "discovered"))
-        frontier.set_due(session, page, discovered, hosts)
+        page_leases.set_due(session, page, discovered, hosts)
 
 
-def said_otherwise(session: Session, pages: IntArray, gone: BoolArray) -> BoolArray:
+def said_otherwise(session: DatabaseSession, pages: IntArray, gone: BoolArray) -> BoolArray:
     """Of which of these pages the store says otherwise than ``gone`` whether they are gone."""
     if not len(pages):
         return np.zeros(0, np.bool_)
@@ -143,12 +143,12 @@ def said_otherwise(session: Session, pages: IntArray, gone: BoolArray) -> BoolAr
     return np.asarray(np.isin(pages, noted) != gone)
 
 
-def set_gone(session: Session, pages: IntArray, gone: BoolArray) -> None:
+def set_gone(session: DatabaseSession, pages: IntArray, gone: BoolArray) -> None:
     """Note of distinct pages whether they are gone."""
     session.apply(session.statements.set_gone, pages, gone.astype(np.int16))
 
 
-def respell(session: Session, pages: IntArray, spellings: Sequence[str]) -> None:
+def respell(session: DatabaseSession, pages: IntArray, spellings: Sequence[str]) -> None:
     """Write URLs in another way that has the same key."""
     for before, after in zip(urls(session, pages), spellings, strict=True):
         if surt(before) != surt(after):
@@ -157,7 +157,7 @@ def respell(session: Session, pages: IntArray, spellings: Sequence[str]) -> None
     session.apply(session.statements.set_urls, pages, list(spellings))
 
 
-def columns(session: Session, pages: IntArray | None) -> Pages:
+def columns(session: DatabaseSession, pages: IntArray | None) -> Pages:
     """Pages as columns, by id."""
     if pages is None:
         table = session.table(_PAGES, session.statements.pages_all)
@@ -168,7 +168,7 @@ def columns(session: Session, pages: IntArray | None) -> Pages:
     return Pages(*(np.ascontiguousarray(table[name]) for name in ("id", "host", "importance", "cost", "discovered")))
 
 
-def hosts(session: Session, ids: IntArray | None) -> Hosts:
+def hosts(session: DatabaseSession, ids: IntArray | None) -> HostRows:
     """Hosts as columns, by id."""
     if ids is None:
         rows = session.rows(session.statements.hosts_all)
@@ -177,7 +177,7 @@ def hosts(session: Session, ids: IntArray | None) -> Hosts:
     number, name, ready_at, delay, next_due, paused, checks, lies, restless = (
         zip(*rows, strict=True) if rows else ((),) * 9
     )
-    return Hosts(
+    return HostRows(
         np.array(number, np.int64),
         list(name),
         np.array(ready_at, np.float64),

@@ -1,4 +1,4 @@
-"""Bring a store to the present schema, and tell what schema a store has."""
+"""Migrates a store to the current schema, and reports the schema of a store."""
 
 from __future__ import annotations
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+from recrawl import plugins
 from recrawl.errors import StoreError
 from recrawl.store.base import Store
-from recrawl.store.sql import SqlStore
+from recrawl.store.engine.sql import SqlStore
 
 
 def open_store(
     location: str | Path, *, create: bool = False, durable: bool = True, patience: float | None = None
 ) -> Store:
-    """Open the store at a file path, ``sqlite:///PATH`` or ``postgresql://…``.
+    """Open the store at a file path, ``sqlite:///PATH``, ``postgresql://…``, or of a plug-in.
+
+    Another scheme is the name of an entry point of the group ``recrawl.stores``: a callable with the arguments of this
+    function that returns a :class:`Store`.
 
     With ``create``, a store is made where there is none: an SQLite file, or the tables in an empty PostgreSQL
     database. A store with an older schema is brought to the present one.
@@ -32,10 +37,19 @@ def open_store(
         from recrawl.errors import require
 
         require("psycopg", "postgres")
-        from recrawl.store.postgres import PostgresDatabase
+        from recrawl.store.engine.postgres import PostgresDatabase
 
         return SqlStore(PostgresDatabase(str(location), create=create, durable=durable, patience=patience))
-    raise StoreError(f"There is no store of kind {scheme!r}.", "Give a file name or a postgresql:// address.")
+    if not any(entry.name == scheme for entry in plugins.installed("store")):
+        raise StoreError(
+            f"There is no store of kind {scheme!r}.",
+            "Give a file name or a postgresql:// address, or install the package that has this kind of store.",
+        )
+    opener = partial(
+        plugins.find("store", scheme, {}), str(location), create=create, durable=durable, patience=patience
+    )
+    store: Store = plugins.made("store", scheme, Store, opener)
+    return store
 
 
 def sqlite_path(location: str | Path) -> Path | None:
@@ -51,6 +65,6 @@ def sqlite_path(location: str | Path) -> Path | None:
 
 
 def _open_sqlite(path: Path, *, create: bool, durable: bool, patience: float | None) -> Store:
-    from recrawl.store.sqlite import SqliteDatabase
+    from recrawl.store.engine.sqlite import SqliteDatabase
 
     return SqlStore(SqliteDatabase(path, create=create, durable=durable, patience=patience))

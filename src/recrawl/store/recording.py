@@ -1,4 +1,4 @@
-"""Writing down what visits brought: one transaction a batch."""
+"""Writes visits and their facts: one transaction per batch."""
 
 from __future__ import annotations
 
@@ -19,19 +19,17 @@ from recrawl.model import (
     Visits,
 )
 from recrawl.model.arrays import AnyArray, order_by
-from recrawl.store import frontier, learned, site_captures
-from recrawl.store.database import Session
-from recrawl.store.history import Selection, load_looks
-from recrawl.store.segments import append
-from recrawl.store.site_values import SiteProgress
-from recrawl.store.validators import to_columns
-from recrawl.store.values import CaptureRecord, Lessons, Links, LinksSeen
+from recrawl.store import ahead, learned_state, page_leases, site_captures
+from recrawl.store.engine.database import DatabaseSession
+from recrawl.store.history import VisitSelection, append, load_observations
+from recrawl.store.learned_state import to_columns
+from recrawl.store.store_values import CaptureRecord, LearnedFacts, LinkRows, LinksSeen, SiteProgress
 
 _capture_row = attrgetter("page", "time", "status", "mime", "digest", "size", "warc_file", "warc_offset", "warc_length")
 _LINKS = np.dtype([("source", np.int64), ("target", np.int64), ("first_seen", np.float64), ("last_seen", np.float64)])
 
 
-def check_known(session: Session, pages: IntArray) -> None:
+def check_known(session: DatabaseSession, pages: IntArray) -> None:
     """Refuse ids that no page can have. Cheap: it looks only at the largest."""
     [(last,)] = session.rows(session.statements.last_page)
     if len(pages) and (int(pages.min()) < 1 or int(pages.max()) > int(last)):
@@ -40,7 +38,7 @@ def check_known(session: Session, pages: IntArray) -> None:
 
 
 def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each optional
-    session: Session,
+    session: DatabaseSession,
     visits: Visits,
     *,
     due: FloatArray | None = None,
@@ -50,9 +48,10 @@ def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each
     worker: str | None = None,
     host_ready: FloatArray | None = None,
     site: SiteProgress | None = None,
-    lessons: Lessons | None = None,
+    learned_facts: LearnedFacts | None = None,
     reasons: Sequence[str] | None = None,
     on_lost: Callable[[IntArray], object] | None = None,
+    behind_until: float = 0.0,
 ) -> None:
     """Append visits and everything that follows from them."""
     for name, column in (("due", due), ("validators", validators), ("host_ready", host_ready), ("reasons", reasons)):
@@ -65,23 +64,23 @@ def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each
     check_known(session, visits.page)
     latest = _latest_of_each(visits)
     schedules = due is not None or worker is not None or host_ready is not None
-    hosts = frontier.claim_hosts(session, visits.page[latest]) if schedules else np.empty(0, np.int64)
+    hosts = page_leases.claim_hosts(session, visits.page[latest]) if schedules else np.empty(0, np.int64)
     if captures:
         add_captures(session, captures)
     if host_ready is not None:
-        frontier.keep_away(session, visits.page, host_ready)
+        page_leases.keep_away(session, visits.page, host_ready)
     if worker is not None:
-        ours = frontier.give_back(session, worker, visits.page[latest], hosts)
+        ours = page_leases.give_back(session, worker, visits.page[latest], hosts)
         kept = np.isin(visits.page, ours)
         if not kept.all():
-            _keep_lost(session, visits.take(~kept), on_lost)
+            _keep_lost(session, visits.take(~kept), on_lost, behind_until)
             latest = latest[kept[latest]]
-            links, lessons = _links_of(links, ours), _lessons_of(lessons, kept)
+            links, learned_facts = _links_of(links, ours), _trainings_of(learned_facts, kept)
         said = [reasons[row] for row in latest.tolist()] if reasons is not None else None
-        learned.note_failures(session, visits.take(latest), said)
-        append(session, visits if kept.all() else visits.take(kept))
+        learned_state.note_failures(session, visits.take(latest), said)
+        append(session, ahead.dated(session, visits if kept.all() else visits.take(kept), behind_until))
     else:
-        append(session, visits)
+        append(session, ahead.dated(session, visits, behind_until))
     if validators is not None:
         _set_validators(session, visits.page[latest], [validators[row] for row in latest.tolist()])
     if links is not None:
@@ -89,33 +88,36 @@ def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each
     if site is not None:
         site_captures.advance(session, site)
     if due is not None:
-        frontier.set_due(session, visits.page[latest], due[latest], hosts)
-    if lessons is not None:
-        learned.add(session, visits.page, lessons)
+        page_leases.set_due(session, visits.page[latest], due[latest], hosts)
+    if learned_facts is not None:
+        learned_state.add(session, visits.page, learned_facts)
 
 
-def add_captures(session: Session, captures: Sequence[CaptureRecord]) -> int:
+def add_captures(session: DatabaseSession, captures: Sequence[CaptureRecord]) -> int:
     """Note where the bytes of captures lie, as far as that is not known; return how many were new."""
     if not captures:
         return 0
     return session.apply(session.statements.add_captures, *map(list, zip(*map(_capture_row, captures), strict=True)))
 
 
-def _keep_lost(session: Session, visits: Visits, on_lost: Callable[[IntArray], object] | None) -> None:
+def _keep_lost(
+    session: DatabaseSession, visits: Visits, on_lost: Callable[[IntArray], object] | None, behind_until: float
+) -> None:
     """Append visits whose leases were lost, with no word on change, and tell the pages of those that are new here.
 
     Somebody else may have visited these pages since, and found the same change. Visits that are recorded already were
     committed by a call whose answer was lost: these stay as they are.
     """
-    span = Selection(np.unique(visits.page), float(visits.time.min()), float(visits.time.max()))
-    there = load_looks(session, span)
+    span = VisitSelection(np.unique(visits.page), float(visits.time.min()), float(visits.time.max()))
+    there = load_observations(session, span)
     known = set(zip(there.page.tolist(), there.time.tolist(), strict=True))
     pairs = zip(visits.page.tolist(), visits.time.tolist(), strict=True)
     new = visits.take(np.array([pair not in known for pair in pairs], np.bool_))
     if not len(new):
         return
     no_word = Visits.of(new.page, new.time, verdict=Verdict.UNKNOWN, kinds=ChangeKind.NONE, magnitude=UNMEASURED)
-    append(session, replace(new, verdict=no_word.verdict, kinds=no_word.kinds, magnitude=no_word.magnitude))
+    said = replace(new, verdict=no_word.verdict, kinds=no_word.kinds, magnitude=no_word.magnitude)
+    append(session, ahead.dated(session, said, behind_until))
     if on_lost is not None:
         on_lost(np.unique(new.page))
 
@@ -128,12 +130,12 @@ def _links_of(links: LinksSeen | None, pages: IntArray) -> LinksSeen | None:
     return LinksSeen(links.source[mine], links.target[mine], links.time[mine])
 
 
-def _lessons_of(lessons: Lessons | None, kept: BoolArray) -> Lessons | None:
+def _trainings_of(learned_facts: LearnedFacts | None, kept: BoolArray) -> LearnedFacts | None:
     """The same without what pages look like whose leases were lost; what was counted of others is so."""
-    if lessons is None or not kept.any():
+    if learned_facts is None or not kept.any():
         return None
-    prints = zip(lessons.fingerprints, kept.tolist(), strict=True) if lessons.fingerprints else ()
-    return replace(lessons, fingerprints=[one if mine else b"" for one, mine in prints])
+    prints = zip(learned_facts.fingerprints, kept.tolist(), strict=True) if learned_facts.fingerprints else ()
+    return replace(learned_facts, fingerprints=[one if mine else b"" for one, mine in prints])
 
 
 def _latest_of_each(visits: Visits) -> IntArray:
@@ -144,7 +146,7 @@ def _latest_of_each(visits: Visits) -> IntArray:
     return rows[np.append(page[1:] != page[:-1], True)] if len(rows) else rows
 
 
-def _set_validators(session: Session, page: IntArray, validators: Sequence[Validators | None]) -> None:
+def _set_validators(session: DatabaseSession, page: IntArray, validators: Sequence[Validators | None]) -> None:
     given = [(number, value) for number, value in zip(page.tolist(), validators, strict=True) if value is not None]
     if not given:
         return
@@ -152,7 +154,7 @@ def _set_validators(session: Session, page: IntArray, validators: Sequence[Valid
     session.apply(session.statements.set_validators, np.array([number for number, _ in given]), *columns)
 
 
-def record_links(session: Session, source: IntArray, target: IntArray, time: FloatArray) -> None:
+def record_links(session: DatabaseSession, source: IntArray, target: IntArray, time: FloatArray) -> None:
     """Note that links were seen; a batch may hold a link several times."""
     if not len(source):
         return
@@ -183,19 +185,19 @@ def _by_source_and_target(source: IntArray, target: IntArray) -> IntArray | None
     return None if bool((both[1:] == both[:-1]).any()) else order
 
 
-def outlinks(session: Session, pages: IntArray) -> Links:
+def outlinks(session: DatabaseSession, pages: IntArray) -> LinkRows:
     """Every link ever seen on these pages."""
     table = session.table(_LINKS, session.statements.links_from, pages) if len(pages) else np.empty(0, _LINKS)
     columns: list[AnyArray] = [np.ascontiguousarray(table[name]) for name in _LINKS.fields or ()]
-    return Links(*columns)
+    return LinkRows(*columns)
 
 
-def captures_of(session: Session, pages: IntArray) -> list[CaptureRecord]:
+def captures_of(session: DatabaseSession, pages: IntArray) -> list[CaptureRecord]:
     """Every capture of these pages, by page and time."""
     rows = session.rows(session.statements.captures_of, pages) if len(pages) else []
     return [CaptureRecord(*row) for row in rows]
 
 
-def capture_offsets(session: Session, file: str) -> IntArray:
+def capture_offsets(session: DatabaseSession, file: str) -> IntArray:
     """Where the captures in an archive file begin."""
     return np.array([offset for (offset,) in session.rows(session.statements.capture_offsets, file)], dtype=np.int64)

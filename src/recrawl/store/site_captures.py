@@ -1,4 +1,4 @@
-"""Captures of whole sites: begun once, grown step by step, finished once."""
+"""Captures of whole sites: started once, extended step by step, finished once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from recrawl.errors import StoreError
 from recrawl.model import IntArray
-from recrawl.store.database import Session
-from recrawl.store.site_values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteProgress, SiteStep
+from recrawl.store.engine.database import DatabaseSession
+from recrawl.store.store_values import FoundPages, SiteCapture, SiteCounts, SiteLog, SiteProgress, SiteStep
 
 _PAGES = np.dtype(
     [("page", np.int64), ("via", np.int64), ("after", np.int64), ("rate", np.float64), ("weight", np.float64)]
@@ -17,7 +17,7 @@ _PAGES = np.dtype(
 
 
 def begin(  # noqa: PLR0913 - one argument a column
-    session: Session, site: str, terms: str, *, delay: float, now: float, known: FoundPages
+    session: DatabaseSession, site: str, terms: str, *, delay: float, now: float, known: FoundPages
 ) -> int:
     """Note a capture and the pages known beforehand; return its id. Doing it again at the same instant adds nothing."""
     rows = session.rows(session.statements.sites.begun, now, site)
@@ -26,7 +26,7 @@ def begin(  # noqa: PLR0913 - one argument a column
     return int(capture)
 
 
-def advance(session: Session, progress: SiteProgress) -> None:
+def advance(session: DatabaseSession, progress: SiteProgress) -> None:
     """Note one step and what it found; an error if somebody else made this step."""
     step, statements = progress.step, session.statements.sites
     row = (step.step, step.number, int(step.revisit), step.time, int(step.outcome), int(step.verdict))
@@ -39,7 +39,7 @@ def advance(session: Session, progress: SiteProgress) -> None:
     _add_pages(session, progress.capture, progress.found, first=progress.known, after=step.step + 1)
 
 
-def _add_pages(session: Session, capture: int, found: FoundPages, *, first: int, after: int) -> None:
+def _add_pages(session: DatabaseSession, capture: int, found: FoundPages, *, first: int, after: int) -> None:
     if not len(found):
         return
     session.apply(
@@ -54,17 +54,17 @@ def _add_pages(session: Session, capture: int, found: FoundPages, *, first: int,
     )
 
 
-def finish(session: Session, capture: int, statement: str, now: float) -> None:
+def finish(session: DatabaseSession, capture: int, statement: str, now: float) -> None:
     """Note that a capture is complete, and how good it is."""
     session.run(session.statements.sites.finish, now, statement, capture)
 
 
-def latest(session: Session, before: int, limit: int) -> list[int]:
+def latest(session: DatabaseSession, before: int, limit: int) -> list[int]:
     """The numbers of the latest captures before one, latest first."""
     return [int(number) for (number,) in session.rows(session.statements.sites.latest, before, limit)]
 
 
-def some_of(session: Session, only: IntArray | None) -> list[SiteCapture]:
+def some_of(session: DatabaseSession, only: IntArray | None) -> list[SiteCapture]:
     """Every capture, oldest first, or only those numbers."""
     statements = session.statements.sites
     if only is not None:
@@ -77,7 +77,7 @@ def some_of(session: Session, only: IntArray | None) -> list[SiteCapture]:
     ]
 
 
-def counts_of(session: Session, capture: int) -> SiteCounts:
+def counts_of(session: DatabaseSession, capture: int) -> SiteCounts:
     """How far a capture is."""
     statements = session.statements.sites
     [(pages,)] = session.rows(statements.count_pages, capture)
@@ -87,7 +87,7 @@ def counts_of(session: Session, capture: int) -> SiteCounts:
     return SiteCounts(int(pages), made.get(False, 0), made.get(True, 0), last)
 
 
-def log_of(session: Session, capture: int) -> SiteLog:
+def log_of(session: DatabaseSession, capture: int) -> SiteLog:
     """Pages and steps of a capture, each in order."""
     table = session.table(_PAGES, session.statements.sites.pages, capture)
     page, via, after, rate, weight = (np.ascontiguousarray(table[name]) for name in _PAGES.fields or ())
@@ -95,7 +95,7 @@ def log_of(session: Session, capture: int) -> SiteLog:
     return SiteLog(FoundPages(page, via, rate, weight), after, steps)
 
 
-def some_steps(session: Session, capture: int, every: int) -> list[SiteStep]:
+def some_steps(session: DatabaseSession, capture: int, every: int) -> list[SiteStep]:
     """One of so many steps of a capture, in order."""
     return _steps(session.rows(session.statements.sites.some_steps, capture, every))
 

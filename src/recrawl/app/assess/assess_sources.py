@@ -1,0 +1,203 @@
+"""Archive files read into a store of their own, which is gone when the question is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from recrawl.app.display import command_in, seconds_of
+from recrawl.app.progress import bars
+from recrawl.app.workspace.import_errors import ImportErrors
+from recrawl.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from recrawl.app.progress import ProgressBars
+    from recrawl.app.workspace.settings import Settings
+    from recrawl.app.workspace.workspace import Workspace
+    from recrawl.model import IntArray
+    from recrawl.store.base import Store
+    from recrawl.transfer.import_sources import SourceResult
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryArchive:
+    """What the files hold."""
+
+    store: Store
+    brought: list[SourceResult]
+    errors: ImportErrors
+    merge_within: float
+    """Seconds within which downloads of a page are one visit."""
+    warc: Path
+    """Where archive files without a folder in their names lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How archive files are read: as an import into a workspace with these settings would read them."""
+
+    settings: Settings
+    merge_within: float
+    """Seconds within which downloads of a page are one visit."""
+    digests_only: bool = False
+    list_errors: Path | None = None
+    """A file for very many errors."""
+
+    @classmethod
+    def of(cls, merge_within: str, assignments: Mapping[str, object], *, digests_only: bool = False) -> ReadOptions:
+        """From options, as the user gave them; an environment variable sets what no option does.
+
+        Raises:
+            ConfigError: a setting is not known, or its value is wrong.
+        """
+        import os
+
+        from recrawl.app.workspace.configuration import configure
+
+        settings = configure(None, os.environ, assignments).settings  # noqa: TID251 - a command may
+        return cls(settings, seconds_of("--merge-within", merge_within), digests_only)
+
+
+def check_files(files: list[str], command: str = "") -> list[Path]:
+    """The paths, which must exist; a workspace is an error that names ``command``, the command for it."""
+    from recrawl.formats.sniff import SourceFormat, sniff
+
+    for file in files:
+        if file.startswith(("http://", "https://")):
+            raise InputError(f"{file} is not a file.", "Import it into a workspace first, with recrawl import.")
+        if not Path(file).exists():
+            raise InputError(f"There is no file {file}.", "Check the path.")
+        if Path(file).is_dir() and sniff(Path(file)) is SourceFormat.WORKSPACE:
+            remedy = f"Write: {command_in(Path(file), command)}" if command else "Load it alone."
+            raise InputError(f"{file} is a workspace.", remedy)
+    return [Path(file) for file in files]
+
+
+@contextmanager
+def read_archive(paths: list[Path], reading: ReadOptions, bar: ProgressBars) -> Iterator[TemporaryArchive]:
+    """A temporary store with all captures in these files and folders, compared by digest and by content.
+
+    Broken records are reported, and the rest is read.
+
+    Raises:
+        InputError: nothing there is of a format that recrawl reads.
+    """
+    from recrawl.crawl.clock import RealClock
+    from recrawl.store.open import open_store
+    from recrawl.transfer.archive_import import CleaningRules, Importer
+    from recrawl.transfer.import_sources import ImportSources, check_known
+
+    with TemporaryDirectory(prefix="recrawl-assess-") as name:
+        folder, clock = Path(name), RealClock()
+        with (
+            ImportErrors(reading.list_errors or folder / "errors.jsonl") as errors,
+            open_store(str(folder / "recrawl.db"), create=True) as store,
+        ):
+            taking = bar.add_task("captures", total=None)
+            resources = reading.settings.archive.resources == "pages"
+            cleaning = CleaningRules(reading.merge_within, resources=resources)
+            importer = Importer(store, clock, cleaning, lambda count: bar.advance(taking, count))
+            sources = ImportSources(store, importer, clock, folder / "warc", on_bad=errors.tell)
+            brought = [one for path in paths for one in sources.bring(path)]
+            if not errors.count:  # else these are reported, with more detail
+                check_known(brought, paths)
+            classifier = bar.add_task("pages compared by digest", total=len(store.unjudged()))
+            importer.judge(lambda done, _all: bar.update(classifier, completed=done))
+            if not reading.digests_only:
+                _read_bytes(store, folder / "warc", reading, bar, errors)
+            yield TemporaryArchive(store, brought, errors, reading.merge_within, folder / "warc")
+
+
+@contextmanager
+def workspace_store(place: Workspace, merge_within: float, bar: ProgressBars) -> Iterator[Store]:
+    """The store of a workspace, classified by the settings of the command line.
+
+    Visits were classified when they were made or imported. If the command line has other settings (``detect.…``,
+    ``archive.resources``), a temporary copy of the store is classified again from the available bytes.
+
+    Raises:
+        ConfigError: the store is in PostgreSQL, of which there is no copy.
+    """
+    import numpy as np
+
+    from recrawl.store.copies import copy_sqlite
+    from recrawl.store.open import open_store, sqlite_path
+
+    given = [name for name, origin in place.configuration.origins.items() if origin.kind == "flag"]
+    judged = [name for name in given if name.startswith("detect.")]
+    if not judged and "archive.resources" not in given:
+        with place.open_store() as store:
+            yield store
+        return
+    file = sqlite_path(place.store)
+    if file is None:
+        raise ConfigError(
+            "Captures in a PostgreSQL store cannot be compared with other settings for one result.",
+            "Import the archives again: recrawl import FILES --reimport, with the same --set.",
+        )
+    with TemporaryDirectory(prefix="recrawl-assess-") as name:
+        folder = Path(name)
+        copy_sqlite(file, folder / "recrawl.db", lambda *_: None)
+        with (
+            open_store(str(folder / "recrawl.db")) as store,
+            ImportErrors(folder / "errors.jsonl") as errors,
+        ):
+            if place.configuration.settings.archive.resources == "pages":
+                resources = store.resources()
+                store.set_resources(resources, np.zeros(len(resources), np.bool_))
+            if judged:
+                known = store.pages().id
+                captured = known[store.capture_counts(known) > 0]
+                reading = ReadOptions(place.configuration.settings, merge_within)
+                _read_bytes(store, place.warc, reading, bar, errors, captured)
+            yield store
+
+
+def judge_all_parts(place: Workspace, store: Store, host: int) -> int:
+    """Classify the captures of a host again without its learned noise; returns the number of recorded visits."""
+    from dataclasses import replace
+
+    settings = place.configuration.settings
+    off = replace(settings, detect=replace(settings.detect, learn_from_archives="no"))
+    known = store.pages()
+    mine = known.id[known.host == host]
+    captured = mine[store.capture_counts(mine) > 0]
+    with bars() as bar, ImportErrors(place.reports / "noise-reset-errors.jsonl") as errors:
+        return _read_bytes(store, place.warc, ReadOptions(off, seconds_of("", "60s")), bar, errors, captured)
+
+
+def _read_bytes(  # noqa: PLR0913, PLR0917 - what is read, where from, how, and the progress callback
+    store: Store,
+    warc: Path,
+    reading: ReadOptions,
+    bar: ProgressBars,
+    errors: ImportErrors,
+    pages: IntArray | None = None,
+) -> int:
+    """Compare these pages, or all that wait, by content if they have any. Returns the number of recorded visits."""
+    from recrawl.app.workspace.workspace_wiring import detector_named
+    from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+    from recrawl.parse.pooled_classification import new_parse_pool
+    from recrawl.transfer.payload_classifier import PayloadClassifier
+
+    archived = ArchivedBytes(warc, imported_into(store))
+    if pages is None:
+        pages = store.unread([file for file in store.unread_files() if archived.has(file)])
+    task = bar.add_task("pages compared by content", total=len(pages))
+    standards = reading.settings.detect.standards()
+    with new_parse_pool(reading.settings.detect.parse_limits(), standards) as pool:
+        judge = PayloadClassifier(
+            store,
+            archived.read,
+            reading.merge_within,
+            standards,
+            pool,
+            errors.tell,
+            learns_noise=reading.settings.detect.learn_from_archives == "yes",
+            detector=detector_named(reading.settings.detect.detector),
+        )
+        return judge.judge(pages, lambda done, _all: bar.update(task, completed=done))

@@ -1,0 +1,1 @@
+"""Back-tests of policies on the history of a workspace."""

@@ -1,0 +1,164 @@
+"""Contests of several policies on several fields, in as many processes as there are processors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from recrawl import plugins
+from recrawl.app.display import seconds_of
+from recrawl.app.process_tasks import processors, results
+from recrawl.app.progress import bar
+from recrawl.app.workspace.workspace_wiring import policy_named
+from recrawl.errors import ConfigError
+from recrawl.formats.atomic_files import complete_file
+from recrawl.schedule.policy import Policy
+from recrawl.simulate.benchmark_field import BenchmarkField
+from recrawl.simulate.benchmark_policies import NAMES, SAME_AT_A_BUDGET, entry
+from recrawl.simulate.benchmark_score import BenchmarkTally
+from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
+from recrawl.time import DAY, HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkRun:
+    """One policy on one field at one budget."""
+
+    field: str
+    policy: str
+    budget: float
+    """Visits for each page that is there, a day."""
+
+
+Make: TypeAlias = Callable[[str, BenchmarkField], Policy]
+"""A policy from its name, for a field. Sent to other processes: a function of a module, or a ``partial`` of one."""
+
+
+def known_policies(names: Sequence[str]) -> list[str]:
+    """The names as given, each once: of built-in policies, of entry points, or ``package.module:Name``.
+
+    Raises:
+        ConfigError: there is no policy of such a name, or it cannot be loaded.
+    """
+    for name in names:
+        plugins.find("policy", name, dict.fromkeys(NAMES))
+    return list(dict.fromkeys(names))
+
+
+def any_entry(name: str, field: BenchmarkField, *, shortest: float = HOUR, longest: float = 180 * DAY) -> Policy:
+    """A new policy of this name for a field: a built-in one (:func:`entry`), or a plug-in with its defaults."""
+    return entry(name, field, shortest=shortest, longest=longest) if name in NAMES else policy_named(name)
+
+
+def tick_of(text: str) -> float:
+    """Seconds from one tick to the next, as an option says it.
+
+    Raises:
+        ConfigError: it is no duration, or no time at all.
+    """
+    tick = seconds_of("--tick", text)
+    if not tick > 0:
+        raise ConfigError(
+            f"The planning interval {text} is not positive.", "Give --tick a duration above 0, for example 6h."
+        )
+    return tick
+
+
+def run_all(  # noqa: PLR0913 - what is run, and how
+    fields: Mapping[str, Sequence[BenchmarkField]],
+    runs: Sequence[BenchmarkRun],
+    make: Make,
+    rules: BenchmarkRules,
+    *,
+    seed: int,
+    jobs: int | None = None,
+    what: str = "contests",
+    kept: TallyCache | None = None,
+    kept_only: bool = False,
+) -> dict[BenchmarkRun, BenchmarkTally]:
+    """Run every policy once on each field of its name, and pool the results.
+
+    The fields of one name hold the same pages; there are several if change times are drawn. Results do not depend on
+    the number of jobs. Stored results are not computed again. Policies that are known to make the same visits
+    (``contest_entries.SAME_AT_A_BUDGET``, and all policies if the budget leaves no choice) share one run. With
+    ``kept_only`` no run is made, and runs without stored results are left out.
+    """
+    stands_for = _representatives(runs, rules)
+    held = list(dict.fromkeys(stands_for.values()))
+    known = {run: tally for run in held if kept is not None and (tally := kept.load(run)) is not None}
+    tasks = [
+        (run, place + 1, _Task(field, make, run.policy, replace(rules, budget=run.budget), (seed, place)))
+        for run in held
+        if run not in known and not kept_only
+        for place, field in enumerate(fields[run.field])
+    ]
+    found: dict[BenchmarkRun, BenchmarkTally] = {}
+    with bar(what, len(tasks)) as advance:
+        tallies = results([task for *_, task in tasks], jobs or processors(), advance)
+        for (run, done, _), tally in zip(tasks, tallies, strict=True):
+            found[run] = tally if run not in found else found[run].plus(tally)
+            if kept is not None and done == len(fields[run.field]):
+                kept.save(run, found[run])
+    found |= known
+    return {run: found[stands_for[run]] for run in runs if stands_for[run] in found}
+
+
+def _representatives(runs: Sequence[BenchmarkRun], rules: BenchmarkRules) -> dict[BenchmarkRun, BenchmarkRun]:
+    """For each run the one that is held for it: itself, unless its visits are those of another, one by one."""
+    first: dict[tuple[str, str, float], BenchmarkRun] = {}
+    found = {}
+    for run in runs:
+        same = run.policy if rules.whenever_due else SAME_AT_A_BUDGET.get(run.policy, run.policy)
+        same = "" if replace(rules, budget=run.budget).leave_no_choice else same
+        found[run] = first.setdefault((run.field, same, run.budget), run)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TallyCache:
+    """A folder of tallies, so that a long series of runs can be interrupted and taken up again.
+
+    Nothing here notices that policies or data have changed since: a new series needs a new folder.
+    """
+
+    folder: Path
+    series: str
+    """What all runs of the series have in common, as a part of file names: seed, repeats, pages, ticks."""
+
+    def load(self, run: BenchmarkRun) -> BenchmarkTally | None:
+        """What came of a run before, if it was held."""
+        file = self._file(run)
+        if not file.is_file():
+            return None
+        with np.load(file) as columns:
+            return BenchmarkTally(**{name: columns[name] for name in columns.files})
+
+    def save(self, run: BenchmarkRun, tally: BenchmarkTally) -> None:
+        """Keep what came of a run; the file appears whole or not at all."""
+        file = self._file(run)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with complete_file(file) as stream:
+            np.savez_compressed(stream, **{column.name: getattr(tally, column.name) for column in fields_of(tally)})
+
+    def _file(self, run: BenchmarkRun) -> Path:
+        name = f"{run.field.replace('/', '_')}--{run.policy}--{run.budget:g}--{self.series}.npz"
+        return self.folder / name
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    field: BenchmarkField
+    make: Make
+    policy: str
+    rules: BenchmarkRules
+    seed: tuple[int, int]
+
+    def __call__(self) -> BenchmarkTally:
+        return compete(
+            self.field, self.make(self.policy, self.field), self.rules, np.random.default_rng(self.seed)
+        ).tally

@@ -1,0 +1,1 @@
+"""Upcoming visits and what the budget buys."""

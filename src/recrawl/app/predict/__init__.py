@@ -1,0 +1,1 @@
+"""Trained models and what they expect of pages."""

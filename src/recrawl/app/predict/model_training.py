@@ -1,0 +1,227 @@
+"""Train a model, evaluate it, and monitor it afterwards.
+
+The training data are the histories of a workspace or of a recorded data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recrawl.errors import InputError
+from recrawl.model import Histories, IntArray, Verdict, Visits, plurals
+from recrawl.predict.features.first_sight import ObservationCounts, first_sight, site_ids
+from recrawl.predict.learners.prior_model import CHANGES, LINK_EVENTS, STEPS, event_counts, train_model
+from recrawl.predict.learners.prior_scores import TrainingPages, evaluate_splits
+from recrawl.time import DAY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from recrawl.app.predict.stored_models import StoredModel
+    from recrawl.app.workspace.workspace import Workspace
+    from recrawl.model import FloatArray, GammaBelief
+    from recrawl.predict.features.feature_table import FeatureTable
+    from recrawl.predict.learners.prior_scores import ModelDrift, TrainingPages
+    from recrawl.store.base import Store
+
+
+_LOOK_EVERY = 30 * DAY
+_LOOKS = 12
+"""The observed time of pages of a data set: one year. Young pages change more often, and a prior is about these."""
+FEWEST = 40
+"""Minimum number of pages with a second observation for training."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingMaterial:
+    """Lessons, and where they are from."""
+
+    training_pages: TrainingPages
+    source: str
+    urls: Sequence[str]
+    """Of the pages of the lessons."""
+
+    def __post_init__(self) -> None:
+        if (count := len(self.training_pages)) < FEWEST:
+            pages = f"{plurals.counted(count, 'page')} {'was' if count == 1 else 'were'}"
+            raise InputError(
+                f"Only {pages} observed more than once; a model needs {FEWEST}.",
+                "Crawl longer, import histories, or learn from a data set with --data.",
+            )
+
+
+def material(place: Workspace, store: Store, data: Path | None, until: float | None = None) -> TrainingMaterial:
+    """What can be learned from a workspace, up to a time if one is given, or from a data set.
+
+    Raises:
+        InputError: there is too little.
+    """
+    training_pages, urls = _recorded(data) if data is not None else _own(place, store, until)
+    return TrainingMaterial(training_pages, "workspace" if data is None else data.name, urls)
+
+
+def sights(place: Workspace, store: Store, page: IntArray, first: FloatArray, urls: Sequence[str]) -> FeatureTable:
+    """The features of pages at their first visit, from the archive of the workspace; with a progress bar."""
+    from recrawl.app.predict.predict_features import content_reader
+    from recrawl.app.progress import bars
+    from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+    from recrawl.transfer.page_contents import first_observations
+
+    with bars() as bar:
+        task = bar.add_task("first copies of pages", total=len(page))
+        archived = ArchivedBytes(place.warc, imported_into(store))
+        with content_reader(place) as content_of:
+            observations = first_observations(
+                store, archived.read, page, first, lambda done: bar.advance(task, done), content_of=content_of
+            )
+    return first_sight(page, urls, observations)
+
+
+def _own(place: Workspace, store: Store, until: float | None) -> tuple[TrainingPages, list[str]]:
+    from recrawl.app.rates.belief_table import VisitSpan, training_of
+
+    training = training_of(store, VisitSpan(until=until))
+    told = training.evidence.histories
+    rows = np.flatnonzero(told.counts())
+    page, histories = told.page[rows], told.take(rows)
+    urls = store.urls(page)
+    table = sights(place, store, page, training.histories.first_visit[rows], urls)
+    return TrainingPages(table, site_ids(urls), histories, new_links(store, histories, until)), urls
+
+
+def new_links(store: Store, histories: Histories, until: float | None) -> dict[str, ObservationCounts]:
+    """New links counted by visits after the first on each page, by event; none if never counted."""
+    visits = store.visits(pages=histories.page, until=until)
+    told = np.flatnonzero(visits.new_internal >= 0)
+    row = np.searchsorted(histories.page, visits.page[told])
+    later = visits.time[told] > histories.first_visit[row]
+    told, row = told[later], row[later]
+    if not len(told):
+        return {}
+    found = {"internal": visits.new_internal[told], "external": np.maximum(visits.new_external[told], 0)}
+    return {LINK_EVENTS[kind]: event_counts(row, links, histories.observed()) for kind, links in found.items()}
+
+
+def _recorded(folder: Path) -> tuple[TrainingPages, list[str]]:
+    """Pages of a data set, observed every month of their first year."""
+    from recrawl.app.predict.link_data import link_data
+    from recrawl.app.progress import bar
+
+    with bar("reading the data set", 1) as advance:
+        record = link_data(folder, texts=(folder / "texts.parquet").is_file())
+        advance()
+    evidence, versions = record.evidence, record.evidence.versions
+    starts = versions.offsets(evidence.page)
+    there = np.flatnonzero(starts[1:] > starts[:-1])
+    born = versions.time[starts[there]]
+    page, when, gone = record.events
+    ends = np.full(len(record.sites), -np.inf)
+    np.maximum.at(ends, record.site[page], when)
+    end = ends[record.site]
+    end[page[gone]] = np.minimum(end[page[gone]], when[gone])
+    observations = born[:, None] + _LOOK_EVERY * np.arange(1, _LOOKS + 1)
+    made = observations <= end[there][:, None]
+    changes = _until(
+        versions.page[versions.changed], versions.time[versions.changed], there, np.column_stack([born, observations])
+    )
+    changed = np.diff(changes, axis=1) > 0
+    ids = np.broadcast_to(there[:, None], observations.shape)
+    verdict = np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED)
+    visits = Visits.of(
+        np.concatenate([there, ids[made]]),
+        np.concatenate([born, observations[made]]),
+        verdict=np.concatenate([np.full(len(there), Verdict.UNKNOWN), verdict[made]]),
+    )
+    histories = Histories.from_visits(visits)
+    histories = histories.take(np.flatnonzero(histories.counts()))
+    watched = np.isin(versions.page, histories.page)
+    urls = [evidence.urls[one] for one in histories.page.tolist()]
+    table = first_sight(histories.page, urls, versions.take(watched))
+    row = np.searchsorted(histories.page, versions.page[watched])
+    in_time = versions.time[watched] <= histories.last_visit[row]
+    new = {"internal": versions.new_internal[watched], "external": versions.new_external[watched]}
+    links = {
+        LINK_EVENTS[kind]: event_counts(row, np.where(in_time, np.nan_to_num(one), 0.0), histories.observed())
+        for kind, one in new.items()
+    }
+    return TrainingPages(table, site_ids(urls), histories, links), urls
+
+
+def _until(page: IntArray, time: FloatArray, asked: IntArray, moments: FloatArray) -> IntArray:
+    """How many events each page had by each of its moments; events by page and time."""
+    scale = max(float(time.max(initial=0.0)), float(moments.max(initial=0.0))) + 1.0
+    key = page * scale + time
+    return np.searchsorted(key, asked[:, None] * scale + moments, side="right")
+
+
+_SPLITS = 3
+
+
+MOST = 10_000
+"""Default maximum of training pages. Training takes a minute or two; more pages help little."""
+
+
+def trained(name: str, taught: TrainingMaterial, seed: int, *, most: int = MOST, judged: bool = True) -> StoredModel:
+    """A trained model, with its scores on pages kept from training if requested.
+
+    At most ``most`` pages are used, chosen at random; 0 for all.
+    """
+    from recrawl.app.predict.stored_models import StoredModel, known_priors, note_of
+    from recrawl.app.progress import bar
+
+    training_pages = some_of(taught, most, seed)
+    counts = training_pages.counts()
+    with bar("training", STEPS * len(counts) + (_SPLITS if judged else 0)) as advance:
+        model = train_model(training_pages.table, counts, training_pages.site, seed=seed, progress=advance)
+        scores = evaluate_splits(training_pages, seed=seed, progress=advance) if judged else ()
+    note = note_of(name, model, training_pages, taught, seed, scores)
+    return StoredModel(model, note, known_priors(model, taught))
+
+
+def some_of(taught: TrainingMaterial, most: int, seed: int) -> TrainingPages:
+    """At most ``most`` pages of the training data, chosen at random; all for 0."""
+    return taught.training_pages.sample(most or len(taught.training_pages), np.random.default_rng(seed))
+
+
+def drifts_of(place: Workspace, store: Store, kept: StoredModel) -> dict[str, ModelDrift]:
+    """Predictions for pages first visited after the training, with the observed values, by kind of event.
+
+    Changes by the next observation of each page, and new links by all counted since the first visit, for each kind that
+    the model predicts.
+    """
+    from recrawl.app.predict.stored_models import ModelPriors
+    from recrawl.predict.learners.prior_scores import ModelDrift, PriorTally, evaluate_prior, tally_counts
+
+    histories = store.histories(since=np.nextafter(kept.note.until, np.inf))
+    new = ~np.isin(histories.page, kept.known.page) & (histories.counts() > 0)
+    # A page may have been observed once before: then it has no history.
+    histories = histories.take(np.flatnonzero(new))
+
+    def prior(event: str) -> GammaBelief:
+        return ModelPriors(kept, event, store.urls)(histories.page)
+
+    told: dict[str, PriorTally] = {CHANGES: evaluate_prior(prior(CHANGES), histories)}
+    for event, counts in new_links(store, histories, None).items():
+        if event in kept.model.events:
+            told[event] = tally_counts(prior(event), counts)
+    bound = place.configuration.settings.predict.retrain
+    return {event: ModelDrift(one, bound, event) for event, one in told.items()}
+
+
+def retrained(place: Workspace, store: Store) -> Path | None:
+    """Train the model of the settings again if it has lost its calibration; returns its folder in that case."""
+    from recrawl.app.predict.stored_models import has_model, load_model, save_model
+    from recrawl.predict.learners.prior_scores import ModelFit
+
+    name = place.configuration.settings.predict.model
+    if not has_model(place.folder, name) or place.configuration.settings.predict.retrain <= 0:
+        return None
+    kept = load_model(place.folder, name, store.urls)
+    if all(one.fit is not ModelFit.LOST for one in drifts_of(place, store, kept).values()):
+        return None
+    return save_model(place.folder, trained(name, material(place, store, None), kept.note.seed))

@@ -1,0 +1,1 @@
+"""Change rates of pages, sections and hosts."""

@@ -1,0 +1,1 @@
+"""Runs of a crawl: from opening the store to the last visit."""

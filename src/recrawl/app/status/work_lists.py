@@ -1,0 +1,244 @@
+"""The lists of ``recrawl list`` that are about work: hosts, what is due, what fails.
+
+Parts of pages that are masked as noise: how many on each host, and the rows of ``recrawl list noise``.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recrawl.app.status.status_work import failure_words
+from recrawl.app.workspace.settings import ScheduleSettings
+from recrawl.detect.validator_trust import is_believed
+from recrawl.model import FloatArray, IntArray, Outcome
+from recrawl.store.store_values import QUARANTINED
+
+if TYPE_CHECKING:
+    from recrawl.detect.noise.learned_noise import HostNoise
+    from recrawl.formats.warc.archived_bytes import ArchivedBytes
+    from recrawl.model import IntArray
+    from recrawl.store.base import Store
+
+
+_EXAMPLES_READ = 3
+"""Pages of a host that are read to show what a masked part says."""
+
+
+_LONGEST = 60
+
+
+def masked_by_host(store: Store, hosts: IntArray) -> dict[int, int]:
+    """How many parts of pages are masked on each of these hosts; hosts without any are left out."""
+    import numpy as np
+
+    from recrawl.detect.noise.learned_noise import NoiseEvidence
+    from recrawl.transfer.archive_noise_learning import with_archive_noise
+
+    found = NoiseEvidence.counted(store.noise(hosts if len(hosts) < _MANY_HOSTS else None))
+    found = found.take(np.isin(found.host, found.host[found.is_noise()]))  # most hosts have no noise
+    masked = {host: found.noise_of(host).masked for host in np.unique(found.host).tolist()}
+    for host in _with_archives(store, hosts):
+        masked[host] = with_archive_noise(store, host, found.noise_of(host)).masked
+    return {host: count for host, count in masked.items() if count}
+
+
+_MANY_HOSTS = 1_000
+"""Hosts from which on the evidence on all is read at once."""
+
+
+def noise_rows(store: Store, archived: ArchivedBytes, host: int | None, limit: int) -> tuple[dict[str, list[Any]], int]:
+    """The masked parts as columns, host by host, at most ``limit``, and how many there are."""
+    import numpy as np
+
+    from recrawl.detect.noise.learned_noise import NoiseEvidence, masked_parts
+    from recrawl.transfer.archive_noise_learning import noise_in, with_archive_noise
+
+    found = NoiseEvidence.counted(store.noise(None if host is None else np.array([host])))
+    rows: list[tuple[Any, ...]] = []
+    wanted = None if host is None else np.array([host])
+    numbers = np.union1d(found.host[found.is_noise()], np.array(_with_archives(store, wanted), np.int64))
+    for number in numbers.tolist():
+        learned = found.noise_of(number)
+        noise = with_archive_noise(store, number, learned)
+        parts = masked_parts(noise)
+        [name] = store.hosts(np.array([number])).name
+        said = _texts(store, archived, number, noise) if len(rows) < limit else {}
+        stored = {part.key: part.text for part in noise_in(store, [name]).get(name, [])}
+        for page, key, split in parts:
+            mine = noise.rows.take((noise.rows.part == key) & (noise.rows.page == page))
+            where = store.urls(np.array([page]))[0] if page else "all pages"
+            from_archive = not page and key not in learned.mask
+            counts = (mine.far_differed, mine.far) if from_archive else (mine.near_differed, mine.near)
+            differed = f"{counts[0][0]} of {counts[1][0]}"
+            origin = "captures in archives" if from_archive else "confirmations"
+            text = said.get(key) or stored.get(key, "")
+            short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+            rows.append((key, name, where, short, split.kind.name.lower(), split.place, differed, origin))
+    names = ("part", "host", "where", "text", "differs_in", "position", "differed", "learned_from")
+    columns = {name: [row[place] for row in rows[:limit]] for place, name in enumerate(names)}
+    return columns, len(rows)
+
+
+def _with_archives(store: Store, hosts: IntArray | None) -> list[int]:
+    """Hosts among these, or among all, for which captures of imported archives taught what is noise."""
+    from recrawl.transfer.archive_noise_learning import hosts_with_noise
+
+    names = hosts_with_noise(store)
+    if not names:
+        return []
+    known = store.hosts(hosts)
+    return [number for number, name in zip(known.id.tolist(), known.name, strict=True) if name in names]
+
+
+def _texts(store: Store, archived: ArchivedBytes, host: int, noise: HostNoise) -> dict[int, str]:
+    """What masked parts said when pages of the host were last archived, as far as that can be read."""
+    import numpy as np
+
+    from recrawl.app.visit_explanation import place_at
+    from recrawl.detect.change_criteria import ChangeCriteria
+    from recrawl.detect.explanation import shown
+    from recrawl.errors import RecrawlError
+
+    pages = [page for page in noise.page_masks if page]
+    of_host = store.pages()
+    pages += of_host.id[of_host.host == host][:_EXAMPLES_READ].tolist() if noise.mask else []
+    said: dict[int, str] = {}
+    for page in pages[: 2 * _EXAMPLES_READ]:
+        captures = store.capture_columns(np.array([page]))
+        if not len(captures):
+            continue
+        place = place_at(captures, np.inf)
+        try:
+            capture = archived.read(*place) if place else None
+        except (RecrawlError, OSError):
+            continue
+        if capture is not None:
+            told = shown(capture, ChangeCriteria(mask=noise.mask_of(page)), noise, page)
+            said |= {one.key: one.text for one in told.left_out if one.key}
+    return said
+
+
+Columns = dict[str, list[Any]]
+_ALL = 1 << 40
+"""More rows than there are."""
+_NEARLY = 1e-6
+
+
+def hosts(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
+    """Hosts with their pause, their state, and what is known of their conduct."""
+    every = store.hosts(None if host is None else np.array([host]))
+    pages = np.bincount(np.searchsorted(every.id, _hosts_of_pages(store, host)), minlength=len(every))
+    failing, forbidden = _failing_by_host(store, every.id, host)
+    some = slice(limit)
+    masked = masked_by_host(store, every.id[some])
+    return {
+        "id": every.id[some].tolist(),
+        "host": every.name[some],
+        "pages": pages[some].tolist(),
+        "delay": every.delay[some].tolist(),
+        "ready_at": every.ready_at[some].tolist(),
+        "next_due": every.next_due[some].tolist(),
+        "state": ["paused" if paused else "running" for paused in every.paused[some].tolist()],
+        "failing": failing[some].tolist(),
+        "forbidden": forbidden[some].tolist(),
+        "masked": [masked.get(one, 0) for one in every.id[some].tolist()],
+        "lies": every.lies[some].tolist(),
+        "believed": [
+            is_believed(*record) for record in zip(every.checks[some].tolist(), every.lies[some].tolist(), strict=True)
+        ],
+    }, how_many(len(every), limit)
+
+
+def _hosts_of_pages(store: Store, host: int | None) -> IntArray:
+    of_page = store.pages().host
+    return of_page if host is None else of_page[of_page == host]
+
+
+def _failing_by_host(store: Store, ids: IntArray, host: int | None) -> tuple[IntArray, IntArray]:
+    """How many pages of each host fail, and how many robots.txt forbids."""
+    failing = store.failing(_ALL, host=host)
+    order = np.argsort(failing.page)
+    place = np.searchsorted(ids, store.pages(failing.page[order]).host)
+    forbidden = failing.outcome[order] == Outcome.REFUSED
+    return np.bincount(place[~forbidden], minlength=len(ids)), np.bincount(place[forbidden], minlength=len(ids))
+
+
+def due(store: Store, schedule: ScheduleSettings, host: int | None, limit: int, now: float) -> tuple[Columns, str]:
+    """Pages that are due, the one that waits longest first, and why they are due."""
+    found = store.due_pages(now, limit, host=host)
+    total = store.backlog(now).due if host is None else len(store.due_pages(now, _ALL, host=host))
+    name = dict(zip(*_names(store, found.host), strict=True))
+    return {
+        "page": found.page.tolist(),
+        "url": store.urls(found.page),
+        "host": [name[one] for one in found.host.tolist()],
+        "due": found.due.tolist(),
+        "late": (now - found.due).tolist(),
+        "why": _reasons(store, schedule, found.page, found.due),
+    }, how_many(total, limit)
+
+
+def _names(store: Store, host: IntArray) -> tuple[list[int], list[str]]:
+    found = store.hosts(np.unique(host))
+    return found.id.tolist(), found.name
+
+
+def _reasons(store: Store, schedule: ScheduleSettings, page: IntArray, due_at: FloatArray) -> list[str]:
+    """Why each page is due when it is due, by what is recorded of it and in the words of ``recrawl plan``."""
+    last = store.histories(pages=page).align(page).last_visit
+    valued = schedule.policy.startswith("valued")
+    reason = np.full(len(page), "above threshold" if valued else "its turn", dtype=object)
+    interval = due_at - last
+    if valued:
+        reason[interval >= schedule.max_interval * (1 - _NEARLY)] = "longest interval"
+        reason[interval <= schedule.min_interval * (1 + _NEARLY)] = "shortest interval"
+    reason[np.isnan(last)] = "never seen"
+    failing = store.failing(_ALL)
+    times = dict(zip(failing.page.tolist(), failing.failures.tolist(), strict=True))
+    for row, one in enumerate(page.tolist()):
+        if one in times:
+            reason[row] = f"retry after {'a failure' if times[one] == 1 else f'{times[one]} failures'}"
+    return reason.tolist()
+
+
+def failing(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
+    """Pages whose last visit failed: how, for how long, how often, and when they are tried again."""
+    found = store.failing(limit + 1, host=host)
+    some = slice(limit)
+    page = found.page[some]
+    return {
+        "page": page.tolist(),
+        "url": store.urls(page),
+        "outcome": [in_words(Outcome(code)) for code in found.outcome[some].tolist()],
+        "status": found.status[some].tolist(),
+        "meaning": [
+            f"{failure_words(status)}, at {reason}" if reason else failure_words(status)
+            for status, reason in zip(found.status[some].tolist(), found.reason[some], strict=True)
+        ],
+        "quarantined": (found.faults[some] >= QUARANTINED).tolist(),
+        "tries": found.failures[some].tolist(),
+        "since": found.since[some].tolist(),
+        "last_try": found.time[some].tolist(),
+        "next_try": store.due(page).tolist(),
+    }, "latest" if len(found) > limit else ""
+
+
+def how_many(total: int, limit: int) -> str:
+    """What to say of how many there are, if that is more than is shown.
+
+    >>> how_many(120, 50), how_many(3, 50)
+    ('of 120', '')
+    """
+    return f"of {total}" if total > limit else ""
+
+
+def in_words(value: enum.Enum) -> str:
+    """The name of a member as people write it.
+
+    >>> in_words(Outcome.NOT_MODIFIED)
+    'not modified'
+    """
+    return value.name.lower().replace("_", " ")

@@ -1,0 +1,1 @@
+"""A workspace and its settings."""

@@ -1,0 +1,477 @@
+"""The settings of a workspace, declared once: name, type, default, unit and help of every key.
+
+One frozen dataclass per stage. The configuration file, the environment variables, the flags, the file that
+``recrawl init`` writes and the reference page all follow from the fields below. Nothing here reads
+anything: :mod:`recrawl.app.workspace.configuration` does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from recrawl import __version__
+from recrawl.app.workspace.setting_kinds import (
+    COUNT,
+    DURATION,
+    NUMBER,
+    SHARE,
+    TEXT,
+    VISITS,
+    SettingKind,
+    Value,
+    one_of,
+    one_of_or_plugin,
+    write_duration,
+)
+from recrawl.errors import ConfigError
+from recrawl.time import DAY, HOUR, MINUTE
+
+if TYPE_CHECKING:
+    from recrawl.crawl.visit.scope import ScopeRules
+    from recrawl.detect import ChangeCriteria
+    from recrawl.parse.parse_pool import ParseLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key, as declared."""
+
+    section: str
+    name: str
+    kind: SettingKind
+    default: Value
+    help: str
+    live: bool = False
+    """Whether crawls that run take it over from ``recrawl limit``; all other keys hold from the next start on."""
+
+    @property
+    def key(self) -> str:
+        """As a flag names it: ``section.name``."""
+        return f"{self.section}.{self.name}"
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return f"RECRAWL_{self.section}_{self.name}".upper()
+
+
+def _setting(default: Value, kind: SettingKind, help: str, *, live: bool = False) -> Any:  # noqa: A002, ANN401 - the field takes the type of its annotation
+    return field(default=default, metadata={"kind": kind, "help": help, "live": live})
+
+
+def _check_span(low_key: str, low: float, high_key: str, high: float) -> None:
+    """Two settings that bound the same thing must leave something between them."""
+    if low > high:
+        raise ConfigError(
+            f"{low_key} ({write_duration(low)}) is longer than {high_key} ({write_duration(high)}).",
+            "Lower the first or raise the second: with --set, in the environment or in recrawl.yaml.",
+        )
+
+
+POLICY_NAMES = (
+    "uniform", "proportional",
+    "hacs", "hacs-threshold", "hacs-since-look", "last-obs", "random", "brute-force", "fix", "dyn", "window",
+    "state-1", "state-2", "week", "historic-classes", "bayes-classes",
+    "nutch", "stormcrawler", "news-crawl", "heritrix", "aduana", "fixed-interval",
+    "valued-archive", "valued-freshness", "valued-changes", "valued-harmonic", "valued-age", "valued-blur",
+    "valued-links",
+)  # fmt: skip
+"""As :data:`recrawl.schedule.policies.policy_registry.POLICIES` names them, which takes a second to import."""
+
+
+# -- the keys ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Where pages, visits and the schedule are stored."""
+
+    location: str = _setting(
+        "recrawl.db",
+        TEXT,
+        "A SQLite file, relative to the workspace, or a PostgreSQL URL (postgresql://user@host/name); other "
+        "schemes are stores of other packages.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """How pages are requested."""
+
+    user_agent: str = _setting(
+        f"recrawl/{__version__}",
+        TEXT,
+        "Name and version sent to every host; robots.txt rules are looked up by the name.",
+    )
+    contact: str = _setting(
+        "",
+        TEXT,
+        "Mail address or URL of the operator, sent with the name. A crawl does not start without it.",
+    )
+    fetcher: str = _setting(
+        "http",
+        one_of_or_plugin("fetcher", "http"),
+        "Fetcher of pages: the built-in HTTP client, or one of another package.",
+    )
+    connect_timeout: float = _setting(15.0, DURATION, "Timeout for a connection.")
+    idle_timeout: float = _setting(20.0, DURATION, "Timeout without data during a response.")
+    timeout: float = _setting(120.0, DURATION, "Timeout for a whole response.")
+    protocol: str = _setting(
+        "http2",
+        one_of("http2", "http1"),
+        "Highest HTTP version: HTTP/2 for hosts that offer it over TLS, or HTTP/1.1 for all.",
+    )
+    allow_networks: str = _setting(
+        "",
+        TEXT,
+        "Non-public networks that may be connected to, such as 10.0.0.0/8 or 127.0.0.1, separated by spaces.",
+    )
+    allow_files: str = _setting(
+        "",
+        TEXT,
+        "Folders whose files may be pages (recrawl add --access file): absolute paths, separated by colons.",
+    )
+    validator_audit_rate: float = _setting(
+        0.05,
+        SHARE,
+        "Share of visits that request the whole page instead of a conditional request, to check the validators of the "
+        "host. "
+        "Two wrong 304s make them unreliable.",
+    )
+    max_size: int = _setting(
+        67_108_864, COUNT, "Maximum size of a response body in bytes; longer ones are cut off and marked as truncated."
+    )
+    max_in_flight: int = _setting(
+        201_326_592,
+        COUNT,
+        "Memory in bytes for all responses that are being received or not yet recorded; each counts twice. Beyond it, "
+        "connections of large responses are not read for a while. One response of fetch.max_size always fits.",
+    )
+
+    def agent(self) -> str:
+        """The User-Agent header: name, version and contact.
+
+        Raises:
+            ConfigError: the contact is not an address.
+
+        >>> FetchSettings(user_agent="bot/1", contact="me@example.org").agent()
+        'bot/1 (+mailto:me@example.org)'
+        """
+        from recrawl.fetch.request import is_contact
+
+        contact = self.contact if "://" in self.contact else f"mailto:{self.contact.removeprefix('mailto:')}"
+        if not is_contact(contact):
+            fault = f"is {self.contact!r}, which is not an address" if self.contact else "is empty"
+            raise ConfigError(
+                f"fetch.contact {fault}: hosts could not reach the operator of this crawl.",
+                "Set it to your mail address or a page about the crawl, in recrawl.yaml or with RECRAWL_FETCH_CONTACT.",
+            )
+        return f"{self.user_agent} (+{contact})"
+
+
+@dataclass(frozen=True, slots=True)
+class PolitenessSettings:
+    """How long a host is left alone between two requests: factor × the last answer's duration, within bounds."""
+
+    min_delay: float = _setting(3.0, DURATION, "Shortest pause between two requests to one host.", live=True)
+    max_delay: float = _setting(30.0, DURATION, "Longest pause caused by a slow response.", live=True)
+    factor: float = _setting(5.0, NUMBER, "Pause after a response, as a multiple of its duration.", live=True)
+    crawl_delay_cap: float = _setting(
+        300.0, DURATION, "Longest Crawl-delay of a robots.txt that is obeyed in full.", live=True
+    )
+    retry: float = _setting(
+        15 * MINUTE,
+        DURATION,
+        "Wait before a failed page is retried; doubled after each further failure, up to a day. A host that does not "
+        "respond at all first waits this long, but at most a minute.",
+    )
+    ip_delay: float = _setting(
+        0.5, DURATION, "Shortest pause between two requests to one IP address, which many hosts may share."
+    )
+    ip_connections: int = _setting(4, COUNT, "Maximum number of concurrent requests to one IP address.")
+
+    def __post_init__(self) -> None:
+        if self.retry == 0:
+            raise ConfigError("politeness.retry is 0: a failing page would be requested endlessly.", "Write 1s.")
+        _check_span("politeness.min_delay", self.min_delay, "politeness.max_delay", self.max_delay)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSettings:
+    """When to come back."""
+
+    policy: str = _setting(
+        "valued",
+        one_of_or_plugin("policy", "valued", *POLICY_NAMES),
+        "Rule for due times: the value of a visit (valued, with schedule.objective), one interval for all pages "
+        "(uniform), "
+        "a rule of the papers or of another crawler, or a policy of another package.",
+    )
+    objective: str = _setting(
+        "archive",
+        one_of("archive", "freshness", "changes", "harmonic", "age", "blur", "links"),
+        "Value of a visit in the policy valued. archive is freshness with 5 % harmonic.",
+    )
+    links: str = _setting(
+        "all",
+        one_of("all", "internal", "external"),
+        "New links that the objective links counts: all, those within a host, or those to other hosts.",
+    )
+    budget: float = _setting(
+        1_000.0,
+        VISITS,
+        "Maximum visits per day, over all workers. Other periods: 500/h, 2/s.",
+        live=True,
+    )
+    burst: float = _setting(
+        HOUR,
+        DURATION,
+        "Time for which unused budget is saved, to be spent at once later.",
+        live=True,
+    )
+    discovery_share: float = _setting(
+        0.5,
+        SHARE,
+        "Maximum share of the budget for new pages; the rest is reserved for revisits.",
+        live=True,
+    )
+    min_interval: float = _setting(HOUR, DURATION, "Shortest interval between visits of a page in the policy valued.")
+    max_interval: float = _setting(
+        180 * DAY, DURATION, "Longest interval between visits of a page in the policy valued."
+    )
+
+    def __post_init__(self) -> None:
+        if self.min_interval == 0:
+            raise ConfigError("schedule.min_interval is 0: a page would be due at every moment.", "Write at least 1s.")
+        _check_span("schedule.min_interval", self.min_interval, "schedule.max_interval", self.max_interval)
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSettings:
+    """What a continuous crawl takes in, and how much at once."""
+
+    scope: str = _setting(
+        "prefix",
+        one_of("page", "page-spa", "prefix", "host", "domain", "any", "custom"),
+        "Links to follow: none; into the folders, hosts or domains of the added pages; all; or only those that match "
+        "crawl.include.",
+    )
+    include: str = _setting(
+        "",
+        TEXT,
+        "Regular expressions, one per line or separated by ;;, searched in URLs: matching links are always followed.",
+    )
+    exclude: str = _setting(
+        "", TEXT, "Regular expressions of links that are never followed. Known pages stay in the schedule."
+    )
+    max_depth: int = _setting(20, COUNT, "Maximum number of folders in a URL; deeper URLs count as traps.")
+    max_pages_per_host: int = _setting(
+        100_000, COUNT, "Maximum number of pages per host; links to further ones are not followed. This bounds traps."
+    )
+    nofollow: str = _setting(
+        "obey",
+        one_of("obey", "ignore"),
+        "Treatment of links marked nofollow by rel, meta robots or X-Robots-Tag.",
+    )
+    page_requisites: str = _setting(
+        "leave",
+        one_of("leave", "take"),
+        "Whether page requisites (images, style sheets, scripts and similar) within the scope become pages, too.",
+    )
+    feeds_every: float = _setting(
+        HOUR,
+        DURATION,
+        "Interval between reads of a feed that a page links to (rel=alternate) or recrawl add --feed added.",
+    )
+    concurrency: int = _setting(64, COUNT, "Maximum number of concurrent requests over all hosts.", live=True)
+    lease_time: float = _setting(
+        2 * MINUTE,
+        DURATION,
+        "Duration of a lease on pages. A running worker renews it; after a crash other workers wait this long at most.",
+    )
+    metrics: str = _setting(
+        "",
+        TEXT,
+        "Address and port of the metrics for Prometheus, for example 127.0.0.1:9090. Empty for none.",
+    )
+    log_level: str = _setting(
+        "info",
+        one_of("debug", "info", "warn", "error", "fatal"),
+        "Lowest level of events that are written to recrawl.log.",
+    )
+    log_size: int = _setting(
+        100_000_000, COUNT, "Size in bytes after which recrawl.log and crawl.log are rotated. 0 for never."
+    )
+
+    def __post_init__(self) -> None:
+        if self.lease_time < MINUTE / 2:
+            raise ConfigError("crawl.lease_time is below 30 s.", "Set at least 30s: one request may take that long.")
+        if self.concurrency == 0:
+            raise ConfigError("crawl.concurrency is 0: nothing would be requested.", "Write at least 1.")
+        if self.include or self.exclude or self.scope == "custom":
+            self.scope_rules()
+
+    def scope_rules(self) -> ScopeRules:
+        """What a continuous crawl takes in.
+
+        Raises:
+            ConfigError: a pattern cannot be read, or is missing.
+        """
+        from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
+        from recrawl.detect.change_criteria import each_written
+
+        include, exclude = (tuple(each_written(text)) for text in (self.include, self.exclude))
+        return ScopeRules(kind=ScopeKind(self.scope), include=include, exclude=exclude, max_depth=self.max_depth)
+
+
+@dataclass(frozen=True, slots=True)
+class DetectSettings:
+    """What counts as a change. Rules have ;; between them; URL* => RULE is for some pages only."""
+
+    detector: str = _setting(
+        "parts",
+        one_of_or_plugin("detector", "parts", "bytes"),
+        "How captures are compared: text, links and data without noise (parts), the bytes alone (bytes; finds no "
+        "links), or by a detector of another package.",
+    )
+    min_change: float = _setting(
+        0.0,
+        SHARE,
+        "Share of the text that must differ, from 0 to 1. 0 for any visible difference, 0.1 to ignore small edits.",
+        live=True,
+    )
+    row_order: str = _setting(
+        "count",
+        one_of("count", "ignore"),
+        "Whether a new order of rows in CSV, or of values in JSON lists, is a change.",
+        live=True,
+    )
+    confirm_changes: str = _setting(
+        "yes",
+        one_of("yes", "no"),
+        "Whether a difference that may be noise is confirmed by a second fetch before it counts as a change.",
+    )
+    most_masked: float = _setting(
+        0.5,
+        SHARE,
+        "Largest share of the text of a page that learned noise may mask. Larger parts are always compared.",
+        live=True,
+    )
+    learn_from_archives: str = _setting(
+        "yes",
+        one_of("yes", "no"),
+        "Whether parts that differ in nearly every capture of nearly every page of an imported or assessed archive, "
+        "such as "
+        "counters, are noise.",
+    )
+    ignore_selectors: str = _setting("", TEXT, "CSS selectors of elements that are not compared.", live=True)
+    only_selectors: str = _setting(
+        "", TEXT, "CSS selectors of the only elements that are compared, if any are given.", live=True
+    )
+    ignore_text: str = _setting("", TEXT, "Regular expressions of text that is not compared.", live=True)
+    read_time: float = _setting(
+        10.0,
+        DURATION,
+        "Maximum CPU time for parsing one response. A response that takes more is compared by its bytes.",
+    )
+    read_memory: int = _setting(
+        201_326_592,
+        COUNT,
+        "Maximum memory in bytes for parsing one response; beyond it the response is compared by its bytes.",
+    )
+
+    def standards(self) -> ChangeCriteria:
+        """The rules of the change detector, without learned noise.
+
+        Raises:
+            ConfigError: a rule cannot be read.
+        """
+        from recrawl.detect import ChangeCriteria
+        from recrawl.detect.change_criteria import IgnoreRules
+
+        rules = IgnoreRules.parse(self.ignore_selectors, self.ignore_text, self.only_selectors)
+        return ChangeCriteria(self.min_change, self.row_order == "count", rules, most_masked=self.most_masked)
+
+    def parse_limits(self) -> ParseLimits:
+        """What it may take to read one answer."""
+        from recrawl.parse.parse_pool import ParseLimits
+
+        return ParseLimits(max(self.read_time, 1.0), self.read_memory)
+
+
+@dataclass(frozen=True, slots=True)
+class PredictSettings:
+    """What is expected of pages that have little history of their own."""
+
+    model: str = _setting(
+        "default", TEXT, "Name of the model made by recrawl predict train, used if it exists. Empty for none."
+    )
+    retrain: float = _setting(
+        2.0,
+        NUMBER,
+        "Factor between predicted and observed changes or new links of new pages from which a run trains the model "
+        "again. "
+        "0 for never.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSettings:
+    """Where the bytes go."""
+
+    prefix: str = _setting("recrawl", TEXT, "First part of the name of every WARC file.")
+    roll_size: int = _setting(
+        1_000_000_000, COUNT, "Size in bytes after which a WARC file is closed and a new one started."
+    )
+    resources: str = _setting(
+        "captures",
+        one_of("captures", "pages"),
+        "Treatment of robots.txt, style sheets, scripts, images and similar in imported or assessed archives: "
+        "captures only, "
+        "or pages to revisit.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of a workspace, by stage."""
+
+    store: StoreSettings = StoreSettings()
+    fetch: FetchSettings = FetchSettings()
+    politeness: PolitenessSettings = PolitenessSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    crawl: CrawlSettings = CrawlSettings()
+    detect: DetectSettings = DetectSettings()
+    predict: PredictSettings = PredictSettings()
+    archive: ArchiveSettings = ArchiveSettings()
+
+
+def stages() -> dict[str, type[Any]]:
+    """The dataclass of every section, by name."""
+    return {part.name: type(getattr(Settings(), part.name)) for part in fields(Settings)}
+
+
+def sections() -> dict[str, str]:
+    """Every section and the sentence that introduces it."""
+    return {name: str(stage.__doc__) for name, stage in stages().items()}
+
+
+def declared() -> Iterator[Setting]:
+    """Every key, in the order of declaration."""
+    for section, stage in stages().items():
+        for entry in fields(stage):
+            default: Value = getattr(stage(), entry.name)
+            said = entry.metadata
+            yield Setting(section, entry.name, said["kind"], default, said["help"], said["live"])
+
+
+def without_password(text: str) -> str:
+    """A URL that is fit to be seen; any other text as it is.
+
+    >>> without_password("postgresql://me:secret@host/name"), without_password("recrawl.db")
+    ('postgresql://me:***@host/name', 'recrawl.db')
+    """
+    return re.sub(r"(://[^:/@]*:).*@", r"\1***@", text)

@@ -1,0 +1,356 @@
+"""From settings to the parts they describe."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from recrawl.app.workspace.settings import (
+    ArchiveSettings,
+    FetchSettings,
+    PolitenessSettings,
+    ScheduleSettings,
+    Settings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from recrawl.app.rates.belief_table import Expected, LinkBeliefs
+    from recrawl.app.workspace.workspace import Workspace
+    from recrawl.crawl.control.runtime_limits import RuntimeLimits
+    from recrawl.crawl.fit.fit_process import FitParts, FitRequest
+    from recrawl.crawl.visit.change_classifier import ClassifierRules
+    from recrawl.crawl.worker.crawl_assembly import WorkerSettings
+    from recrawl.detect.detector import Detector
+    from recrawl.fetch.http.http_fetcher import TransferLimits
+    from recrawl.formats.warc.warc_writer import WarcInfo
+    from recrawl.model import FloatArray, IntArray, Pages
+    from recrawl.schedule.policy import Policy
+    from recrawl.schedule.politeness.host_politeness import PolitenessRules
+    from recrawl.schedule.politeness.ip_limiter import IpLimits
+    from recrawl.schedule.price.host_prices import HostLimits
+    from recrawl.store.base import Store
+
+T = TypeVar("T")
+
+
+def policy_of(
+    settings: ScheduleSettings,
+    urls: Callable[[IntArray], Sequence[str]] | None = None,
+    host_limits: HostLimits | None = None,
+    expected: Expected | None = None,
+    links: LinkBeliefs | None = None,
+) -> Policy:
+    """The policy that decides when to come back: ours with the settings of the schedule, others with their defaults.
+
+    Others are built in or plug-ins (:mod:`recrawl.plugins`).
+
+    ``urls`` gives the URLs of pages: with them pages of one directory are known to be edited together. With
+    ``host_limits`` no host is planned to be visited more often than it allows. ``expected`` is what a model says of
+    pages without history, ``links`` what it says of new links, by kind: policies for new links then use these rates,
+    not those of changes.
+    """
+    from recrawl.schedule.learning.page_clocks import by_host
+    from recrawl.schedule.objectives import OBJECTIVES
+    from recrawl.schedule.policies.new_links import NewLinks
+    from recrawl.schedule.policies.valued import ValuedPolicy
+
+    name, _, objective = settings.policy.partition("-")
+    if name != "valued" or (objective and objective not in OBJECTIVES):
+        return policy_named(settings.policy)
+    aim = objective or settings.objective
+    clusters = by_host if urls is None else DirectoryClusters(urls)
+    of_pages = None if expected is None else PageLookup(expected)
+    wanted = {kind: of for kind, of in (links or {}).items() if settings.links in {"all", kind}}
+    if aim == "links" and wanted:
+        return NewLinks(
+            {kind: PageLookup(of) for kind, of in wanted.items()},
+            clusters=clusters,
+            shortest_interval=settings.min_interval,
+            longest_interval=settings.max_interval,
+            host_limits=host_limits,
+            expected=of_pages,
+        )
+    return ValuedPolicy(
+        OBJECTIVES[aim],
+        clusters=clusters,
+        shortest_interval=settings.min_interval,
+        longest_interval=settings.max_interval,
+        host_limits=host_limits,
+        expected=of_pages,
+    )
+
+
+def policy_named(name: str) -> Policy:
+    """A new policy with its defaults: a built-in one, one of an entry point, or ``package.module:Name``.
+
+    Raises:
+        ConfigError: there is none, or it cannot be loaded.
+    """
+    from recrawl import plugins
+    from recrawl.schedule.policies.policy_registry import POLICIES
+    from recrawl.schedule.policy import Policy
+
+    policy: Policy = plugins.made("policy", name, Policy, plugins.find("policy", name, POLICIES))
+    return policy
+
+
+@dataclass(frozen=True, slots=True)
+class PageLookup(Generic[T]):
+    """What is known of pages by their ids. A class and no closure, as those below: policies are pickled."""
+
+    of: Callable[[IntArray], T]
+
+    def __call__(self, pages: Pages) -> T:
+        """Of these pages."""
+        return self.of(pages.id)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHostLimits:
+    """Visits per second that politeness and the crawl-delay of each host allow, as they are at each fit."""
+
+    store: Store
+    rules_now: Callable[[], PolitenessRules]
+
+    def __call__(self, host: IntArray) -> FloatArray:
+        """Of these hosts."""
+        import numpy as np
+
+        rules = self.rules_now()
+        known = self.store.hosts()
+        delay = known.delay[np.searchsorted(known.id, host)]
+        return 1.0 / np.maximum(np.clip(delay, rules.shortest, max(rules.crawl_delay_cap, rules.shortest)), _BRIEFEST)
+
+
+def host_limits_of(store: Store, rules_now: Callable[[], PolitenessRules]) -> HostLimits:
+    """What hosts take at most, by the rules as they are at each fit."""
+    return StoredHostLimits(store, rules_now)
+
+
+_BRIEFEST = 1e-3
+"""Seconds: rests are never planned to be shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryClusters:
+    """Clusters of pages by the directories their URLs lie in."""
+
+    urls: Callable[[IntArray], Sequence[str]]
+
+    def __call__(self, pages: Pages) -> IntArray:
+        """Of these pages, in the order of discovery."""
+        from recrawl.predict.related.url_clusters import UrlClusters
+
+        return UrlClusters().add(self.urls(pages.id))
+
+
+@dataclass(slots=True)
+class LatestIgnoreRules:
+    """The pauses that a fit reckons with: those of the request for it."""
+
+    rules: PolitenessRules
+
+    def __call__(self) -> PolitenessRules:
+        """As they are now."""
+        return self.rules
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceFits:
+    """The recipe of a fit process for a workspace: its parts are created again there, from the same settings."""
+
+    folder: Path
+    flags: Mapping[str, object]
+
+    def __call__(self) -> AbstractContextManager[FitParts]:
+        """The parts, closed in the end."""
+        return self._parts()
+
+    @contextmanager
+    def _parts(self) -> Iterator[FitParts]:
+        from recrawl.app.predict.model_use import live_model
+        from recrawl.app.workspace.workspace import open_workspace
+        from recrawl.crawl.fit.fit_process import FitParts
+        from recrawl.crawl.worker.crawl_worker import LATE
+        from recrawl.schedule.frontier.new_page_queue import NewPageQueue
+        from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+
+        place = open_workspace(self.folder, self.flags)
+        settings = place.configuration.settings
+        with place.open_store() as store:
+            model, rules = live_model(place, store), LatestIgnoreRules(politeness_of(settings.politeness))
+            policy = policy_of(
+                settings.schedule,
+                store.urls,
+                StoredHostLimits(store, rules),
+                model,
+                None if model is None else model.links,
+            )
+            new_page_queue = NewPageQueue(settings.schedule.discovery_share, settings.schedule.burst)
+            crawl = crawl_settings_of(settings)
+            scheduler = RevisitScheduler(policy, budget=crawl.budget, retry=crawl.retry, new_page_queue=new_page_queue)
+
+            def prepare(request: FitRequest) -> None:
+                rules.rules = request.politeness
+                if model is not None:
+                    model.take_over_if_newer(place)
+
+            yield FitParts(store, scheduler, LATE, prepare)
+
+
+def politeness_of(settings: PolitenessSettings) -> PolitenessRules:
+    """The pauses between two requests to a host."""
+    from recrawl.schedule.politeness.host_politeness import PolitenessRules
+    from recrawl.schedule.politeness.retry import TROUBLED_HOST
+
+    trouble = TROUBLED_HOST.beginning(min(TROUBLED_HOST.first, settings.retry))
+    return PolitenessRules(settings.factor, settings.min_delay, settings.max_delay, settings.crawl_delay_cap, trouble)
+
+
+def turns_of(settings: PolitenessSettings) -> IpLimits:
+    """How hosts share an address."""
+    from recrawl.schedule.politeness.ip_limiter import IpLimits
+
+    return IpLimits(settings.ip_delay, settings.ip_connections)
+
+
+def limits_of(settings: FetchSettings) -> TransferLimits:
+    """How long and how much one request may take."""
+    from recrawl.fetch.http.http_fetcher import TransferLimits
+
+    return TransferLimits(settings.connect_timeout, settings.timeout, settings.idle_timeout, settings.max_size)
+
+
+def warc_info_of(settings: ArchiveSettings, fetch: FetchSettings, part_of: str = "") -> WarcInfo:
+    """Who made the archive files, and what they are ``part_of``."""
+    from recrawl.formats.warc.warc_writer import WarcInfo
+
+    return WarcInfo(prefix=settings.prefix, software=fetch.user_agent, operator=fetch.contact, is_part_of=part_of)
+
+
+def folders_of(settings: FetchSettings) -> tuple[Path, ...]:
+    """Where files may be read that are pages.
+
+    Raises:
+        ConfigError: one of them is no absolute path.
+    """
+    from pathlib import Path
+
+    from recrawl.errors import ConfigError
+
+    folders = tuple(Path(text) for text in settings.allow_files.split(":") if text)
+    for folder in folders:
+        if not folder.is_absolute():
+            raise ConfigError(
+                f"fetch.allow_files contains {str(folder)!r}, which is not an absolute path.",
+                "Write for example /srv/data.",
+            )
+    return folders
+
+
+def crawl_settings_of(settings: Settings, part_of: str = "") -> WorkerSettings:
+    """How a continuous crawl goes about it; its archive files say what they are ``part_of``."""
+    from recrawl.crawl.control.json_log import LEVELS
+    from recrawl.crawl.worker.crawl_assembly import WorkerSettings
+    from recrawl.crawl.worker.crawl_worker import WorkerPace
+    from recrawl.fetch.fetchers import fetcher_named
+    from recrawl.fetch.http.address_policy import AddressPolicy
+    from recrawl.schedule.politeness.retry import Retry
+    from recrawl.time import DAY, MINUTE
+
+    return WorkerSettings(
+        budget=settings.schedule.budget / DAY,
+        user_agent=settings.fetch.agent(),
+        fetcher=fetcher_named(settings.fetch.fetcher),
+        limits=limits_of(settings.fetch),
+        http2=settings.fetch.protocol == "http2",
+        in_flight=settings.fetch.max_in_flight,
+        politeness=politeness_of(settings.politeness),
+        retry=Retry.beginning(settings.politeness.retry),
+        turns=turns_of(settings.politeness),
+        max_pages_per_host=settings.crawl.max_pages_per_host,
+        archive=warc_info_of(settings.archive, settings.fetch, part_of),
+        roll_size=settings.archive.roll_size,
+        log_level=LEVELS[LEVELS.index(settings.crawl.log_level)],
+        log_size=settings.crawl.log_size,
+        pace=WorkerPace(
+            feeds_every=max(settings.crawl.feeds_every, MINUTE),
+            concurrency=settings.crawl.concurrency,
+            lease_time=settings.crawl.lease_time,
+        ),
+        classifier=classifier_of(settings),
+        reach=AddressPolicy.of(settings.fetch.allow_networks.split()),
+        folders=folders_of(settings.fetch),
+        parsing=settings.detect.parse_limits(),
+    )
+
+
+def classifier_of(settings: Settings) -> ClassifierRules:
+    """How a crawl separates changes from noise, and finds unreliable validators."""
+    from recrawl.crawl.visit.change_classifier import ClassifierRules
+
+    name = settings.fetch.user_agent.partition("/")[0].lower()
+    obeys = settings.crawl.nofollow == "obey"
+    standards = replace(
+        settings.detect.standards(),
+        agent=name,
+        use_kernels=True,
+        obeys_nofollow=obeys,
+        takes_embeds=settings.crawl.page_requisites == "take",
+    )
+    return ClassifierRules(
+        standards,
+        settings.fetch.validator_audit_rate,
+        settings.detect.confirm_changes == "yes",
+        detector_named(settings.detect.detector),
+    )
+
+
+def detector_named(name: str) -> Detector:
+    """A change detector: a built-in one, one of an entry point, or ``package.module:Name``.
+
+    Raises:
+        ConfigError: there is none, or it cannot be loaded.
+    """
+    from recrawl import plugins
+    from recrawl.detect.detector import DETECTORS, Detector
+
+    detector: Detector = plugins.made("detector", name, Detector, plugins.find("detector", name, DETECTORS))
+    return detector
+
+
+def orders_of(settings: Settings) -> RuntimeLimits:
+    """What of the settings a crawl takes over while it runs."""
+    from recrawl.crawl.control.runtime_limits import RuntimeLimits
+    from recrawl.time import DAY
+
+    schedule = settings.schedule
+    return RuntimeLimits(
+        budget=schedule.budget / DAY,
+        burst=schedule.burst,
+        discovery_share=schedule.discovery_share,
+        politeness=politeness_of(settings.politeness),
+        concurrency=settings.crawl.concurrency,
+        standards=classifier_of(settings).standards,
+    )
+
+
+class LiveSettings:
+    """The settings of a run: those at its start, with the latest limits."""
+
+    def __init__(self, place: Workspace) -> None:
+        self._place = place
+        self.settings = place.configuration.settings
+
+    def orders(self, limits: Mapping[str, str]) -> RuntimeLimits:
+        """Take limits over."""
+        self.settings = self._place.limited(limits).configuration.settings
+        return orders_of(self.settings)
+
+    def politeness(self) -> PolitenessRules:
+        """As they are now."""
+        return politeness_of(self.settings.politeness)

@@ -1,0 +1,285 @@
+"""What became of the pages and links of a site from each crawl to the next: the area plots of SHARC 8.3.
+
+Rules of this file, which follow the thesis (its Listing B.1) and say more where archives are not made of whole crawls:
+ 1. A page is *unchanged* or *changed* in a crawl if it was found in one before, or *unknown* if no detector could
+    compare. It is *new* if no crawl before found it, or the one that looked last found it gone.
+ 2. A page is *deleted* in the crawl that finds it gone, or in the first whole crawl that no longer has it, if none ever
+    has it again. A crawl is whole if it has at least half as many pages as the one before it.
+ 3. A page that a crawl does not have, but a later one does, was *left out*: it counts for nothing else.
+ 4. A link is there from the first observation that saw it to the last, and on until its page is found gone or with
+    other links: who finds the links of before does not write them down again. It is new, unchanged or deleted, and
+    cannot change. Links of a page that is deleted or left out are so too.
+ 5. The first crawl of a site has nothing before it, and is not counted.
+
+The steps along which a site is compared: the crawls that were found, or stretches of time of equal length.
+
+A crawler that comes back to each page when that is worth a visit makes no crawls. It is at a site all the time, and
+what pauses cut out of its observations means nothing. Such sites are compared from one stretch of time to the next, all
+of them together.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+
+from recrawl.assess.archive.crawl_segmentation import CrawlSegments, known_segments, usual_period
+from recrawl.assess.archive.observations import Observations
+from recrawl.assess.archive.timeline import bins
+from recrawl.model import AnyArray, BoolArray, ChangeKind, FloatArray, IntArray, Verdict
+from recrawl.model.arrays import ends_of_runs, offsets_of, ragged_search, starts_of_runs
+
+_ALWAYS = 3.0
+"""Observations of a page in a crawl, on average, from which it is none: a visit and a revisit are two."""
+_FEWEST, _MOST = 4, 24
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSteps:
+    """Crawls, or stretches of time, of one site or several."""
+
+    rounds: CrawlSegments
+    site: int
+    """Whose rounds they are."""
+    rows: BoolArray
+    """The pages they are about."""
+    length: float
+    """Seconds of a stretch of time; NaN if they are crawls."""
+
+
+def observed_always(observations: Observations, rounds: CrawlSegments, site: IntArray) -> BoolArray:
+    """Which sites are observed all the time, so that what pauses cut out of their observations are no crawls. O(m)."""
+    row = observations.row_of_observation()
+    sites = int(site.max(initial=-1)) + 1
+    seen = np.bincount(site[row], minlength=sites)
+    pages_of_crawls = np.bincount(site[row[starts_of_runs(row, rounds.of_observation)]], minlength=sites)
+    return np.asarray(seen > _ALWAYS * pages_of_crawls)
+
+
+def crawl_steps(observations: Observations, rounds: CrawlSegments, site: IntArray, most: int = 12) -> list[CrawlSteps]:
+    """The steps of the ``most`` sites that were observed most; before them, of several, stretches of time of them all.
+
+    A site with one crawl has none, so there may be no steps at all. Stretches are about as long as pages usually wait
+    for the next observation, so that most of them are there. O(m log m) for each site.
+
+    >>> from recrawl.model import Visits
+    >>> observations = Observations.from_visits(Visits.of(np.repeat([1, 2], 12), [*range(12), *(0.5 + np.arange(12))]))
+    >>> rounds = known_segments(observations, np.zeros(2, np.int64), np.zeros(24, np.int64))
+    >>> [(len(steps.rounds), steps.length) for steps in crawl_steps(observations, rounds, np.zeros(2, int))]
+    [(12, 1.0)]
+    """
+    sites = int(site.max(initial=-1)) + 1
+    seen = np.bincount(site[observations.row_of_observation()], minlength=sites)
+    always = observed_always(observations, rounds, site)
+    crawls = np.bincount(rounds.site, minlength=sites)
+    weight = seen * ((crawls > 1) | always)
+    chosen = [one for one in np.argsort(-weight, kind="stable")[:most].tolist() if weight[one]]
+    steps = [
+        stretches(observations, site == one) if always[one] else CrawlSteps(rounds, one, site == one, float("nan"))
+        for one in chosen
+    ]
+    return [stretches(observations, np.ones(len(observations), np.bool_)), *steps] if steps and sites > 1 else steps
+
+
+def stretches(observations: Observations, rows: BoolArray) -> CrawlSteps:
+    """Stretches of time of equal length as the steps of these pages, of which there is at least one. O(m log m)."""
+    row = observations.row_of_observation()
+    other = np.where(rows, 0, 1)
+    time = observations.time[rows[row]]
+    start, end = float(time.min()), float(time.max())
+    period = max(float(usual_period(observations, other)[0]), (end - start) / _MOST)
+    wanted = np.clip((end - start) / period, _FEWEST, _MOST) if period > 0 else _FEWEST
+    edges = bins(start, end, int(np.ceil(wanted)) + 1)
+    stretch = np.searchsorted(edges, observations.time, side="right")
+    return CrawlSteps(known_segments(observations, other, stretch), 0, rows, float(edges[1] - edges[0]))
+
+
+_WHOLE = 0.5
+_NOTHING = -1
+
+
+class PageOutcome(enum.IntEnum):
+    """What became of a page or link from one crawl to the next."""
+
+    UNCHANGED = 0
+    CHANGED = 1
+    NEW = 2
+    DELETED = 3
+    UNKNOWN = 4
+    LEFT_OUT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlChanges:
+    """Counts by crawl (in the order of the crawls of one site, the first left out), kind, and :class:`PageOutcome`."""
+
+    crawl: IntArray
+    """Numbers of the crawls. Shape (c,)."""
+    pages: IntArray
+    """Shape (c, kinds, 6)."""
+    links: IntArray
+    """Shape (c, 6)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenLinks:
+    """Links as columns: on which page (row of the observations) each was seen, from when to when."""
+
+    row: IntArray
+    first: FloatArray
+    last: FloatArray
+
+
+def crawl_changes(  # noqa: PLR0913 - looks, how they are cut, what is counted
+    observations: Observations,
+    rounds: CrawlSegments,
+    site: int,
+    kind: IntArray,
+    links: SeenLinks,
+    *,
+    by_absence: bool = True,
+) -> CrawlChanges:
+    """Compare each crawl of a site with what was known before it; ``kind`` numbers the kind of each page from 0.
+
+    Without ``by_absence`` no crawl is whole, and only pages that are found gone are deleted. O((m + l) log m) for m
+    observations and l links.
+
+    >>> from recrawl.assess.archive.crawl_segmentation import known_segments
+    >>> from recrawl.model import Visits
+    >>> observations = Observations.from_visits(Visits.of([1, 1, 2, 3], [0.0, 9.0, 0.0, 9.0], verdict=[0, 2, 0, 0]))
+    >>> rounds = known_segments(observations, np.zeros(3, np.int64), (observations.time > 0).astype(np.int64))
+    >>> none = SeenLinks(np.empty(0, np.int64), np.empty(0), np.empty(0))
+    >>> found = crawl_changes(observations, rounds, 0, np.zeros(3, np.int64), none)
+    >>> {one.name: int(count) for one, count in zip(PageOutcome, found.pages[0, 0], strict=True) if count}
+    {'CHANGED': 1, 'NEW': 1, 'DELETED': 1}
+    """
+    crawls = np.flatnonzero(rounds.site == site)
+    kinds = int(kind.max(initial=0)) + 1
+    step = np.full(len(rounds), -1)
+    step[crawls] = np.arange(len(crawls))
+    found = _CrawlObservations.of(observations, step[rounds.of_observation])
+    became, until = found.became(len(crawls), by_absence=by_absence)
+    shape = (max(len(crawls), 1), kinds, len(PageOutcome))
+    pages = np.zeros(shape, np.int64)
+    counted = became >= 0
+    np.add.at(pages, (found.step[counted], kind[found.row[counted]], became[counted]), 1)
+    alive = _links_alive(observations, found, links)
+    link_counts = np.zeros((shape[0], len(PageOutcome)), np.int64)
+    for what, count in zip((PageOutcome.UNCHANGED, PageOutcome.NEW, PageOutcome.DELETED), alive[:3], strict=True):
+        np.add.at(link_counts[:, what], found.step, count)
+    one = np.ones(len(found.row), np.int64)
+    for weight, into in ((one, None), (alive[3], link_counts)):
+        _absences(found, until, kind, weight, pages if into is None else into)
+    return CrawlChanges(crawls[1:], pages[1 : len(crawls)], link_counts[1 : len(crawls)])
+
+
+@dataclass(frozen=True, slots=True)
+class _CrawlObservations:
+    """The first observation of each page in each crawl, by page and time."""
+
+    row: IntArray
+    step: IntArray
+    observation: IntArray
+    gone: BoolArray
+    opens: BoolArray
+    """The first of its page."""
+    ends: BoolArray
+    """The last of its page."""
+    verdict: AnyArray
+    """On all the time since the one before."""
+
+    @classmethod
+    def of(cls, observations: Observations, step: IntArray) -> _CrawlObservations:
+        row = observations.row_of_observation()
+        observation = np.flatnonzero(step >= 0)
+        observation = observation[starts_of_runs(row[observation], step[observation])]
+        # A page may be observed for other reasons between the crawls on record: what those observations say counts too.
+        changed, unknown = (
+            np.append(0, np.cumsum(observations.says == says)) for says in (Verdict.CHANGED, Verdict.UNKNOWN)
+        )
+        before = np.append(0, observation[:-1])[: len(observation)]
+        any_changed = changed[observation + 1] > changed[before + 1]
+        any_unknown = unknown[observation + 1] > unknown[before + 1]
+        verdict = np.where(any_changed, Verdict.CHANGED, np.where(any_unknown, Verdict.UNKNOWN, Verdict.UNCHANGED))
+        opens, ends = starts_of_runs(row[observation]), ends_of_runs(row[observation])
+        return cls(
+            row[observation], step[observation], observation, observations.gone[observation], opens, ends, verdict
+        )
+
+    def became(self, crawls: int, *, by_absence: bool) -> tuple[AnyArray, IntArray]:
+        """What became of each page in each crawl that observed it, and up to which crawl it is left out after that."""
+        was_gone = ~self.opens & np.append(False, self.gone[:-1])[: len(self.gone)]
+        judged = np.select(
+            [self.verdict == Verdict.CHANGED, self.verdict == Verdict.UNCHANGED],
+            [PageOutcome.CHANGED, PageOutcome.UNCHANGED],
+            PageOutcome.UNKNOWN,
+        )
+        became = np.select([self.gone, self.opens | was_gone], [PageOutcome.DELETED, PageOutcome.NEW], judged)
+        # Gone when first heard of, or gone before: nothing was there to delete.
+        became = np.where(self.gone & (self.opens | was_gone), _NOTHING, became)
+        there = np.bincount(self.step[~self.gone], minlength=crawls)
+        whole = np.append(False, by_absence & (there[1:] >= _WHOLE * there[:-1]))[:crawls]
+        next_whole = np.minimum.accumulate(np.where(whole, np.arange(crawls), crawls)[::-1])[::-1]
+        following = np.append(self.step[1:], 0)[: len(self.step)]
+        lost = np.append(next_whole, [crawls, crawls])[self.step + 1]
+        until = np.where(self.gone, self.step + 1, np.where(self.ends, lost, following))
+        return became, until
+
+
+def _absences(found: _CrawlObservations, until: IntArray, kind: IntArray, weight: IntArray, counts: IntArray) -> None:
+    """Count pages, or their links, that crawls do not have: left out up to ``until``, and deleted then if for ever."""
+    crawls = len(counts)
+    by_kind = counts.ndim > 2  # noqa: PLR2004 - crawls and what became of them
+    place = kind[found.row] if by_kind else np.zeros(len(found.row), np.int64)
+    out = np.zeros((crawls + 1, int(place.max(initial=0)) + 1), np.int64)
+    np.add.at(out, (np.minimum(found.step + 1, crawls), place), weight)
+    np.add.at(out, (np.minimum(until, crawls), place), -weight)
+    left_out = np.cumsum(out, axis=0)[:-1]
+    lost = found.ends & ~found.gone & (until < crawls)
+    if by_kind:
+        counts[:, : left_out.shape[1], PageOutcome.LEFT_OUT] += left_out
+        np.add.at(counts, (until[lost], place[lost], np.full(int(lost.sum()), PageOutcome.DELETED)), weight[lost])
+    else:
+        counts[:, PageOutcome.LEFT_OUT] += left_out[:, 0]
+        np.add.at(counts[:, PageOutcome.DELETED], until[lost], weight[lost])
+
+
+def _links_alive(
+    observations: Observations, found: _CrawlObservations, links: SeenLinks
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Links that each observation of a crawl found unchanged, new and deleted, and how many there were then."""
+    rows = offsets_of(found.row, len(observations))
+    time = observations.time[found.observation]
+    some = (links.row >= 0) & (rows[links.row + 1] > rows[links.row])
+    row, first = links.row[some], links.first[some]
+    last = _until_changed(observations, row, first, links.last[some])
+    born = ragged_search(rows, time, row, first, after_equal=False)
+    died = ragged_search(rows, time, row, last, after_equal=True)
+    seen = died > born
+    row, born, died = row[seen], born[seen], died[seen]
+    size = len(found.row)
+    new = np.bincount(born, minlength=size).astype(np.int64)
+    deleted = np.bincount(died[died < rows[row + 1]], minlength=size).astype(np.int64)
+    steps = np.bincount(born, minlength=size + 1) - np.bincount(died, minlength=size + 1)
+    there = np.cumsum(steps)[:size].astype(np.int64)
+    return there - new, new, deleted, np.where(found.gone, 0, there)
+
+
+def _until_changed(observations: Observations, row: IntArray, first: FloatArray, last: FloatArray) -> FloatArray:
+    """The last observation before the one that found other links on the page.
+
+    Also one that read its links again. Only observations after ``last`` count.
+    """
+    linked = (observations.kinds & np.uint16(ChangeKind.LINKS | ChangeKind.NEW_LINKS)) != 0
+    starts = observations.opens() | observations.gone | linked
+    for written in (first, last):
+        place = ragged_search(observations.offsets, observations.time, row, written, after_equal=False)
+        here = np.minimum(place, max(len(observations.time) - 1, 0))
+        starts[here[(place < observations.offsets[row + 1]) & (observations.time[here] == written)]] = True
+    version = np.cumsum(starts) - 1
+    ends = np.flatnonzero(ends_of_runs(version))[version]
+    place = ragged_search(observations.offsets, observations.time, row, last, after_equal=True) - 1
+    known = place >= observations.offsets[row]
+    return np.where(known, np.maximum(last, observations.time[ends[np.maximum(place, 0)]]), last)

@@ -1,0 +1,1 @@
+"""How pages change: Poisson test, distributions, rhythm."""

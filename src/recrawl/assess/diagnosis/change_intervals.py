@@ -1,0 +1,210 @@
+"""How rates differ from page to page: the distribution of 1/λ and the log-normal that fits it (HACS II-B, figure 4).
+
+When pages changed, as far as observations tell, and how long they stayed as they were in between.
+
+An observation tells only that a page changed since the observation before: the change is dated at the middle of the gap
+(HACS II-B, interpolated updates), and several changes in one gap count as one. So intervals much shorter than the gaps
+between observations are never seen, and none is known better than to a gap. A log of changes (``ChangeKind.EXACT``)
+knows each time.
+
+How 1/λ spreads over pages when each page counts with all that is believed of it, not with one guess.
+
+A page seen twice may change every hour or every year; a histogram of middle estimates would put it at one place and
+observation surer than anybody is. Here it is spread over the quantiles of its belief.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from recrawl.model import Belief, BoolArray, FloatArray, Histories, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Times between one change of a page and its next, by row and time."""
+
+    row: IntArray
+    """Row of the histories."""
+    length: FloatArray
+    """Seconds."""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def medians(self, rows: int) -> FloatArray:
+        """The median interval of each row 0 … rows − 1, in seconds; NaN for a row without any. O(n log n).
+
+        >>> Intervals(np.array([0, 0, 0]), np.array([5.0, 1.0, 2.0])).medians(2).tolist()
+        [2.0, nan]
+        """
+        count = np.bincount(self.row, minlength=rows)
+        value = self.length[np.lexsort((self.length, self.row))]
+        first = np.cumsum(count) - count
+        some = np.flatnonzero(count)
+        out = np.full(rows, np.nan)
+        low, high = first[some] + (count[some] - 1) // 2, first[some] + count[some] // 2
+        out[some] = (value[low] + value[high]) / 2.0
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTimes:
+    """When pages changed, by row and time."""
+
+    row: IntArray
+    """Row of the histories."""
+    time: FloatArray
+    """Seconds since the epoch."""
+    opened: IntArray
+    """Rows whose log opens with a change, ascending: it starts an interval and is not counted."""
+    opened_at: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def intervals(self) -> Intervals:
+        """Times between consecutive changes of a row. O(n)."""
+        row = np.concatenate([self.opened, self.row])
+        time = np.concatenate([self.opened_at, self.time])
+        order = np.argsort(row, kind="stable")  # openings come first in the list, and so in their rows
+        row, time = row[order], time[order]
+        same = row[1:] == row[:-1]
+        return Intervals(row[1:][same], np.diff(time)[same])
+
+
+def changes_of(histories: Histories, exact: BoolArray | None = None) -> ChangeTimes:
+    """When each page changed, as far as is known: ``exact[i]`` says that row i is a log of its changes. O(gaps)."""
+    known = np.zeros(len(histories), np.bool_) if exact is None else exact
+    row = histories.row_of_gap()
+    when = histories.observation_times() - np.where(known[row], 0.0, histories.gaps / 2.0)
+    opened = np.flatnonzero(known & ~np.isnan(histories.first_visit))
+    return ChangeTimes(row[histories.changed], when[histories.changed], opened, histories.first_visit[opened])
+
+
+def intervals_of(histories: Histories, exact: BoolArray | None = None) -> Intervals:
+    """The intervals between changes of each page. O(gaps).
+
+    A page with X detected changes has X − 1 intervals, from middle to middle of the gaps they lie in; an exact log has
+    one more, from its opening to its first change.
+
+    >>> from recrawl.model import Visits
+    >>> h = Histories.from_visits(Visits.of([1, 1, 1, 1], [0.0, 10.0, 20.0, 30.0], verdict=[0, 2, 1, 2]))
+    >>> intervals_of(h).length.tolist(), intervals_of(h, np.array([True])).length.tolist()
+    ([20.0], [10.0, 20.0])
+    """
+    return changes_of(histories, exact).intervals()
+
+
+_SHARES = (np.arange(10) + 0.5) / 10
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalSpread:
+    """Shares of pages over bins of 1/λ, in seconds."""
+
+    edges: FloatArray
+    """Evenly spaced in ln."""
+    middle: FloatArray
+    """By the middle estimate of each page."""
+    believed: FloatArray
+    """By all that is believed of each."""
+
+
+def interval_spread(belief: Belief, bins: int = 30) -> IntervalSpread | None:
+    """Both histograms over one set of bins; ``None`` if no page has a rate above 0. O(pages).
+
+    What lies beyond a thousand times the slowest or below a thousandth of the fastest middle estimate is counted in the
+    outermost bins.
+
+    >>> from recrawl.model import GammaBelief
+    >>> found = interval_spread(GammaBelief(np.full(2, 3.0), np.array([10.0, 1000.0])), bins=4)
+    >>> found.middle.tolist(), round(float(found.believed.sum()), 6)
+    ([0.5, 0.0, 0.0, 0.5], 1.0)
+    """
+    middle = _logs(belief.quantile(0.5))
+    known = np.isfinite(middle)
+    if not bool(known.any()):
+        return None
+    all_logs = np.concatenate([_logs(belief.quantile(float(q)))[known] for q in _SHARES])
+    low, high = float(middle[known].min()), float(middle[known].max())
+    reach = np.log(1e3)
+    some = all_logs[np.isfinite(all_logs)]
+    ends = np.clip(np.quantile(some, [0.01, 0.99]), low - reach, high + reach)
+    edges = np.linspace(min(low, float(ends[0])) - 1e-9, max(high, float(ends[1])) + 1e-9, bins + 1)
+    return IntervalSpread(np.exp(edges), _shares(middle[known], edges), _shares(all_logs, edges))
+
+
+def _logs(rate: FloatArray) -> FloatArray:
+    """ln(1/λ); infinite for a rate of 0."""
+    with np.errstate(divide="ignore"):
+        return -np.log(rate)
+
+
+def _shares(values: FloatArray, edges: FloatArray) -> FloatArray:
+    inside = np.clip(values, edges[0], edges[-1])
+    return np.asarray(np.histogram(inside, edges)[0] / max(len(values), 1), np.float64)
+
+
+FEWEST = 8
+"""Pages below which no distribution is fitted."""
+_MOST = 2_000
+"""Rates that are compared with the fit, evenly spread over their ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogNormalFit:
+    """1/λ is about log-normal: ln(1/λ) is normal with mean ``mu`` and standard deviation ``sigma``."""
+
+    pages: int
+    left_out: int
+    """Pages whose rate is 0, infinite or no number."""
+    mu: float
+    """Mean of ln(seconds)."""
+    sigma: float
+    distance: float
+    """Kolmogorov–Smirnov, from the fitted distribution."""
+    p: float
+    """How often a log-normal sample of this size lies at least as far from its own fit."""
+
+    @property
+    def median(self) -> float:
+        """Median of 1/λ under the fit, seconds."""
+        return float(np.exp(self.mu))
+
+    def density(self, interval: FloatArray) -> FloatArray:
+        """Density over ln(interval)."""
+        z = (np.log(interval) - self.mu) / self.sigma
+        return np.asarray(np.exp(-z * z / 2.0) / (self.sigma * np.sqrt(2.0 * np.pi)))
+
+
+def fit_lognormal(rate: FloatArray, rng: np.random.Generator, *, repeats: int = 199) -> LogNormalFit:
+    """Fit a log-normal to 1/λ, and say how well it fits. Rates per second. O(n log n + repeats · 2000).
+
+    The parameters are estimated, so p comes from samples whose parameters are estimated the same way (Lilliefors).
+    Of more than 2,000 rates N, evenly spread by rank, are compared; all are fitted. Fewer than 8 give NaN.
+    """
+    usable = np.isfinite(rate) & (rate > 0)
+    logs = np.sort(-np.log(rate[usable]))
+    left_out = len(rate) - len(logs)
+    if len(logs) < FEWEST or not logs[-1] > logs[0]:
+        nan = float("nan")
+        return LogNormalFit(len(logs), left_out, nan, nan, nan, nan)
+    mu, sigma = float(logs.mean()), float(logs.std(ddof=1))
+    compared = logs if len(logs) <= _MOST else logs[np.linspace(0, len(logs) - 1, _MOST).astype(np.int64)]
+    distance = _distances(compared[None, :])[0]
+    samples = np.sort(rng.standard_normal((repeats, len(compared))), axis=1)
+    p = (1 + int((_distances(samples) >= distance).sum())) / (repeats + 1)
+    return LogNormalFit(len(logs), left_out, mu, sigma, float(distance), p)
+
+
+def _distances(ascending: FloatArray) -> FloatArray:
+    """Distance of each row from the normal distribution with its own mean and deviation."""
+    n = ascending.shape[1]
+    spread = ascending.std(axis=1, ddof=1, keepdims=True)
+    below = special.ndtr((ascending - ascending.mean(axis=1, keepdims=True)) / spread)
+    steps = np.arange(n) / n
+    return np.asarray(np.maximum((below - steps).max(axis=1), (steps + 1.0 / n - below).max(axis=1)))

@@ -1,0 +1,1 @@
+"""Scores of rates, predictions, rankings and freshness."""

@@ -1,0 +1,1 @@
+"""Strategies that visit each page once."""

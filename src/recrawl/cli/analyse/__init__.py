@@ -1,0 +1,1 @@
+"""Commands that estimate, plan, compare, predict and explain."""

@@ -1,0 +1,258 @@
+"""``recrawl rates``: estimate change rates, test the Poisson assumption, compare estimators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recrawl.app.display import HERE, command_in, seconds_of
+from recrawl.app.progress import line
+from recrawl.app.rates.rates_question import (
+    ChangeAspect,
+    RatesGrouping,
+    RatesOrder,
+    RatesQuestion,
+    estimator_named,
+    moment,
+)
+from recrawl.app.workspace.configuration import parse_assignments
+from recrawl.app.workspace.workspace import open_workspace
+from recrawl.cli.options import (
+    SHOWN_ROWS,
+    AtOption,
+    HostOption,
+    JsonOption,
+    MatchOption,
+    PlotOption,
+    RowsFileOption,
+    RowsOption,
+    SetOption,
+    WorkspaceOption,
+)
+from recrawl.errors import ConfigError
+from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
+from recrawl.model.plurals import counted
+from recrawl.time import format_duration
+
+if TYPE_CHECKING:
+    from recrawl.app.rates.rates_table import Columns
+    from recrawl.store.base import Store
+
+
+EXAMPLES = """
+recrawl rates -w my-archive                     the pages that change most often
+recrawl rates --sort -rate --limit 10          the ones that change least
+recrawl rates --sort changed --match /news/     news pages that have probably changed since
+recrawl rates --by host --window 90d            hosts, from the visits of the last 90 days
+recrawl rates --kind new-links --min-observations 5    new links only, well-observed pages only
+recrawl rates --at 2026-01-01                   the estimates as of that time
+recrawl rates --output rates.parquet            all pages, for other programs (or .csv)
+recrawl rates --diagnose --plot poisson.png     test whether changes are Poisson, with plots
+recrawl rates --compare                         which estimator predicts your pages best
+"""
+
+
+def rates(  # noqa: PLR0913 - one argument an option
+    host: HostOption = None,
+    match: MatchOption = None,
+    min_observations: Annotated[int, typer.Option(min=1, help="At least N observations.")] = 1,
+    *,
+    kind: Annotated[ChangeAspect, typer.Option(help="Kind of change to count.")] = ChangeAspect.ANY,
+    by: Annotated[
+        RatesGrouping,
+        typer.Option(help="Unit of a row. host, section: the sum of their pages; site: a host treated as one page."),
+    ] = RatesGrouping.PAGE,
+    estimator: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help=f"Estimator of change rates: {', '.join(ESTIMATORS)}, or package.module:Name."
+        ),
+    ] = DEFAULT,
+    window: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Only visits in the last DURATION, e.g. 90d.")
+    ] = None,
+    at: AtOption = None,
+    sort: Annotated[RatesOrder, typer.Option(help="Sort order.")] = RatesOrder.RATE,
+    limit: RowsOption = None,
+    output: RowsFileOption = None,
+    plot: PlotOption = None,
+    diagnose: Annotated[
+        bool, typer.Option("--diagnose", help="Test whether changes follow a Poisson process.")
+    ] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Back-test all estimators on the history of the workspace.")
+    ] = False,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Estimate change rates, with intervals.
+
+    All visits count, unchanged ones included. A page with few visits borrows from related pages (its directory, its
+    host, all pages); a page with many visits depends on its own history. "About every 12 days, 9–17" means: the median
+    estimate is 12 days, and the 90 % interval is 9 to 17 days. P(changed) is the probability that the page has changed
+    since its last observation; for hosts and sections, the expected share of changed pages.
+
+    --diagnose tests the assumption of all estimators: changes follow a Poisson process with a constant rate. It
+    compares the pages with simulated Poisson pages at the same observation times and prints a verdict. With --plot it
+    draws the distribution of rates, the intervals between changes, and the median interval of each page; --output
+    writes one row per page.
+
+    --compare back-tests every estimator: at several past times it predicts the next observation of each page.
+    """
+    from recrawl.app.predict.model_use import expected_changes
+    from recrawl.app.result_tables import check_ending, check_plot
+    from recrawl.crawl.clock import RealClock
+
+    if diagnose and compare:
+        raise ConfigError("--diagnose and --compare exclude each other.", "Ask one after the other.")
+    if by is not RatesGrouping.PAGE and (diagnose or compare):
+        raise ConfigError(f"--by {by.value} applies only to rates.", "Leave it out: the test is about pages.")
+    if compare and plot:
+        raise ConfigError("There is no plot of a comparison.", "Leave out --plot.")
+    if output is not None:
+        check_ending(output)
+    if plot is not None:
+        check_plot(plot)
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    question = RatesQuestion(
+        estimator_named(estimator),
+        moment(at, RealClock().now()),
+        kind,
+        by,
+        None if window is None else seconds_of("--window", window),
+        sort,
+        host,
+        match,
+        min_observations,
+        limit if limit is not None or output is not None else SHOWN_ROWS,
+    )
+    with place.open_store() as store:
+        if diagnose:
+            _diagnose(store, question, output, plot, json_output=json_output)
+        elif compare:
+            _compare(store, question, output, json_output=json_output)
+        else:
+            question = replace(question, expected=expected_changes(place, store, question.now))
+            _table(store, question, output, plot, workspace, json_output=json_output)
+
+
+def _table(  # noqa: PLR0913 - what is asked, and where the answer goes
+    store: Store, question: RatesQuestion, output: Path | None, plot: Path | None, folder: Path, *, json_output: bool
+) -> None:
+    from recrawl.app.display import rows_of, shown_time
+    from recrawl.app.rates.rates_table import answer, draw
+    from recrawl.app.result_tables import write_columns
+    from recrawl.cli.tables import print_json
+
+    with line("Estimating rates"):
+        columns, total = answer(store, question)
+    shown = len(columns["observations"])
+    if plot is not None:
+        draw(columns, question.by, plot)
+    if output is not None:
+        write_columns(output, columns)
+        typer.echo(f"Wrote {counted(shown, 'row')} to {output}.")
+    elif json_output:
+        print_json(rows_of(columns))
+    elif not shown:
+        typer.echo(_why_none(question, folder))
+    else:
+        _print(columns, question)
+        if shown < total:
+            typer.echo(f"{shown:,} of {total:,} shown; --limit shows more.")
+        said = "all kinds of changes" if question.kind is ChangeAspect.ANY else f"changes of kind {question.kind.value}"
+        model = "" if question.expected is None else ", with the trained model of the workspace as prior"
+        typer.echo(f"Estimated by {question.estimator.name} from {said}{model}, as of {shown_time(question.now)}.")
+    if plot is not None and (output is not None or not json_output):
+        typer.echo(f"Plot: {plot}")
+
+
+def _why_none(question: RatesQuestion, folder: Path) -> str:
+    """Explain why there is no row, and what to do."""
+    from recrawl.app.display import shown_time
+    from recrawl.app.workspace.setting_kinds import write_duration
+
+    asked = {
+        "--host": question.host,
+        "--match": question.match,
+        "--min-observations": question.min_observations if question.min_observations > 1 else None,
+        "--window": None if question.window is None else write_duration(question.window),
+    }
+    options = ", ".join(f"{option} {value}" for option, value in asked.items() if value is not None)
+    if options:
+        return f"No {question.by.value} that was observed by {shown_time(question.now)} matches {options}."
+    return (
+        f"No page was observed by {shown_time(question.now)}. "
+        f"Visit some with: {command_in(folder, 'run')}   or give a later time."
+    )
+
+
+def _print(columns: Columns, question: RatesQuestion) -> None:
+    from recrawl.app.display import shown_share, shown_time
+    from recrawl.cli.tables import print_table
+
+    name = "url" if question.by is RatesGrouping.PAGE else question.by.value
+    told = zip(*(columns[name] for name in ("changes", "observations", "observed", "exact")), strict=True)
+    evidence = [
+        f"{counted(changes, 'change')} {'logged' if exact else 'in ' + counted(observations, 'observation')}, "
+        f"{format_duration(observed)}"
+        for changes, observations, observed, exact in told
+    ]
+    shown = {
+        name: columns[name],
+        "pages": [f"{count:,}" for count in columns.get("pages", [])],
+        "changes": columns["in_words"],
+        "evidence": evidence,
+        "last change": [shown_time(when) for when in columns["last_change"]],
+        "P(changed)": [shown_share(share) for share in columns["p_changed"]],
+    }
+    if question.by is RatesGrouping.PAGE:
+        del shown["pages"]
+    print_table(list(shown), list(zip(*shown.values(), strict=True)), right=("pages", "P(changed)"))
+
+
+def _diagnose(
+    store: Store, question: RatesQuestion, output: Path | None, plot: Path | None, *, json_output: bool
+) -> None:
+    from recrawl.app.rates.rates_diagnosis import columns, draw, facts, investigate, table_rows
+    from recrawl.app.result_tables import write_columns
+    from recrawl.assess.diagnosis.poisson_test import sentences
+    from recrawl.cli.tables import print_json, print_table
+
+    with line("Testing whether changes follow a Poisson process"):
+        found = investigate(store, question)
+    if plot is not None:
+        draw(found, plot)
+    if output is not None:
+        write_columns(output, columns(store, found))
+    if json_output:
+        print_json(facts(found))
+        return
+    for sentence in sentences(found.diagnosis):
+        typer.echo(sentence)
+    typer.echo()
+    print_table(("", "", ""), table_rows(found))
+    if output is not None:
+        typer.echo(f"Page by page: {output}")
+    if plot is not None:
+        typer.echo(f"Plot: {plot}")
+
+
+def _compare(store: Store, question: RatesQuestion, output: Path | None, *, json_output: bool) -> None:
+    from recrawl.app.rates.estimator_backtest import HEADINGS, columns, compare_estimators, facts, rests_on, table_rows
+    from recrawl.app.result_tables import write_columns
+    from recrawl.cli.tables import print_json, print_table
+
+    with line("Back-testing estimators"):
+        found = compare_estimators(store, question)
+    if output is not None:
+        write_columns(output, columns(found))
+    if json_output:
+        print_json(facts(found))
+        return
+    print_table(HEADINGS, table_rows(found), right=HEADINGS[2:])
+    typer.echo(rests_on(found))

@@ -1,0 +1,422 @@
+"""``recrawl capture``: capture a whole site, list and show captures, or forecast one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+from recrawl.app.display import HERE, command_in, pause_of, shown_time
+from recrawl.app.predict.model_use import expected_changes, predicted_changes
+from recrawl.app.site_capture.capture_rates import BelievedRates
+from recrawl.app.site_capture.capture_run import pauses_of, site_url, unfinished_capture
+from recrawl.app.site_capture.statement_text import report_lines
+from recrawl.app.workspace.configuration import parse_assignments
+from recrawl.app.workspace.workspace import open_workspace
+from recrawl.app.workspace.workspace_wiring import politeness_of
+from recrawl.assess.site_capture.blur_coherence import average_blur, expected_coherence
+from recrawl.assess.site_capture.statement import outcome_counts
+from recrawl.capture.walk import LinkGraph, walk
+from recrawl.cli.options import JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.tables import print_json, print_table
+from recrawl.crawl.site_capture.capture_course import CaptureCourse, course_of
+from recrawl.crawl.site_capture.capture_opening import known_pages
+from recrawl.crawl.site_capture.capture_order import CaptureOrder
+from recrawl.crawl.site_capture.capture_quality import CaptureReport, report_of
+from recrawl.crawl.site_capture.capture_terms import DEFAULT_STRATEGY, DEFAULT_THRESHOLD, RateSource
+from recrawl.crawl.site_capture.site_capture_driver import CaptureProgress
+from recrawl.crawl.visit.scope import ScopeKind, ScopeRules, SiteScope
+from recrawl.errors import ExitCode, InputError, StoreError
+from recrawl.model.plurals import counted
+from recrawl.time import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from recrawl.app.workspace.workspace import Workspace
+    from recrawl.crawl.site_capture.capture_order import CaptureOrder
+    from recrawl.crawl.site_capture.capture_quality import CaptureReport
+    from recrawl.store.base import Store
+    from recrawl.store.store_values import SiteCapture
+
+
+def print_report(store: Store, report: CaptureReport, json_output: bool) -> None:
+    """Print the quality statement, as text or as stored JSON."""
+    if json_output:
+        print_json(json.loads(report.capture.statement))
+        return
+    for line in report_lines(store, report):
+        typer.echo(line)
+
+
+def print_stated(store: Store, folder: Path, number: int, json_output: bool) -> None:
+    """Print the quality statement of a finished capture."""
+    known = {capture.id: capture for capture in store.site_captures()}
+    if number not in known:
+        remedy = f"See all with: {command_in(folder, 'capture --list')}"
+        raise InputError(f"There is no capture {number} in this workspace.", remedy)
+    if not known[number].is_finished:
+        raise InputError(f"Capture {number} is not finished.", f"Continue it: {command_in(folder, 'capture --resume')}")
+    capture = known[number]
+    print_report(store, report_of(store, capture, _course(store, capture)), json_output)
+
+
+def print_captures(store: Store, json_output: bool) -> None:
+    """Print all captures of the workspace, oldest first."""
+    captures = store.site_captures()
+    if json_output:
+        print_json([_row(capture) for capture in captures])
+        return
+    rows = [
+        (
+            str(capture.id),
+            capture.site,
+            CaptureOrder.from_json(capture.terms).strategy,
+            shown_time(capture.started),
+            shown_time(capture.finished) if capture.is_finished else "unfinished",
+            *_counts(capture),
+        )
+        for capture in captures
+    ]
+    columns = ("id", "site", "strategy", "started", "finished", "pages", "coherent", "changed", "missing")
+    print_table(columns, rows, right=("id", "pages", "coherent", "changed", "missing"))
+
+
+def _course(store: Store, capture: SiteCapture) -> CaptureCourse | None:
+    """The course of a finished capture; ``None``, with a message, if this version of the strategy has another."""
+    try:
+        return course_of(capture, store.site_log(capture.id))
+    except StoreError:
+        typer.echo(
+            f"Capture {capture.id} was made by another version of recrawl with another visiting order. "
+            "Abandoned pages are only listed in the stored statement: use --json.",
+            err=True,
+        )
+        return None
+
+
+def _row(capture: SiteCapture) -> dict[str, object]:
+    return {
+        "id": capture.id,
+        "site": capture.site,
+        "terms": json.loads(capture.terms),
+        "delay": capture.delay,
+        "started": capture.started,
+        "finished": capture.finished,
+        "statement": json.loads(capture.statement) if capture.statement else None,
+    }
+
+
+def _counts(capture: SiteCapture) -> tuple[str, ...]:
+    if not capture.statement:
+        return ("–",) * 4
+    quality = json.loads(capture.statement)["quality"]
+    counts = outcome_counts(quality["coherence"]).values()
+    return str(quality["pages"]), *("–" if count is None else str(count) for count in counts)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureForecast:
+    """A forecast for a capture of all known pages, assuming immediate responses and no failures."""
+
+    pages: int
+    requests: int
+    delay: float
+    """Seconds between requests."""
+    coherent: float | None
+    """Expected number of pages unchanged between visit and revisit; ``None`` without revisits."""
+    blur: float
+    """Expected changes per page between a requested time and the shown copy."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the first request to the last."""
+        return max(self.requests - 1, 0) * self.delay
+
+
+def forecast(place: Workspace, store: Store, order: CaptureOrder, now: float) -> CaptureForecast:
+    """Forecast a capture from the pages and rates in the workspace; O(pages) plus the cost of the strategy.
+
+    Raises:
+        InputError: no page of the site is known.
+    """
+    pages = known_pages(store, SiteScope(order.scope, (order.seed,)))[: order.max_pages]
+    if not len(pages):
+        raise InputError(f"No page of {order.site} is known yet.", "Capture it once, or import captures of it.")
+    usual = politeness_of(place.configuration.settings.politeness)
+    told = float(store.hosts(store.pages(pages[:1]).host).delay[0])
+    delay = pauses_of(order, usual).pause(0.0, told if told > usual.shortest else None)
+    believed = BelievedRates(
+        store, now, order.rates, predicted_changes(place, store, now), expected_changes(place, store, now)
+    )
+    rate = believed(pages)
+    no_links = LinkGraph(np.zeros(len(pages) + 1, np.int64), np.empty(0, np.int64))
+    path = walk(order.new_strategy(delay), no_links, np.arange(len(pages)), rate)
+    again = path.revisited if order.revisits else path.revisited[:0]
+    plan = type(path)(path.visited, again).plan()
+    visit, revisit = plan.visit_times(0.0, delay), plan.revisit_times(0.0, delay)
+    seen_again = revisit if order.revisits else None
+    return CaptureForecast(
+        len(pages),
+        len(path.visited) + len(again),
+        delay,
+        expected_coherence(rate, revisit - visit) if order.revisits else None,
+        average_blur(rate, visit, 0.0, float(revisit.max()), seen_again) if len(pages) > 1 else 0.0,
+    )
+
+
+def print_forecast(found: CaptureForecast, order: CaptureOrder, now: float, json_output: bool) -> None:
+    """Print the forecast as text or as JSON."""
+    if json_output:
+        kept = {"site": order.site, "strategy": order.strategy, "pages": found.pages, "requests": found.requests}
+        quality = {"expectedCoherent": found.coherent, "expectedBlur": found.blur}
+        print_json({**kept, "delay": found.delay, "seconds": found.seconds, **quality})
+        return
+    typer.echo(f"{counted(found.pages, 'page')} of {order.site} known. No request is made.")
+    typer.echo(
+        f"By {order.strategy}, one request every {format_duration(found.delay)}: {counted(found.requests, 'request')}, "
+        f"{format_duration(found.seconds)}. If started now, it ends at {shown_time(now + found.seconds)}."
+    )
+    whole = f"blur {found.blur:.3g}."
+    if found.coherent is not None:
+        whole = f"{found.coherent:.1f} of {counted(found.pages, 'page')} coherent, {whole}"
+    typer.echo(f"Expected: {whole}")
+
+
+EXAMPLES = """
+recrawl capture https://example.org/ -w my-archive
+recrawl capture https://example.org/news/ --strategy sharc-selective --from-sitemap --delay 2s
+recrawl capture https://example.org/ --scope domain --exclude '/calendar/' --max-pages 5000
+recrawl capture https://example.org/ --plan --delay 30s  forecast only
+recrawl capture --resume                     continue an interrupted capture
+recrawl capture --list
+recrawl capture --show 3 --json              the quality statement of capture 3
+"""
+
+
+def capture(  # noqa: PLR0913 - one argument an option
+    site: Annotated[str | None, typer.Argument(metavar="[SITE]", help="URL of the first page.")] = None,
+    *,
+    strategy: Annotated[
+        str,
+        typer.Option(
+            help="Order of visits and revisits: a name, or package.module:Name. An unknown name prints the list."
+        ),
+    ] = DEFAULT_STRATEGY,
+    revisit: Annotated[
+        bool | None,
+        typer.Option("--revisit/--no-revisit", help="Visit every page a second time. Default: as the strategy does."),
+    ] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Time between requests, instead of politeness.min_delay."),
+    ] = None,
+    expected_pages: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="PAGES",
+            help="Expected number of pages of the site. Default: estimated during the capture. Used by sharc-online, "
+            "sharc-selective-online, sharc-intervals-online and sharc-threshold-outermost.",
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            metavar="CHANCE",
+            help="Probability of staying unchanged from which a page is hopeful. Used by the sharc-threshold and "
+            "sharc-intervals strategies.",
+            show_default=f"{DEFAULT_THRESHOLD}",
+        ),
+    ] = None,
+    rates: Annotated[
+        RateSource,
+        typer.Option(
+            help="Source of change rates. known: recrawl rates; for new pages the sitemap, then neighbouring pages. "
+            "belief: "
+            "recrawl rates; for new pages neighbouring pages. sitemap, sitemap-corrected: the sitemap in one of two "
+            "readings, "
+            "then neighbouring pages. neighbours: neighbouring pages only. equal: one rate for all pages."
+        ),
+    ] = RateSource.KNOWN,
+    scope: Annotated[ScopeKind, typer.Option(help="Extent of the site.")] = ScopeKind.PREFIX,
+    include: Annotated[
+        list[str] | None, typer.Option(metavar="REGEX", help="URLs to include beyond the scope. May be repeated.")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(metavar="REGEX", help="URLs to exclude. May be repeated.")
+    ] = None,
+    hops: Annotated[
+        int | None, typer.Option(min=0, help="Maximum number of links from the first page to a page.")
+    ] = None,
+    extra_hops: Annotated[int, typer.Option(min=0, help="Number of links to follow out of the scope.")] = 0,
+    from_sitemap: Annotated[
+        bool, typer.Option("--from-sitemap", help="Start with all pages in the sitemaps of the site.")
+    ] = False,
+    max_pages: Annotated[int | None, typer.Option(min=1, help="Capture at most N pages.")] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Forecast duration and quality without making requests.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an unfinished capture (of SITE).")] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Start over even if an unfinished capture exists.")
+    ] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the captures of this workspace.")] = False,
+    show: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="Show the quality statement of this capture.")
+    ] = None,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Capture a whole site and state the quality of the capture.
+
+    A site changes during a polite capture. The order of the visits determines how far the copies are apart in changes
+    (blur). With revisits it also determines how many pages are proved unchanged between visit and revisit, and so
+    belong together (coherence). A statement reports both at the end. It is printed, stored, and written into the
+    archive.
+
+    Pages are discovered through links, and with --from-sitemap before the first visit. Strategies that plan the whole
+    capture in advance need --from-sitemap or an earlier capture in the workspace. Change rates come from visits in the
+    workspace, then from the sitemap, then from neighbouring pages; --rates selects the source.
+
+    recrawl obeys robots.txt, and its Crawl-delay even if --delay is shorter. A failed page is retried once after the
+    visits, and once after the revisits. To continue an interrupted or killed capture, use --resume or repeat the same
+    command.
+
+    With --plan no request is made: the known pages of the site give the expected duration and quality.
+    """
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+
+    if list_all or show is not None:
+        with place.open_store() as store:
+            if show is None:
+                print_captures(store, json_output)
+            else:
+                print_stated(store, place.folder, show, json_output)
+        return
+    from recrawl.crawl.site_capture.capture_order import CaptureOrder
+
+    rules = ScopeRules(
+        kind=scope,
+        include=tuple(include or ()),
+        exclude=tuple(exclude or ()),
+        hops=hops,
+        extra_hops=extra_hops,
+        max_depth=place.configuration.settings.crawl.max_depth,
+    )
+    with place.open_store() as store:
+        open_ones = [known for known in store.site_captures() if not known.is_finished]
+        unfinished: SiteCapture | None
+        if resume:
+            unfinished = begun = _to_resume(open_ones, site, place.folder)
+            order = CaptureOrder.from_json(begun.terms)
+        else:
+            order = CaptureOrder(
+                site=site_url(site),
+                strategy=strategy,
+                revisit=revisit,
+                delay=None if delay is None else pause_of("--delay", delay),
+                expected=expected_pages,
+                threshold=DEFAULT_THRESHOLD if threshold is None else threshold,
+                rates=rates,
+                from_sitemap=from_sitemap,
+                max_pages=max_pages,
+                scope=rules,
+            )
+            _say_what_is_not_read(order, expected_pages=expected_pages, threshold=threshold)
+            if plan:
+                _say_what_to_expect(place, store, order, json_output)
+                return
+            unfinished = None if restart else unfinished_capture(open_ones, order, place.folder)
+        report = _carried_out(place, store, order, unfinished)
+        print_report(store, report, json_output)
+    if not report.quality.pages:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _carried_out(place: Workspace, store: Store, order: CaptureOrder, unfinished: SiteCapture | None) -> CaptureReport:
+    """Run the capture and return its report. If it is interrupted, print that and exit."""
+    from recrawl.app.site_capture.capture_run import carry_out
+    from recrawl.app.workspace.workspace_wiring import classifier_of
+    from recrawl.cli.interrupts import interruptible
+    from recrawl.cli.operate.run_display import getting_ready
+    from recrawl.parse.pooled_classification import warm_up
+
+    again = command_in(place.folder, "capture --resume")
+    with getting_ready():
+        warm_up(classifier_of(place.configuration.settings).standards)
+    try:
+        with shown() as tell:
+            report = asyncio.run(carry_out(place, store, order, unfinished, tell, stopping=interruptible))
+    except asyncio.CancelledError:
+        typer.echo(f"Stopped at once. Continue with: {again}", err=True)
+        raise typer.Exit(ExitCode.FORCED) from None
+    if report is None:
+        typer.echo(f"Interrupted. Continue with: {again}", err=True)
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    return report
+
+
+@contextmanager
+def shown() -> Iterator[Callable[[CaptureProgress], None]]:
+    """A progress bar: pages visited and revisited, and the remaining time for known pages."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+
+    from recrawl.cli.progress_bars import drawn_bars
+
+    columns = (
+        TextColumn("{task.description:<8}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with drawn_bars(*columns) as bar:
+        visits = bar.add_task("visits", total=None, left="")
+        again = bar.add_task("revisits", total=None, left="", visible=False)
+
+        def show(now: CaptureProgress) -> None:
+            left = f"about {format_duration(now.seconds_left)} left" if now.seconds_left else ""
+            bar.update(visits, completed=now.visited, total=now.pages, left=left if now.visited < now.pages else "")
+            whole = now.seen_again + now.to_see_again
+            bar.update(again, completed=now.seen_again, total=whole, visible=whole > 0, left="")
+            if now.visited == now.pages:
+                bar.update(again, left=left)
+
+        yield show
+
+
+def _say_what_to_expect(place: Workspace, store: Store, order: CaptureOrder, json_output: bool) -> None:
+    from recrawl.crawl.clock import RealClock
+
+    now = RealClock().now()
+    print_forecast(forecast(place, store, order, now), order, now, json_output)
+
+
+def _say_what_is_not_read(order: CaptureOrder, *, expected_pages: int | None, threshold: float | None) -> None:
+    """Warn about options that this strategy does not use."""
+    for option, given, read in (
+        ("--expected-pages", expected_pages is not None, order.reads_expected),
+        ("--threshold", threshold is not None, order.reads_threshold),
+    ):
+        if given and not read:
+            typer.echo(f"{option} has no effect: {order.strategy} does not use it.", err=True)
+
+
+def _to_resume(unfinished: Sequence[SiteCapture], site: str | None, folder: Path) -> SiteCapture:
+    """The latest unfinished capture, of this site if one is named."""
+    wanted = [known for known in unfinished if site is None or known.site == site_url(site)]
+    if not wanted:
+        raise InputError(
+            f"There is no unfinished capture{'' if site is None else f' of {site}'}.",
+            f"See all with: {command_in(folder, 'capture --list')}",
+        )
+    return wanted[-1]

@@ -1,0 +1,235 @@
+"""The commands, as data, and a group that imports the module of a command only when it is used.
+
+``recrawl --help`` must answer at once, so it lists the summaries below and imports nothing else. A test keeps
+each summary equal to the first line of the command's own help.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from recrawl.errors import ConfigError, question_of
+
+if TYPE_CHECKING:  # typer's own copy of click has no public name for these
+    from typer._click import Command, Context, HelpFormatter
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """One command: where it is implemented, and its summary.
+
+    The module may define ``EXAMPLES``, command lines shown verbatim at the end of the command's help.
+    """
+
+    name: str
+    target: str
+    """``module:function`` below ``recrawl.cli``, or ``module:app`` for a command with commands of its own.
+
+    Empty for commands of other packages, which register themselves as entry points (:data:`ENTRY_POINTS`).
+    """
+    summary: str
+    package: str = ""
+    """The package that provides a command from outside ``recrawl``."""
+
+
+ENTRY_POINTS = "recrawl.commands"
+"""Entry points under which other packages add commands: a typer application, or a function with typed options."""
+
+
+COMMAND_SPECS = (
+    CommandSpec(
+        "init",
+        "collect.init_command:init",
+        "Create a workspace: a folder with settings, a store and archive files.",
+    ),
+    CommandSpec("add", "collect.add_command:add", "Add pages to the schedule."),
+    CommandSpec("import", "collect.import_command:import_", "Import captures of existing archives into the workspace."),
+    CommandSpec(
+        "capture",
+        "collect.capture_command:capture",
+        "Capture a whole site and state the quality of the capture.",
+    ),
+    CommandSpec("run", "operate.run_command:run", "Crawl: visit pages when they are due."),
+    CommandSpec("pause", "operate.pause_command:pause", "Pause the crawl, or some of its hosts."),
+    CommandSpec("resume", "operate.resume_command:resume", "Resume a paused crawl, or some of its hosts."),
+    CommandSpec("limit", "operate.limit_command:limit", "Change limits of running crawls."),
+    CommandSpec(
+        "robots",
+        "operate.robots_command:robots",
+        "Show or refresh the robots.txt rules of a host.",
+    ),
+    CommandSpec("status", "operate.status_command:status", "Show counts, freshness, due pages and running workers."),
+    CommandSpec(
+        "list",
+        "operate.list_command:listing",
+        "List pages, hosts, visits, due or failing pages, misdated visits, or noise.",
+    ),
+    CommandSpec("noise", "operate.noise_command:app", "Reset the learned noise of a host."),
+    CommandSpec("rates", "analyse.rates_command:rates", "Estimate change rates, with intervals."),
+    CommandSpec(
+        "predict",
+        "analyse.predict_command:app",
+        "Predict how often new pages change, from their features.",
+    ),
+    CommandSpec("plan", "analyse.plan_command:plan", "Show upcoming fetches, and what the budget achieves."),
+    CommandSpec("explain", "analyse.explain_command:explain", "Explain why a visit counted as a change, or did not."),
+    CommandSpec(
+        "compare", "analyse.compare_command:compare", "Back-test other policies on the history of the workspace."
+    ),
+    CommandSpec(
+        "experiment",
+        "",
+        "Reproduce a published result: tables as CSV and Markdown, and a plot.",
+        package="recrawl-lab",
+    ),
+    CommandSpec("assess", "collect.assess_command:assess", "Measure the blur and coherence of an archive."),
+    CommandSpec("report", "collect.report_command:report", "Write a report on an archive as one HTML file."),
+    CommandSpec("serve", "operate.serve_command:serve", "Serve the dashboard and the archived pages of a workspace."),
+    CommandSpec(
+        "export", "collect.export_command:export", "Export visits, histories, indexes or archives for other tools."
+    ),
+    CommandSpec(
+        "verify", "operate.verify_command:verify", "Check that store and archive files are complete and consistent."
+    ),
+    CommandSpec("backup", "operate.backup_command:backup", "Copy a workspace while crawls run in it."),
+    CommandSpec("restore", "operate.restore_command:restore", "Restore a workspace from a backup."),
+    CommandSpec("config", "operate.config_command:app", "Show the settings and where each comes from."),
+    CommandSpec("demo", "", "Run a complete crawl on a small test web.", package="recrawl-testweb"),
+)
+
+
+def hyphenated(token: str) -> str:
+    """A name with hyphens, as help texts show it.
+
+    >>> hyphenated("new_links")
+    'new-links'
+    """
+    return token.replace("_", "-")
+
+
+CONTEXT = {"help_option_names": ["--help", "-h"], "token_normalize_func": hyphenated}
+"""For every command: ``-h`` and ``--help``; names and choices accept _ for -."""
+
+
+_THEIR_WORDS = (
+    (r"Value error, (.*)", r"\1"),
+    (r"Input should be greater than or equal to (\S+)", r"it must be \1 or more."),
+    (r"Input should be less than or equal to (\S+)", r"it must be \1 or less."),
+    (r"Input should be a valid integer, .*", "it is not a whole number."),
+    (r"Input should be a valid number, .*", "it is not a number."),
+)
+"""Messages of pydantic (typer parses values with it) and our replacements."""
+
+
+def in_our_words(message: str) -> str:
+    """The error message for a wrong option value.
+
+    >>> in_our_words("Input should be greater than or equal to 1"), in_our_words("Value error, 'x' is not one of 'y'.")
+    ('it must be 1 or more.', "'x' is not one of 'y'.")
+    """
+    for theirs, ours in _THEIR_WORDS:
+        if re.fullmatch(theirs, message):
+            return re.sub(theirs, ours, message)
+    return message
+
+
+class CommandWithExamples(TyperCommand):
+    """A command whose help ends with examples, printed as written."""
+
+    def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002 - the signature is typer's
+        """Write the examples, one line each, unwrapped."""
+        _write_examples(self.epilog, formatter)
+
+
+class CommandGroup(TyperGroup):
+    """The top-level command: lists every command, imports only the requested one."""
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        """Import and build the command; suggest another name if there is no such command."""
+        by_name = {spec.name: spec for spec in COMMAND_SPECS}
+        if cmd_name not in by_name:
+            by_name |= {spec.name: spec for spec in other_commands()}
+        if cmd_name in by_name:
+            return load(by_name[cmd_name])
+        question = question_of(cmd_name, by_name)
+        if question and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {cmd_name!r}. {question}")
+        return None
+
+    def invoke(self, ctx: Context) -> object:
+        """Run the command, with our own messages for wrong values."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = in_our_words(error.message)
+            raise
+
+    def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - the signature is typer's
+        """The names, in the order in which a new user needs them."""
+        return [spec.name for spec in (*COMMAND_SPECS, *other_commands())]
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002 - the signature is typer's
+        """Write names and summaries without importing any command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(spec.name, spec.summary) for spec in (*COMMAND_SPECS, *other_commands())])
+
+    def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002 - the signature is typer's
+        """Write the examples, one line each, unwrapped."""
+        _write_examples(self.epilog, formatter)
+
+
+def _write_examples(examples: str | None, formatter: HelpFormatter) -> None:
+    if examples:
+        with formatter.section("Examples"):
+            for line in examples.strip().splitlines():
+                formatter.write(f"  {line}\n")
+
+
+def load(spec: CommandSpec) -> Command:
+    """Import the module of a command and make the command.
+
+    Raises:
+        ConfigError: it belongs to a package that is not installed.
+    """
+    if spec.target:
+        module_name, _, attribute = spec.target.partition(":")
+        target = getattr(import_module(f"recrawl.cli.{module_name}"), attribute)
+    else:
+        registered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+        if spec.name not in registered:
+            raise ConfigError(
+                f"The command {spec.name} is not installed.", f"Install it with: pip install {spec.package}"
+            )
+        target = registered[spec.name].load()
+    app = target if isinstance(target, typer.Typer) else new_app()
+    if app is not target:
+        examples = getattr(import_module(target.__module__), "EXAMPLES", None)
+        app.command(spec.name, cls=CommandWithExamples, epilog=examples)(target)
+    command = get_command(app)
+    command.name = spec.name
+    return command
+
+
+def other_commands() -> tuple[CommandSpec, ...]:
+    """Commands of other packages that are not in the list above."""
+    known = {spec.name for spec in COMMAND_SPECS}
+    found = {point.name: point for point in entry_points(group=ENTRY_POINTS) if point.name not in known}
+    return tuple(CommandSpec(name, "", f"From {point.value.partition(':')[0]}.") for name, point in found.items())
+
+
+def new_app() -> typer.Typer:
+    """A typer application as all commands use it: plain help, ordinary tracebacks."""
+    return typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,  # rich's help costs 200 ms of imports
+        pretty_exceptions_enable=False,
+        context_settings=CONTEXT,
+    )

@@ -1,0 +1,1 @@
+"""Commands that run and monitor a crawl, and maintain a workspace."""

@@ -1,0 +1,180 @@
+"""``recrawl list``: pages, hosts, visits, learned noise, what is due, fails or is misdated."""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recrawl.app.display import HERE
+from recrawl.app.workspace.configuration import parse_assignments
+from recrawl.app.workspace.workspace import open_workspace
+from recrawl.cli.options import CsvOption, HostOption, JsonOption, LimitOption, SetOption, WorkspaceOption
+from recrawl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from recrawl.model import Visits
+    from recrawl.store.base import Store
+
+
+EXAMPLES = """
+recrawl list pages -w my-archive
+recrawl list hosts
+recrawl list due                                 due pages, how late they are and why
+recrawl list failing --host example.org          errors and the next attempts
+recrawl list visits --host example.org --limit 100
+recrawl list misdated                            visits made while the clock was wrong
+recrawl list noise --host example.org            parts of its pages that are not compared
+recrawl list pages --json --limit 100000
+recrawl list failing --csv                       for a spreadsheet
+"""
+
+Columns = dict[str, list[Any]]
+"""A table as columns of equal length."""
+
+
+class ListKind(enum.StrEnum):
+    """The kinds of lists."""
+
+    PAGES = "pages"
+    HOSTS = "hosts"
+    VISITS = "visits"
+    DUE = "due"
+    FAILING = "failing"
+    MISDATED = "misdated"
+    NOISE = "noise"
+
+
+_SPARE = {
+    ListKind.PAGES: ("discovered", "importance"),
+    ListKind.HOSTS: ("ready_at", "lies", "delay", "masked"),
+    ListKind.NOISE: ("part", "position"),
+    ListKind.VISITS: ("seconds", "size"),
+    ListKind.MISDATED: ("seconds", "size"),
+    ListKind.FAILING: ("since", "last_try", "quarantined"),
+}
+"""Columns that are dropped in a narrow terminal, the least important first."""
+
+
+def listing(  # noqa: C901, PLR0913 - one argument an option, one case a table
+    what: Annotated[ListKind, typer.Argument(help="Kind of list.")] = ListKind.PAGES,
+    host: HostOption = None,
+    *,
+    limit: LimitOption = 50,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    csv_output: CsvOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """List pages, hosts, visits, due or failing pages, misdated visits, or noise.
+
+    pages: observations, changes, the last change, and the next visit. hosts: the pause between requests, the next
+    request, whether the host is paused, failing pages, pages forbidden by robots.txt, masked noise parts, and the
+    reliability of its claims about changes. visits: latest first, unchanged and failed ones included. due: how late
+    each page is, and why it is due.
+
+    failing: the error, its duration, the number of failures, and the next attempt. A page on which recrawl itself
+    failed twice in a row is quarantined: it is retried after hours, then days, until a visit succeeds. misdated: visits
+    made while the clock was wrong, that is ahead of the real time or behind recorded visits. No estimate uses them.
+
+    noise: parts of pages that are not compared because they differed between two requests moments apart, with their
+    place, their last archived text, the kind and position of the difference, and the share of recent confirmations that
+    differed.
+    """
+    from recrawl.app.display import rows_of
+    from recrawl.app.rates.belief_table import host_id
+    from recrawl.app.status.work_lists import due, failing, hosts, how_many, noise_rows
+    from recrawl.cli.tables import print_columns, print_csv, print_json
+    from recrawl.crawl.clock import RealClock
+    from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+
+    if json_output and csv_output:
+        raise ConfigError("--json and --csv exclude each other.", "Leave one of them out.")
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    now, settings = RealClock().now(), place.configuration.settings
+    with place.open_store() as store:
+        chosen = host_id(store, host)
+        match what:
+            case ListKind.PAGES:
+                columns, more = _pages(store, chosen, limit)
+            case ListKind.HOSTS:
+                columns, more = hosts(store, chosen, limit)
+            case ListKind.VISITS:
+                columns, more = _visits(store, chosen, limit)
+            case ListKind.MISDATED:
+                columns, more = _misdated(store, chosen, limit)
+            case ListKind.DUE:
+                columns, more = due(store, settings.schedule, chosen, limit, now)
+            case ListKind.FAILING:
+                columns, more = failing(store, chosen, limit)
+            case ListKind.NOISE:
+                columns, total = noise_rows(store, ArchivedBytes(place.warc, imported_into(store)), chosen, limit)
+                more = how_many(total, limit)
+    if json_output:
+        print_json(rows_of(columns))
+    elif csv_output:
+        print_csv(columns)
+    else:
+        print_columns(columns, spare=_SPARE.get(what, ()))
+        if more:
+            shown = len(next(iter(columns.values())))
+            typer.echo(f"{shown} {more} shown; --limit shows more.")
+
+
+def _pages(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
+    from recrawl.app.status.work_lists import how_many
+
+    pages = store.pages()
+    if host is not None:
+        pages = pages.take(pages.host == host)
+    total = len(pages)
+    pages = pages.take(slice(limit))
+    histories = store.histories(pages=pages.id).align(pages.id)
+    observations = histories.counts() + (histories.first_visit == histories.first_visit)
+    return {
+        "id": pages.id.tolist(),
+        "url": store.urls(pages.id),
+        "importance": pages.importance.tolist(),
+        "discovered": pages.discovered.tolist(),
+        "observations": observations.tolist(),
+        "changes": histories.changes().tolist(),
+        "last_observed": histories.last_visit.tolist(),
+        "last_change": histories.last_change.tolist(),
+        "next_due": store.due(pages.id).tolist(),
+    }, how_many(total, limit)
+
+
+def _visits(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
+    return _as_columns(store, store.latest_visits(limit + 1, host=host), limit)
+
+
+def _misdated(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
+    import numpy as np
+
+    visits = store.misdated_visits()
+    if host is not None:
+        visits = visits.take(
+            store.pages(np.unique(visits.page)).host[np.unique(visits.page, return_inverse=True)[1]] == host
+        )
+    return _as_columns(store, visits.take(np.lexsort((visits.page, -visits.time))), limit)
+
+
+def _as_columns(store: Store, found: Visits, limit: int) -> tuple[Columns, str]:
+    """The first of these visits, and whether there are more."""
+    from recrawl.app.status.work_lists import in_words
+    from recrawl.model import Outcome, Verdict
+
+    visits = found.take(slice(limit))
+    return {
+        "page": visits.page.tolist(),
+        "url": store.urls(visits.page),
+        "time": visits.time.tolist(),
+        "outcome": [in_words(Outcome(code)) for code in visits.outcome.tolist()],
+        "verdict": [in_words(Verdict(code)) for code in visits.verdict.tolist()],
+        "magnitude": [round(share, 3) if share >= 0 else math.nan for share in visits.magnitude.tolist()],
+        "status": visits.status.tolist(),
+        "size": visits.size.tolist(),
+        "seconds": visits.cost.tolist(),
+    }, "latest" if len(found) > limit else ""

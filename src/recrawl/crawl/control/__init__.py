@@ -1,0 +1,1 @@
+"""Run control, limits, statistics, metrics, logs and the worker registry."""

@@ -1,0 +1,350 @@
+"""Run control: the limits of a running worker, its share of the budget, and its entry in the worker registry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.control.runtime_limits import LimitsWatcher, RuntimeLimits
+from recrawl.crawl.control.shared_budget import SharedBudget
+from recrawl.crawl.control.worker_registry import REPORT_EVERY, RegisteredWorker, WorkerRegistry
+from recrawl.crawl.visit.change_classifier import ChangeClassifier
+from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+from recrawl.schedule.politeness.host_politeness import Politeness
+
+_A_WHILE = 2 * REPORT_EVERY
+"""Seconds after which a budget that allows no visit counts as spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLoad:
+    """The load of a worker."""
+
+    underway: int
+    """Running requests."""
+    in_hand: int
+    """Pages leased and not requested yet."""
+    made: int = 0
+    """Visits not acknowledged yet; the store cannot count them."""
+
+    @property
+    def uncounted(self) -> int:
+        """Visits that started and are not in the store."""
+        return self.underway + self.made
+
+
+class RunControl(Protocol):
+    """What the worker queries before it starts requests."""
+
+    @property
+    def update_at(self) -> float:
+        """When to call ``update`` again, seconds since the epoch."""
+        ...
+
+    @property
+    def paused(self) -> bool:
+        """Whether no visit may start at all."""
+        ...
+
+    @property
+    def resting(self) -> frozenset[int]:
+        """Hosts that are paused."""
+        ...
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """The index of this worker, from 0, and the number of live workers."""
+        ...
+
+    def begin(self, now: float) -> None:
+        """Start a run."""
+        ...
+
+    def update(self, now: float, load: WorkerLoad) -> bool:
+        """Apply changed controls; return whether leased pages must be returned for it."""
+        ...
+
+    def room(self, now: float, underway: int) -> int:
+        """How many visits may start now, beside the running ones."""
+        ...
+
+    def next_at(self, now: float) -> float:
+        """When a visit may start if no request ends before, seconds since the epoch."""
+        ...
+
+    def is_held(self, now: float) -> bool:
+        """Whether no visit may start for a while although none runs: the crawl is paused, or the budget is spent."""
+        ...
+
+    def began(self, now: float, visits: int) -> None:
+        """Record that visits started."""
+        ...
+
+    def refund(self, visits: int) -> None:
+        """Record that started visits needed no request, or have to start again."""
+        ...
+
+    def left(self, now: float) -> float | None:
+        """Visits that the budget allows now; ``None`` if any number."""
+        ...
+
+    def keep_alive(self, now: float) -> None:
+        """Report that this worker lives, if that is overdue. For a thread."""
+        ...
+
+    @property
+    def was_silent(self) -> bool:
+        """Whether other workers may have considered this one dead before its last report."""
+        ...
+
+    def end(self, now: float) -> None:
+        """End the run."""
+        ...
+
+
+class NoRunControl:
+    """No controls: a crawl on virtual time, or a test."""
+
+    update_at = math.inf
+    paused = False
+    resting: frozenset[int] = frozenset()
+    share = (0, 1)
+    was_silent = False
+
+    def __init__(self, concurrency: int) -> None:
+        self._concurrency = concurrency
+
+    def begin(self, now: float) -> None:
+        """Do nothing."""
+
+    def update(self, now: float, load: WorkerLoad) -> bool:  # noqa: ARG002 - part of the protocol
+        """Nothing changes."""
+        return False
+
+    def room(self, now: float, underway: int) -> int:  # noqa: ARG002 - part of the protocol
+        """As many as the concurrency allows."""
+        return max(self._concurrency - underway, 0)
+
+    def next_at(self, now: float) -> float:  # noqa: ARG002 - part of the protocol
+        """Never, before a request ends."""
+        return math.inf
+
+    def is_held(self, now: float) -> bool:  # noqa: ARG002 - part of the protocol
+        """Never."""
+        return False
+
+    def began(self, now: float, visits: int) -> None:
+        """Nothing is counted."""
+
+    def refund(self, visits: int) -> None:
+        """Nothing is counted."""
+
+    def left(self, now: float) -> float | None:  # noqa: ARG002 - part of the protocol
+        """Any number."""
+        return None
+
+    def keep_alive(self, now: float) -> None:
+        """There is no registry."""
+
+    def end(self, now: float) -> None:
+        """Do nothing."""
+
+
+class StoreRunControl:
+    """Controlled by the store: limits, the shared budget, and the worker registry."""
+
+    def __init__(  # noqa: PLR0913 - the parts it controls, and those it reads
+        self,
+        worker: str,
+        orders: RuntimeLimits,
+        *,
+        controls: LimitsWatcher,
+        budget: SharedBudget,
+        registry: WorkerRegistry,
+        scheduler: RevisitScheduler,
+        politeness: Politeness,
+        classifier: ChangeClassifier,
+        log: JsonLinesLog,
+        on_report: Callable[[], object] = lambda: None,
+    ) -> None:
+        """``orders`` are the initial limits; ``on_report`` is called at each report to the worker registry."""
+        self._on_call = on_report
+        self._worker = worker
+        self._orders = orders
+        self._controls = controls
+        self._budget = budget
+        self._registry = registry
+        self._scheduler = scheduler
+        self._politeness = politeness
+        self._classifier = classifier
+        self._log = log
+        self._since = 0.0
+        self._visits = 0
+        self._report_at = -math.inf
+        self._is_known = False
+        """Whether the other workers can know of this one."""
+
+    @property
+    def update_at(self) -> float:
+        """The next read of the controls, or the next report to the worker registry."""
+        return min(self._controls.read_at, self._report_at)
+
+    @property
+    def paused(self) -> bool:
+        """Whether the whole crawl is paused."""
+        return self._orders.paused
+
+    @property
+    def resting(self) -> frozenset[int]:
+        """Hosts that are paused."""
+        return self._controls.resting
+
+    @property
+    def budget(self) -> float:
+        """Visits per second that all workers may make together."""
+        return self._orders.budget
+
+    @property
+    def workers(self) -> int:
+        """Live workers at the last report, this one included."""
+        return 1 + len(self._registry.others)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this worker started before all other live ones: it reports the figures of the whole store.
+
+        A worker that starts later knows of the others before they know of it, so no two are first.
+        """
+        mine = (self._since, self._worker)
+        return self._is_known and all(mine < (one.since, one.worker) for one in self._registry.others)
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """By the names in the registry."""
+        names = sorted([self._worker, *(one.worker for one in self._registry.others)])
+        return names.index(self._worker), len(names)
+
+    def begin(self, now: float) -> None:
+        """Compute what is left of the budget from the visits in the store; apply the controls in force."""
+        self._since, self._visits, self._report_at = now, 0, -math.inf
+        self._is_known = False
+        self._controls.read_at = -math.inf
+        self._budget.set(self._orders.budget, self._orders.burst, now)
+
+    def update(self, now: float, load: WorkerLoad) -> bool:
+        """Read the controls and report to the registry, each when it is time.
+
+        If a worker joined or left, it is time at once: one that joins waits for hosts, and one that left had some.
+        """
+        changed = self._read_controls(now)
+        if now >= self._report_at:
+            self._report_at = now + REPORT_EVERY
+            self._on_call()
+            self._registry.report(self._at_work(now, load))
+            self._free_dead(now)
+            self._budget.share(self._registry.others, load.uncounted, now, new=not self._is_known)
+            self._is_known = True
+        return changed
+
+    def room(self, now: float, underway: int) -> int:
+        """What concurrency and budget allow."""
+        if self.paused:
+            return 0
+        return int(min(max(self._orders.concurrency - underway, 0), self._budget.room(now)))
+
+    def next_at(self, now: float) -> float:
+        """When the budget allows another visit."""
+        return math.inf if self.paused or self._budget.room(now) else self._budget.next_at(now)
+
+    def is_held(self, now: float) -> bool:
+        """Whether the crawl is paused, or the budget allows no visit within some seconds."""
+        return self.paused or self._budget.next_at(now) > now + _A_WHILE
+
+    def began(self, now: float, visits: int) -> None:
+        """Take them off the budget."""
+        self._budget.take(now, visits)
+        self._visits += visits
+
+    def refund(self, visits: int) -> None:
+        """Return them to the budget."""
+        self._budget.give_back(visits)
+        self._visits -= visits
+
+    def left(self, now: float) -> float | None:
+        """What the budget allows."""
+        return self._budget.left(now)
+
+    def keep_alive(self, now: float) -> None:
+        """Repeat the last report to the registry."""
+        self._registry.repeat_report(now)
+
+    @property
+    def was_silent(self) -> bool:
+        """By the registry."""
+        return self._registry.was_silent
+
+    def end(self, now: float) -> None:
+        """Remove the worker from the registry."""
+        self._registry.leave(now)
+
+    def _read_controls(self, now: float) -> bool:
+        is_time = now >= self._controls.read_at
+        orders = self._controls.changed_limits(now)
+        if is_time and self._registry.is_outdated(self._controls.everything, now):
+            self._report_at = now
+        if orders is None:
+            return False
+        if why := self._controls.contradiction:
+            self._log.event("control", "limits not applied", level="error", details={"reason": str(why)})
+        if orders != self._orders:
+            self._take_over(orders, now)
+        return True
+
+    def _free_dead(self, now: float) -> None:
+        """Free the leases of dead workers, and log it."""
+        for worker, leases in self._registry.free_dead(now, self._orders.politeness.shortest).items():
+            details = {"worker": worker, "leases": leases}
+            self._log.event("control", "leases of a dead worker freed", level="warn", details=details)
+
+    def _take_over(self, orders: RuntimeLimits, now: float) -> None:
+        before, self._orders = self._orders, orders
+        if (before.budget, before.burst, before.discovery_share) != (
+            orders.budget,
+            orders.burst,
+            orders.discovery_share,
+        ):
+            self._budget.set(orders.budget, orders.burst, now)
+            self._scheduler.change_budget(orders.budget, discovery_share=orders.discovery_share, burst=orders.burst)
+            self._report_at = -math.inf
+        if before.standards != orders.standards:
+            self._classifier.set_criteria(orders.standards)
+        self._politeness.rules = orders.politeness
+        details = {
+            "budget_per_second": orders.budget,
+            "burst_seconds": orders.burst,
+            "discovery_share": orders.discovery_share,
+            "min_delay": orders.politeness.shortest,
+            "concurrency": orders.concurrency,
+            "paused": orders.paused,
+        }
+        self._log.event("control", "controls applied", details=details)
+
+    def _at_work(self, now: float, load: WorkerLoad) -> RegisteredWorker:
+        return RegisteredWorker(
+            self._worker,
+            now,
+            self._since,
+            self._visits,
+            load.uncounted,
+            load.in_hand,
+            _finite(self._scheduler.policy.price),
+            _finite(self._budget.left(now)),
+            self.paused,
+        )
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None

@@ -1,0 +1,1 @@
+"""Fits of the policy, in the event loop or in a subprocess."""

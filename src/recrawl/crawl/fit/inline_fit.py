@@ -1,0 +1,170 @@
+"""Keeps the policy in step with the store: loads what is recorded, and fits in time.
+
+:class:`ScheduleFit` does the fit, and two callers run it. :class:`InlineFit` runs it in the event loop, for virtual
+time and for small stores, where it takes milliseconds. ``crawl.fit.fit_process`` runs it in a subprocess everywhere
+else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.visit.recorder import Recorder, recall_signals
+from recrawl.crawl.worker.gc_tuning import give_back_memory
+from recrawl.errors import StoreError
+from recrawl.model import BoolArray, FloatArray, IntArray, Pages
+from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+from recrawl.store.base import Store
+
+_MAX_WAIT = 60.0
+"""Seconds a fit waits for a moment without requests; then it is made beside them."""
+_FIRST_MAX_WAIT = 1.0
+"""The same for the first fit, without which no visit has a value."""
+_CHUNK = 100_000
+"""Pages rescheduled in one transaction, so that other workers can write in between."""
+_DUE_CHUNK = 50_000
+"""Pages whose due times are computed at a time."""
+
+
+class ScheduleFit:
+    """Loads what a store holds into a scheduler, fits it, and yields the new due times.
+
+    Policy state is a fold over visits, so recovery is replay, and visits of other workers are loaded the same way.
+    """
+
+    def __init__(self, store: Store, scheduler: RevisitScheduler, late: float) -> None:
+        """Other workers may record visits up to ``late`` seconds after they were made."""
+        self._store = store
+        self._scheduler = scheduler
+        self._late = late
+        self._told_until = -math.inf
+
+    def start_over(self) -> None:
+        """Load all visits again, not only those since the last time."""
+        self._told_until = -math.inf
+
+    def catch_up(self, now: float) -> Pages:
+        """Load all pages, and visits since the last time, also those of other workers; return the pages to be visited.
+
+        Known visits are skipped. O(pages + visits since).
+        """
+        pages = self._store.pages()
+        wanted = pages.take(pages.importance > 0)
+        self._scheduler.add(wanted)
+        first, since = math.isinf(self._told_until), self._told_until - self._late
+        # Visits dated after the clock are ignored: with them pages would be due too late.
+        visits = self._store.visits(since=None if first else since, until=now).sorted()
+        self._scheduler.tell(visits.take(np.isin(visits.page, wanted.id)))
+        if first:
+            recall_signals(self._store, self._scheduler, wanted.id)
+        self._told_until = now
+        return wanted
+
+    def fit(self, wanted: Pages, now: float) -> DueBefore:
+        """Fit the policy to everything loaded; return the stored due times, to compare the new ones with."""
+        due = DueBefore(wanted.id, wanted.host, self._store.due(wanted.id))
+        self._scheduler.line_up(wanted.id, now)
+        self._scheduler.fit(now)
+        return due
+
+    def moved(self, due: DueBefore, now: float, at_once: Collection[int], tolerance: float) -> Iterator[DueMove]:
+        """Due times that differ from the stored ones by more than ``tolerance`` of the time left, in chunks."""
+        urgent = np.array(sorted(at_once), np.int64)
+        for start in range(0, len(due.page), _DUE_CHUNK):
+            rows = slice(start, start + _DUE_CHUNK)
+            page, before = due.page[rows], due.before[rows]
+            after = self._scheduler.due(page, now)
+            after[np.isin(page, urgent)] = now
+            moves = np.flatnonzero(_differs(before, after, now, tolerance))
+            yield DueMove(page, due.host[rows], after, before).take(moves)
+
+
+class DueBefore(NamedTuple):
+    """Due times of pages before a fit."""
+
+    page: IntArray
+    host: IntArray
+    before: FloatArray
+
+
+class DueMove(NamedTuple):
+    """Due times to write, and those in force when they were computed."""
+
+    page: IntArray
+    host: IntArray
+    due: FloatArray
+    before: FloatArray
+
+    def take(self, rows: IntArray | slice) -> DueMove:
+        """Some of the rows."""
+        return DueMove(self.page[rows], self.host[rows], self.due[rows], self.before[rows])
+
+
+def _differs(before: FloatArray, after: FloatArray, now: float, tolerance: float) -> BoolArray:
+    """Which due times are worth writing; with a tolerance of 0, all that differ."""
+    differs: BoolArray = before != after
+    rows = np.flatnonzero(differs & np.isfinite(before) & np.isfinite(after))
+    differs[rows] = np.abs(after[rows] - before[rows]) > tolerance * np.abs(after[rows] - now)
+    return differs
+
+
+class InlineFit:
+    """Fits in the event loop, which is blocked meanwhile: for virtual time, and for few pages."""
+
+    def __init__(
+        self, store: Store, scheduler: RevisitScheduler, recorder: Recorder, log: JsonLinesLog, late: float
+    ) -> None:
+        """Other workers may record visits up to ``late`` seconds after they were made."""
+        self._store = store
+        self._scheduler = scheduler
+        self._recorder = recorder
+        self._log = log
+        self._fit = ScheduleFit(store, scheduler, late)
+        self._wanted_since = math.inf
+
+    def resume(self, now: float) -> None:
+        """Load everything that is recorded."""
+        self._recorder.schedule_covered()
+        self._fit.start_over()
+        self._fit.catch_up(now)
+        give_back_memory()
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether a fit has waited long enough for a moment without requests: a request may take minutes."""
+        if now < self._scheduler.fit_at:
+            self._wanted_since = math.inf
+            return False
+        self._wanted_since = min(self._wanted_since, now)
+        first = math.isinf(self._scheduler.fit_at)
+        return now >= self._wanted_since + (_FIRST_MAX_WAIT if first else _MAX_WAIT)
+
+    def fit(self, now: float) -> None:
+        """Fit the policy to all visits and reschedule every page, except those that others visit meanwhile."""
+        self._recorder.schedule_covered()
+        wanted = self._fit.catch_up(now)
+        due = self._fit.fit(wanted, now)
+        try:
+            for move in self._fit.moved(due, now, self._recorder.at_once, tolerance=0.0):
+                for some in parts_of(move, _CHUNK):
+                    self._store.reschedule(some.page, some.due, before=some.before)
+        except StoreError:
+            self._scheduler.fit_again()
+            raise
+        give_back_memory()
+        self._log.event("schedule", "policy fitted", details=fitted(len(wanted), self._scheduler))
+
+
+def parts_of(move: DueMove, most: int) -> Iterator[DueMove]:
+    """The same in parts of at most ``most`` pages."""
+    for start in range(0, len(move.page), most):
+        yield move.take(slice(start, start + most))
+
+
+def fitted(pages: int, scheduler: RevisitScheduler, **more: object) -> dict[str, object]:
+    """The details of a fit for the log."""
+    return {"pages": pages, "price": scheduler.policy.price, **more}

@@ -1,0 +1,1 @@
+"""The live capture of a whole site."""

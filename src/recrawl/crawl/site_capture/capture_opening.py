@@ -1,0 +1,286 @@
+"""Before the first visit of a capture: robots.txt and pages known beforehand; and the time slots of requests.
+
+A capture makes one request at a time, at least a delay after the last one, and when the host allows it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.site_capture.capture_order import CaptureOrder
+from recrawl.crawl.visit.scope import SiteScope
+from recrawl.crawl.visit.site_claims import read_announced, sitemap_claims
+from recrawl.crawl.visit.warc_archive import ResponseArchive
+from recrawl.crawl.worker.event_loop import InterruptibleSleep
+from recrawl.errors import ConfigError, ExitCode, FetchError
+from recrawl.fetch.http.ip_gate import IpGate
+from recrawl.fetch.http.response_headers import retry_after
+from recrawl.fetch.request import Fetcher, FetchRequest
+from recrawl.fetch.robots_cache import HostRobots, RobotsCache
+from recrawl.formats.site_claims_format import ClaimedPage
+from recrawl.formats.sitemap import Sitemap
+from recrawl.model import Capture, IntArray
+from recrawl.model.visits import NOT_ALLOWED
+from recrawl.parse.parse_pool import ParsePool
+from recrawl.schedule.politeness.host_politeness import Politeness
+from recrawl.store.base import Store
+from recrawl.time import Clock
+from recrawl.urls import address, host_of
+
+
+class CaptureSlots:
+    """Waits for the next slot, and can be stopped. For one task."""
+
+    def __init__(self, clock: Clock, politeness: Politeness, store: Store, ip_gate: IpGate | None = None) -> None:
+        self._clock = clock
+        self._politeness = politeness
+        self._store = store
+        self._ip_gate = ip_gate
+        self._next = -math.inf
+        self._asked: int | None = None
+        """The host whose response is awaited."""
+        self._asleep: InterruptibleSleep[None] = InterruptibleSleep()
+        self.delay = 0.0
+        """Seconds from the start of one request to the start of the next."""
+        self.stopping = False
+        """Whether no slot starts any more."""
+
+    def stop(self) -> None:
+        """Start no more slots. Call it in the event loop."""
+        self.stopping = True
+        self._asleep.end()
+
+    def after(self, when: float) -> None:
+        """Start no slot before ``when``, seconds since the epoch."""
+        self._next = max(self._next, when)
+
+    async def begin(self, host: int) -> bool:
+        """Wait for the next slot at this host and take it; ``False`` if none starts any more."""
+        self._politeness.block_until(host, self._others_asked(host))
+        while not self.stopping and (wait := max(self._next, self._politeness.free_at(host))) > self._clock.now():
+            await self._asleep.through(self._clock.sleep_until(wait))
+        if self.stopping:
+            return False
+        now = self._clock.now()
+        self._politeness.begin(host, now)
+        self._next = now + self.delay
+        self._asked = host
+        return True
+
+    def end(self, host: int, capture: Capture | None) -> None:
+        """End the request; the pause of its host starts, a longer one if the host asks for that."""
+        now, self._asked = self._clock.now(), None
+        self._politeness.done(host, now, capture.duration if capture else 0.0)
+        wait = retry_after(capture) if capture else None
+        if wait is not None:
+            self._politeness.block_until(host, now + wait)
+
+    def let_go(self, host: int) -> None:
+        """End a request at this host, if one is under way: our own code failed before its end."""
+        self._asked = None
+        if math.isinf(self._politeness.free_at(host)):
+            self._politeness.done(host, self._clock.now(), 0.0)
+
+    def drop(self) -> None:
+        """Store the pauses of hosts that were requested and have not answered: as long as for slow ones."""
+        if self._asked is not None:
+            hosts = self._store.hosts(np.array([self._asked]))
+            rest = np.maximum(hosts.delay, self._politeness.rules.longest)
+            self._store.set_host(hosts.id, ready_at=np.maximum(hosts.ready_at, self._clock.now() + rest))
+            self._asked = None
+
+    def give_back(self, host: int, until: float) -> None:
+        """Return a slot without a request: the IP address serves another one. The next slot starts at ``until``."""
+        self._politeness.undone(host)
+        self._next, self._asked = until, None
+
+    @asynccontextmanager
+    async def door(self, url: str, host: int) -> AsyncIterator[None]:
+        """In a slot that has started, wait for the URL's IP address, and reserve it."""
+        if self._ip_gate is None:
+            yield
+            return
+        door = await self._ip_gate.wait(url, host)
+        try:
+            yield
+        finally:
+            self._ip_gate.leave(door)
+
+    def obey(self, host: int, rules: HostRobots) -> None:
+        """Apply the crawl delay of the host from now on; request nothing while its robots.txt is unavailable."""
+        self._politeness.set_crawl_delay(host, rules.crawl_delay)
+        self._politeness.block_until(host, self._clock.now() + self.pause(rules))
+        if not rules.available:
+            self._politeness.block_until(host, rules.expires)
+
+    def pause(self, rules: HostRobots) -> float:
+        """Seconds between two requests under these rules, if responses come at once."""
+        return self._politeness.rules.pause(0.0, rules.crawl_delay)
+
+    def free_at(self, host: int) -> float:
+        """When the host may be requested again, seconds since the epoch."""
+        return self._politeness.free_at(host)
+
+    def _others_asked(self, host: int) -> float:
+        """The time before which nobody may request the host: another process may have requested it a moment ago."""
+        return float(self._store.hosts(np.array([host])).ready_at[0])
+
+
+MOST_SITEMAPS = 1_000
+"""Maximum files that are read: 50 million URLs, if each is as long as the protocol allows."""
+_AT_ONCE = 100_000
+
+
+class NoRulesError(FetchError):
+    """The robots.txt of a host is unavailable, so nothing may be fetched (conventions R2)."""
+
+    exit_code = ExitCode.FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSite:
+    """What is known before the first visit."""
+
+    rules: HostRobots
+    pages: IntArray
+    """Page ids without repeats, the start page first."""
+
+
+class SitePreparation:
+    """Reads robots.txt and sitemaps of a host, one request per slot."""
+
+    def __init__(  # noqa: PLR0913 - the parts it uses
+        self,
+        *,
+        store: Store,
+        slots: CaptureSlots,
+        fetcher: Fetcher,
+        robots: RobotsCache,
+        archive: ResponseArchive,
+        log: JsonLinesLog,
+        pool: ParsePool | None = None,
+    ) -> None:
+        self._store = store
+        self._pool = pool
+        self._slots = slots
+        self._fetcher = fetcher
+        self._robots = robots
+        self._archive = archive
+        self._log = log
+
+    async def open(self, order: CaptureOrder, scope: SiteScope, now: float) -> PreparedSite | None:
+        """What is known of the site; ``None`` if it was stopped.
+
+        Pages of the workspace count as known only if the strategy needs all pages beforehand: otherwise they are found
+        again.
+
+        Raises:
+            NoRulesError: robots.txt of the host is unavailable now.
+            ConfigError: the strategy needs all pages beforehand, and none are known.
+        """
+        [first] = self._store.discover([order.seed.url], now, importance=0.0).tolist()
+        host = int(self._store.pages(np.array([first])).host[0])
+        rules = await self._rules(order.seed.url, host)
+        if rules is None:
+            return None
+        pages = {first: None}
+        if order.from_sitemap:
+            async for entries, source, time in self._sitemaps(order, rules, host):
+                pages |= dict.fromkeys(self._record_entries(entries, source, scope, time).tolist())
+            if self._slots.stopping:
+                return None
+        if order.needs_all_pages:
+            known = known_pages(self._store, scope)
+            if not (order.from_sitemap or len(known)):
+                raise ConfigError(
+                    f"The strategy {order.strategy} must know the pages of {order.site} beforehand, and none was seen.",
+                    "Add --from-sitemap, or capture it once with a strategy that finds pages, such as sharc-online.",
+                )
+            pages |= dict.fromkeys(known.tolist())
+        return PreparedSite(rules, np.array(list(pages)[: order.max_pages], np.int64))
+
+    async def _rules(self, url: str, host: int) -> HostRobots | None:
+        if not await self._slots.begin(host):
+            return None
+        async with self._slots.door(url, host):
+            rules = await self._robots.rules(url)
+        self._slots.end(host, None)
+        self._robots.keep_copies()
+        self._log.event("fetch", "robots.txt read", details={"url": url, "reason": rules.reason})
+        if not rules.available:
+            ours = "If it is yours, allow its network with fetch.allow_networks."
+            raise NoRulesError(f"{rules.reason}.", ours if rules.failure == NOT_ALLOWED else "Try again later.")
+        self._slots.obey(host, rules)
+        return rules
+
+    async def _sitemaps(
+        self, order: CaptureOrder, rules: HostRobots, host: int
+    ) -> AsyncIterator[tuple[Sequence[ClaimedPage], str, float]]:
+        """The sitemaps of the host, one after the other: entries, URL of the sitemap, when it was read.
+
+        Sitemaps on other hosts are skipped: a capture does not keep their pauses.
+        """
+        home = host_of(order.seed.url)
+        waiting = deque(rules.sitemaps or [_default_sitemap(order.seed.url)])
+        heard: set[str] = set(waiting)
+        read = 0
+        while waiting and read < MOST_SITEMAPS:
+            url = waiting.popleft()
+            if host_of(url) != home or not rules.allowed(url):
+                continue
+            if not await self._slots.begin(host):
+                return
+            async with self._slots.door(url, host):
+                capture = await self._fetcher.fetch(FetchRequest(url))
+            self._slots.end(host, capture)
+            self._archive.write_auxiliary(capture, "M")
+            read += 1
+            sitemap = await read_announced(capture, self._pool)
+            if isinstance(sitemap, str):
+                details = {"url": url, "reason": sitemap}
+                self._log.event("fetch", "sitemap not read", level="warn", details=details)
+                continue
+            yield sitemap.entries, url, capture.time
+            for child in _children(sitemap):
+                if child not in heard:
+                    heard.add(child)
+                    waiting.append(child)
+
+    def _record_entries(self, entries: Sequence[ClaimedPage], source: str, scope: SiteScope, time: float) -> IntArray:
+        """Ids of the entries that lie in the scope; their claims are recorded."""
+        inside = [entry for entry in entries if (found := address(entry.url)) and scope.covers(found)]
+        pages = self._store.discover([entry.url for entry in inside], time, importance=0.0)
+        self._store.add_claims(sitemap_claims(inside, pages, source, time))
+        return pages
+
+
+def known_pages(store: Store, scope: SiteScope) -> IntArray:
+    """Pages of the workspace that were seen, were not gone at the last visit, and lie in the scope.
+
+    O(pages of the workspace).
+    """
+    found: list[int] = []
+    pages = np.setdiff1d(store.histories().page, store.resources(), assume_unique=True)
+    for start in range(0, len(pages), _AT_ONCE):
+        some = pages[start : start + _AT_ONCE]
+        rows = zip(some.tolist(), store.urls(some), store.validators(some), strict=True)
+        found += [page for page, url, last in rows if not last.gone and (place := address(url)) and scope.covers(place)]
+    return np.array(found, np.int64)
+
+
+def _default_sitemap(url: str) -> str:
+    found = address("/sitemap.xml", base=url)
+    if found is None:
+        raise AssertionError  # the base is a URL
+    return found.url
+
+
+def _children(sitemap: Sitemap) -> Iterator[str]:
+    return (found.url for child in sitemap.children if (found := address(child.url)))

@@ -1,0 +1,29 @@
+"""The named choices of a capture. Imports nothing heavy, so that help is quick."""
+
+from __future__ import annotations
+
+import enum
+
+DEFAULT_THRESHOLD = 0.95
+"""τ of the thesis, and the best one tried for most of the strategies that use it; about 0.8 is better for
+``sharc-threshold`` (``docs/explanation/experiments/sharc-threshold.md``)."""
+
+
+class RateSource(enum.StrEnum):
+    """Where the change rates for a strategy come from."""
+
+    KNOWN = "known"
+    """From visits, as in ``recrawl rates``; else from sitemaps, else from neighbouring pages."""
+    BELIEF = "belief"
+    """From visits, as in ``recrawl rates`` (claims about visited pages count); else from neighbouring pages."""
+    SITEMAP = "sitemap"
+    """From sitemaps (SHARC Definition 6.1, literal reading); else from neighbouring pages."""
+    SITEMAP_CORRECTED = "sitemap-corrected"
+    """The same, in the reading that the text of the thesis suggests (003.36): about 58 times the rates."""
+    NEIGHBOURS = "neighbours"
+    """From the pages of the same section and host, for every page."""
+    EQUAL = "equal"
+    """The same rate for all pages: that of a page about which nothing is known."""
+
+
+DEFAULT_STRATEGY = "sharc-selective-online"

@@ -1,0 +1,456 @@
+"""The live capture of a site: asks the course for the next step, fetches in its slot, and records the result.
+
+The driver decides nothing. The strategy decides the order, the course decides on retries and revisits, politeness
+decides the pauses. The record of a capture is complete, so a killed one is resumed by replaying it (see
+``capture_course``).
+
+Visits are unconditional: their bytes and links belong to the capture. Revisits carry the validators of the visit. A
+revisit whose difference may be noise takes the next slot for a confirmation (see ``change_classifier``): a counter on a
+page does not make its capture incoherent.
+
+:class:`StepRecorder` writes one step. The order makes a kill at any moment harmless. Links and new pages come first:
+those of an unacknowledged visit are ignored. The bytes come next: an archive record without a visit is cut off at the
+next start. Last, in one transaction, come the visit, its step and the pages that it found; then the step is made.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from recrawl.crawl.clock import RealClock
+from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.site_capture.capture_course import CaptureCourse, CapturePhase, CaptureStep, SiteMap, course_of
+from recrawl.crawl.site_capture.capture_opening import CaptureSlots, NoRulesError, SitePreparation
+from recrawl.crawl.site_capture.capture_order import CaptureOrder
+from recrawl.crawl.site_capture.capture_quality import CaptureReport, capture_urn, report_json, report_of
+from recrawl.crawl.visit.change_classifier import ChangeClassifier, ClassifierRules
+from recrawl.crawl.visit.fault_isolation import FaultReporter, InternalFault
+from recrawl.crawl.visit.recorder import recall
+from recrawl.crawl.visit.scope import SiteScope
+from recrawl.crawl.visit.visit_records import last_version, unconfirmed_visit
+from recrawl.crawl.visit.visit_target import (
+    Deferred,
+    InternalFailure,
+    NeedsConfirmation,
+    Result,
+    RobotsFetched,
+    VisitDone,
+    VisitTarget,
+    failed_visit,
+)
+from recrawl.crawl.visit.visitor import Visitor
+from recrawl.crawl.visit.warc_archive import ResponseArchive
+from recrawl.crawl.worker.event_loop import on_large_answer
+from recrawl.detect import PageState
+from recrawl.detect.fingerprint import digest
+from recrawl.detect.version import CostlyError, Effort, body_of, page_version
+from recrawl.errors import RecrawlError
+from recrawl.fetch.http.ip_gate import IpGate
+from recrawl.fetch.request import Fetcher
+from recrawl.fetch.robots_cache import RobotsCache
+from recrawl.formats.atomic_files import waits_for
+from recrawl.model import ANSWERED, Capture, FloatArray, IntArray, Outcome, Visits
+from recrawl.parse.parse_pool import ParsePool
+from recrawl.schedule.politeness.host_politeness import Politeness
+from recrawl.store.base import Store
+from recrawl.store.store_values import (
+    FoundPages,
+    SiteCapture,
+    SiteProgress,
+    SiteStep,
+    last_modified_claims,
+    newly_stated,
+)
+from recrawl.time import Clock
+from recrawl.urls import surt
+
+Rates = Callable[[IntArray], FloatArray]
+"""Believed change rates of pages, per second, by page id."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureStage:
+    """The state of a capture before a step is given to the course."""
+
+    course: CaptureCourse
+    stop: CaptureStep
+    site: SiteMap
+
+
+class StepRecorder:
+    """Writes the steps of a capture to the archive and the store."""
+
+    def __init__(
+        self, store: Store, archive: ResponseArchive, rates: Rates, classifier: ChangeClassifier, faults: FaultReporter
+    ) -> None:
+        self._store = store
+        self._faults = faults
+        self._classifier = classifier
+        self._archive = archive
+        self.rates = rates
+        """Believed change rates of pages when they are found."""
+
+    def known(self, page: int, *, conditional: bool) -> PageState | None:
+        """The state of a page for the change detector; without validators if the request is not to be conditional."""
+        one = np.array([page])
+        [known] = recall(self._store, one, self._store.validators(one))
+        if known is None or conditional:
+            return known
+        return replace(known, validators=replace(known.validators, etag="", last_modified=""))
+
+    def record(self, capture: SiteCapture, stage: CaptureStage, visited: VisitDone, host_ready: float) -> FoundPages:
+        """Acknowledge a step; return the pages it found. ``host_ready`` is when its host may be requested again.
+
+        If there was a confirmation, the first fetch is the step, and the second is archived beside it. A visit that our
+        own code failed on is not parsed, and without bytes it needs nothing but the store. Once the step is written, no
+        fault can make it fail.
+        """
+        observations = [visited.first, visited] if visited.first else [visited]
+        visited, stop = observations[0], stage.stop
+        visit = visited.visit
+        found = self._nothing_found()
+        if not visited.is_our_fault:
+            links = links_of(visited, self._classifier.pool)
+            ids = self._store.discover(links, visit.time, importance=0.0)
+            self._note(visited, ids)
+        answered = [observation for observation in observations if observation.capture is not None]
+        captures = [record for kept in self._archive.write(answered) for record in kept] if answered else []
+        if captures:
+            self._archive.sync()
+        if not visited.is_our_fault:
+            found = self._found(stage.site, stop, links, ids, visit.outcome)
+        step = SiteStep(
+            stage.course.steps, stop.number, stop.revisit, visit.time, outcome=visit.outcome, verdict=visit.verdict
+        )
+        learned_facts = None if visited.is_our_fault else self._classifier.learned_facts(observations)
+        self._store.record(
+            Visits.from_rows(observation.visit for observation in observations),
+            validators=[
+                None if observation.is_our_fault else last_version(observation) for observation in observations
+            ],
+            captures=captures,
+            host_ready=np.full(len(observations), host_ready),
+            site=SiteProgress(capture.id, step, found, known=stage.course.pages),
+            learned_facts=learned_facts,
+        )
+        with self._faults.contained():
+            if learned_facts is not None:
+                self._classifier.learn(learned_facts)
+        with self._faults.contained():
+            self._archive.acknowledged(captures)
+        return found
+
+    def rated(self, page: IntArray, via: IntArray) -> FoundPages:
+        """Pages with their believed rates and weights; pages known only as link targets count as any other."""
+        if not len(page):
+            return FoundPages(page, via, np.empty(0), np.empty(0))
+        pages = self._store.pages(np.sort(page))
+        importance = pages.importance[np.searchsorted(pages.id, page)]
+        return FoundPages(page, via, self.rates(page), np.where(importance > 0, importance, 1.0))
+
+    def hosts(self, page: IntArray) -> list[int]:
+        """The host of each page."""
+        pages = self._store.pages(np.unique(page))
+        hosts: list[int] = pages.host[np.searchsorted(pages.id, page)].tolist()
+        return hosts
+
+    def _note(self, visited: VisitDone, ids: IntArray) -> None:
+        """Record the links of the page, and its modification date."""
+        page, time, judgement = visited.target.page, visited.visit.time, visited.judgement
+        if judgement.links_read and judgement.links:
+            self._store.record_links(np.full(len(ids), page), ids, np.full(len(ids), time))
+        [before] = self._store.validators(np.array([page]))
+        stated = newly_stated(judgement.validators, before)
+        self._store.add_claims(last_modified_claims([] if stated is None else [(page, time, stated)]))
+
+    def _nothing_found(self) -> FoundPages:
+        return self.rated(np.empty(0, np.int64), np.empty(0, np.int64))
+
+    def _found(
+        self, site: SiteMap, stop: CaptureStep, links: Sequence[str], ids: IntArray, outcome: Outcome
+    ) -> FoundPages:
+        """Pages that a visit found, in the order of its links; a revisit finds none."""
+        if stop.revisit:
+            return self._nothing_found()
+        if outcome == Outcome.REDIRECTED and links:
+            site.follow(stop.number, links[0])
+        new = np.array(site.admit(stop.number, links, ids.tolist()), np.int64)
+        site.host += self.hosts(new)
+        return self.rated(new, np.full(len(new), stop.number))
+
+
+def links_of(visited: VisitDone, pool: ParsePool | None = None) -> list[str]:
+    """Absolute URLs in a response, in order: its links, or its redirect target.
+
+    A response that repeats a known version was not parsed for links, so it is parsed here; by the pool, if that is
+    expensive.
+    """
+    judgement, capture = visited.judgement, visited.capture
+    if judgement.outcome == Outcome.REDIRECTED:
+        return [judgement.redirect_to] if judgement.redirect_to else []
+    if judgement.links_read or capture is None or judgement.outcome != Outcome.FETCHED:
+        return list(judgement.links)
+    if pool is not None:
+        try:
+            return _links_in(capture, Effort.CHEAP)
+        except CostlyError:
+            pass
+        try:
+            return pool.call(_links_in, capture)
+        except Exception:  # noqa: BLE001 - whatever happened to the subprocess: the failure was logged before
+            return []
+    return _links_in(capture)
+
+
+def _links_in(capture: Capture, effort: Effort = Effort.ALL) -> list[str]:
+    body, whole = body_of(capture, effort)
+    version = page_version(capture, body, digest(body), whole=whole, effort=effort)
+    return [link.url for link in version.links or ()]
+
+
+_AT_ONE_LOOK = ClassifierRules(confirm_changes=False)
+_MOST_HOPS = 5
+"""Maximum redirects between spellings of a page's URL in one visit."""
+_MOST_RULE_READS = 3
+"""How often an unavailable robots.txt is requested again before the capture is put off."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureProgress:
+    """The progress of a capture."""
+
+    phase: CapturePhase
+    pages: int
+    """Pages found so far."""
+    visited: int
+    seen_again: int
+    to_see_again: int
+    """Revisits left; while visits go on, an estimate."""
+    seconds_left: float
+    """Known seconds left, at one request per slot. Pages not found yet are not included."""
+
+
+class SiteCaptureDriver:
+    """Captures sites, one at a time. All its state is in the store."""
+
+    def __init__(  # noqa: PLR0913 - the parts it drives, each replaceable
+        self,
+        *,
+        clock: Clock,
+        store: Store,
+        fetcher: Fetcher,
+        robots: RobotsCache,
+        politeness: Politeness,
+        archive: ResponseArchive,
+        rates: Rates,
+        log: JsonLinesLog,
+        ip_gate: IpGate | None = None,
+        classifier: ClassifierRules = _AT_ONE_LOOK,
+        pool: ParsePool | None = None,
+        on_visit: Callable[[VisitDone], None] = lambda _visited: None,
+    ) -> None:
+        """``pool`` does expensive parsing; ``on_visit`` receives each visit once it is recorded."""
+        self._clock = clock
+        self._store = store
+        self._robots = robots
+        self._archive = archive
+        self._classifier = ChangeClassifier(store, classifier, log, pool)
+        self._log = log
+        self._faults = FaultReporter(log)
+        self._recorder = StepRecorder(store, archive, rates, self._classifier, self._faults)
+        self._on_visit = on_visit
+        self._visitor = Visitor(fetcher, robots, clock, ip_gate, classifier=self._classifier, pool=pool)
+        self._slots = CaptureSlots(clock, politeness, store, ip_gate)
+        self._opener = SitePreparation(
+            store=store, slots=self._slots, fetcher=fetcher, robots=robots, archive=archive, log=log, pool=pool
+        )
+
+    def stop(self) -> None:
+        """Start no further request; the capture stays unfinished. Call it in the event loop."""
+        self._slots.stop()
+
+    def drop(self) -> None:
+        """Store the pauses of hosts whose requests were dropped, so that the next start keeps them."""
+        self._slots.drop()
+
+    async def begin(self, order: CaptureOrder) -> SiteCapture | None:
+        """Read robots.txt and what else is known beforehand, and record the capture; ``None`` if stopped."""
+        scope = SiteScope(order.scope, (order.seed,))
+        opening = await self._opener.open(order, scope, self._clock.now())
+        if opening is None:
+            return None
+        delay = max(self._slots.pause(opening.rules), order.delay or 0.0)
+        known = self._recorder.rated(opening.pages, np.full(len(opening.pages), -1))
+        now = self._clock.now()
+        number = self._store.begin_site_capture(order.seed.url, order.as_json(), delay=delay, now=now, known=known)
+        return next(capture for capture in self._store.site_captures() if capture.id == number)
+
+    async def run(
+        self, capture: SiteCapture, progress: Callable[[CaptureProgress], None] = lambda _progress: None
+    ) -> CaptureReport | None:
+        """Continue a capture until it is complete, and return its report; ``None`` if it was stopped before.
+
+        Raises:
+            NoRulesError: robots.txt of a host became unavailable. The capture can be resumed.
+        """
+        order = CaptureOrder.from_json(capture.terms)
+        log = self._store.site_log(capture.id)
+        course = course_of(capture, log)
+        site = SiteMap.of(order, log, self._store.urls(log.found.page), self._recorder.hosts(log.found.page))
+        self._slots.delay = capture.delay
+        self._slots.after(log.steps[-1].time + capture.delay if log.steps else -math.inf)
+        progress(self._progress(course, capture.delay))
+        while (stop := course.next()) is not None:
+            visited = await self._see(stop, site)
+            if visited is None:
+                return None
+            visited, found = self._record(capture, CaptureStage(course, stop, site), visited)
+            course.done((visited.first or visited).visit.outcome)
+            course.found(found.rate, found.weight)
+            for observation in (visited.first, visited) if visited.first else (visited,):
+                with self._faults.contained():
+                    self._told(observation)
+            with self._faults.contained():
+                progress(self._progress(course, capture.delay))
+        return self._finish(capture, course)
+
+    # -- one step -------------------------------------------------------------------------------
+
+    def _record(self, capture: SiteCapture, stage: CaptureStage, visited: VisitDone) -> tuple[VisitDone, FoundPages]:
+        """Acknowledge a step; return it as recorded, and the pages it found.
+
+        If our own code fails at that, the visit failed: it is recorded with its bytes as received, or without them.
+        """
+        site = stage.site
+        while True:
+            pages, scope = len(site.page), site.scope
+            try:
+                host_ready = self._slots.free_at(visited.target.host)
+                return visited, self._recorder.record(capture, stage, visited, host_ready)
+            except Exception as error:
+                if waits_for(error) is not None or (visited.is_our_fault and visited.capture is None):
+                    raise
+                fault, first = InternalFault.of(error), visited.first or visited
+                self._faults.broke_visit(first.target.url, fault)
+                site.back_to(pages, scope)
+                self._archive.give_up()  # what was archived of it does not count
+                kept = None if visited.is_our_fault else first.capture
+                visited = failed_visit(first.target, first.visit.time, fault.words, kept)
+
+    async def _see(self, stop: CaptureStep, site: SiteMap) -> VisitDone | None:
+        """Fetch a page in its slot; ``None`` if no slot starts. A fault of our own code becomes a failed visit."""
+        try:
+            return await self._seen(stop, site)
+        except RecrawlError:
+            raise
+        except Exception as error:
+            if (trouble := waits_for(error)) is not None:
+                raise trouble from error
+            page, host, url = site.page[stop.number], site.host[stop.number], site.url[stop.number]
+            self._slots.let_go(host)
+            return self._broken(
+                InternalFailure(VisitTarget(page, host, url, 0.0), self._clock.now(), InternalFault.of(error))
+            )
+
+    async def _seen(self, stop: CaptureStep, site: SiteMap) -> VisitDone | None:
+        """Fetch a page in its slot, and confirm a doubtful revisit in the next one; ``None`` if no slot starts."""
+        page, host, url = site.page[stop.number], site.host[stop.number], site.url[stop.number]
+        known = self._recorder.known(page, conditional=stop.revisit)
+        self._classifier.prepare(np.array([host]), self._clock.now())
+        result = await self._observation(VisitTarget(page, host, url, self._clock.now(), known))
+        if not isinstance(result, NeedsConfirmation):
+            return result
+        again = await self._observation(result.target) if stop.revisit else None
+        return again if isinstance(again, VisitDone) else unconfirmed_visit(result.target)
+
+    async def _observation(self, target: VisitTarget) -> VisitDone | NeedsConfirmation | None:
+        """Fetch a target in its slot; ``None`` if no slot starts any more.
+
+        A redirect to another spelling of the same page (https, www, a trailing slash) is followed as part of the visit;
+        any other redirect target is another page.
+        """
+        host, url = target.host, target.url
+        hops = rule_reads = 0
+        while True:
+            rules = self._robots.known(url)
+            asks = rules is None or not rules.available or rules.allowed(url)
+            if asks and not await self._slots.begin(host):
+                return None
+            result = await self._go(replace(target, url=url, due=self._clock.now()))
+            if isinstance(result, Deferred):
+                self._slots.give_back(host, result.until)
+                continue
+            if asks:
+                self._slots.end(host, result.capture)
+            match result:
+                case RobotsFetched(rules=read):
+                    rule_reads += 1
+                    self._visitor.keep_rules()
+                    self._slots.obey(host, read)
+                    self._log.event("fetch", "robots.txt read", details={"url": url, "reason": read.reason})
+                    if not read.available and rule_reads == _MOST_RULE_READS:
+                        raise NoRulesError(f"{read.reason}.", "Resume the capture later with --resume.")
+                case VisitDone(judgement=judgement, capture=Capture() as capture) if (
+                    hops < _MOST_HOPS and judgement.redirect_to != url and surt(judgement.redirect_to) == surt(url)
+                ):
+                    hops += 1
+                    self._archive.write_auxiliary(capture)
+                    url = judgement.redirect_to
+                case VisitDone() | NeedsConfirmation():
+                    return result
+                case InternalFailure():
+                    return self._broken(result)
+
+    async def _go(self, target: VisitTarget) -> Result:
+        """Visit; a bug of ours becomes a failed visit, so that one page cannot stop the capture."""
+        began = self._clock.now()
+        try:
+            result: Result = await self._visitor.go(target)
+        except Exception as error:
+            if waits_for(error) is not None:
+                raise
+            result = InternalFailure(target, began, InternalFault.of(error))
+        if isinstance(self._clock, RealClock):
+            with self._faults.contained():
+                if (work := self._archive.ahead(result)) is not None:
+                    await on_large_answer(work)
+        return result
+
+    def _broken(self, broken: InternalFailure) -> VisitDone:
+        self._faults.broke_visit(broken.target.url, broken.fault)
+        visited = broken.as_visit()
+        return replace(visited, first=unconfirmed_visit(broken.target)) if broken.target.seen else visited
+
+    def _told(self, visited: VisitDone) -> None:
+        visit = visited.visit
+        details = {
+            "url": visited.target.url,
+            "outcome": visit.outcome.name.lower(),
+            "verdict": visit.verdict.name.lower(),
+            "magnitude": round(visit.magnitude, 3),
+            "status": visit.status,
+            "size": visit.size,
+        }
+        self._log.event("fetch", "visited", level="info" if visit.outcome <= ANSWERED else "warn", details=details)
+        self._on_visit(visited)
+
+    def _finish(self, capture: SiteCapture, course: CaptureCourse) -> CaptureReport:
+        """Write the quality of the capture: to the archive first, then to the store, which makes it complete."""
+        now = self._clock.now()
+        report = report_of(self._store, replace(capture, finished=now), course)
+        text = json.dumps(report_json(report, self._store.urls), allow_nan=False)
+        self._archive.write_document(capture_urn(capture), now, text.encode())
+        self._store.finish_site_capture(capture.id, text, now)
+        return replace(report, capture=replace(report.capture, statement=text))
+
+    @staticmethod
+    def _progress(course: CaptureCourse, delay: float) -> CaptureProgress:
+        left = course.pages - course.visited + course.to_see_again
+        return CaptureProgress(
+            course.phase, course.pages, course.visited, course.seen_again, course.to_see_again, left * delay
+        )

@@ -1,0 +1,1 @@
+"""One visit: robots, fetch, classify, archive, record."""

@@ -1,0 +1,1 @@
+"""HTML: links, text and embedded resources."""

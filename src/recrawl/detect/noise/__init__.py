@@ -1,0 +1,1 @@
+"""Noise: differences that are no change."""

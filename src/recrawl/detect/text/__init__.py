@@ -1,0 +1,1 @@
+"""Text in parts, and how similar two texts are."""

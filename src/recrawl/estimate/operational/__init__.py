@@ -1,0 +1,1 @@
+"""Operational time: factors that stretch time."""

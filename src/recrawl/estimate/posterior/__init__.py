@@ -1,0 +1,1 @@
+"""Posterior distributions of rates, and their priors."""

@@ -1,0 +1,1 @@
+"""Dates and signals of sites, and how far they are trusted."""

@@ -1,0 +1,294 @@
+r"""Whether a source that says when pages changed tells the truth.
+
+Its words against our own observations, counted per host.
+
+A statement (c, L) says at the time c: "the page last changed at L". It is **false** if L lies behind c, if the gap
+between observations that contains L was found unchanged, or if a gap between L and c was found changed; else it is
+**true**, if an observation could have told otherwise. Two shares say whether to believe a group of pages (a host, for
+one source):
+
+    moved = P(true | the last gap before c, or the one with L, was found changed): does the date move with the page?
+    kept  = P(true | that gap was found unchanged): does it stand still with it?
+    w = E[moved]·E[kept],   each a Beta(1, 1) that counted its true and false statements.
+
+Both are needed: a date that never moves is right on every quiet page, and one that is always "now" on every lively one.
+The weight is 0 (the source is off) if w < 0.7, or if most statements say "this very moment" (within 5 seconds).
+Counters of two periods add up.
+
+How far a signal of change can be trusted, host by host (algorithms §4, after Busa-Fekete et al. 2025).
+
+A sitemap date that moved, an entry in a feed, a sibling that changed: each change of a page is signalled with some
+probability, and there are false signals. After the time t and n signals a page has stayed as it was with probability
+e^{−ℓ}, ℓ = αt + κn: α is the rate of changes that nobody signals, κ = ln(γ/b) the weight of a signal, with γ the rate
+of signals and b that of false ones. An observation finds a change with probability 1 − e^{−ℓ}. EM shares what was found
+between both: with E = z·ℓ/(1 − e^{−ℓ})
+
+    α ← (Σ E·αt/ℓ + a₀)/(Σ t + b₀) of a page,      κ ← (Σ E·κn/ℓ + 1)/(Σ n + 1) of a host.
+
+Useless signals get a κ of 0.15 to 0.4 this way, so signals of a host count only after a likelihood-ratio test against
+κ = 0: trusted blindly, even good signals are worse than none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from recrawl.model import BoolArray, FloatArray, Histories, IntArray
+
+BELOW_THIS_OFF = 0.7
+"""The least weight with which a source is heard at all."""
+INSTANT = 5.0
+"""Seconds between L and c within which L is "now"; so far may clocks differ."""
+
+BEFORE_ALL_OBSERVATIONS = -1
+AFTER_ALL_OBSERVATIONS = -2
+
+
+class SourceStatements(NamedTuple):
+    """What one source says: at ``time`` it said that ``page`` last changed at ``changed_at``. Columns, any order.
+
+    For Last-Modified, ``time`` is that of the visit; for a sitemap or feed, when that was fetched. Statements that are
+    not finite, or at the epoch or before it (a clock nobody set), say nothing.
+    """
+
+    page: IntArray
+    time: FloatArray
+    changed_at: FloatArray
+
+
+class CheckedStatements(NamedTuple):
+    """Statements about pages with a history, each held against the observations."""
+
+    row: IntArray
+    """Row of the page in the histories."""
+    time: FloatArray
+    changed_at: FloatArray
+    """Not after ``time``, unless false for that reason."""
+    gap: IntArray
+    """The gap that contains ``changed_at``, or one of the two constants above."""
+    tested: BoolArray
+    """Whether an observation, or the order of times, could show it false."""
+    true: BoolArray
+    """Whether nothing did."""
+    about_change: BoolArray
+    """Whether the gap it was tested by was found changed."""
+
+
+def check(histories: Histories, statements: SourceStatements) -> CheckedStatements:
+    """Hold each statement against the observations of its page.
+
+    O(m + s log observations) for m gaps and s statements.
+    """
+    row, known = _rows(histories, statements.page)
+    known &= np.isfinite(statements.time) & np.isfinite(statements.changed_at) & (statements.changed_at > 0.0)
+    row, said, claimed = row[known], statements.time[known], statements.changed_at[known]
+    ahead = claimed > said + INSTANT
+    claimed = np.where(ahead, claimed, np.minimum(claimed, said))
+    all_observations = _ObservationTimes.of(histories)
+    observations = np.diff(all_observations.offsets)[row]
+    seen = all_observations.before(row, said, including=True)  # observations 0 … seen − 1 came before the statement
+    place = all_observations.before(row, claimed, including=False)  # the observation that closes the gap of L
+    closed = np.maximum(place, seen - 1)  # the last observation that can tell
+    inside = place < observations
+    # changes found by observations 1 … i of a row; observations 0 … i of row r close the gaps offsets[r] … offsets[r] +
+    # i − 1
+    found = np.concatenate([[0], np.cumsum(histories.changed)])
+    head = histories.offsets[row]
+    last = np.minimum(closed, np.maximum(observations - 1, 0))
+    after = found[head + last] - found[head + np.minimum(place, last)]
+    at_gap = np.where(inside & (place > 0), head + place - 1, 0)
+    changed = np.append(histories.changed, np.False_)
+    contained = (place == 0) | changed[at_gap]
+    tested = ahead | (inside & (last > 0))
+    about = ahead | changed[np.where(tested & (last > 0), head + last - 1, len(histories.gaps))]
+    gap = np.where(inside, np.where(place > 0, at_gap, BEFORE_ALL_OBSERVATIONS), AFTER_ALL_OBSERVATIONS)
+    return CheckedStatements(row, said, claimed, gap, tested, ~ahead & (~inside | (contained & (after == 0))), about)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTrust:
+    """Counters of what groups of pages said, for one source. One row per group."""
+
+    group: IntArray
+    """Ids, ascending."""
+    moved: IntArray
+    """Statements (true, false) tested by a changed gap. Shape (n, 2)."""
+    kept: IntArray
+    """Statements (true, false) tested by an unchanged gap. Shape (n, 2)."""
+    instant: IntArray
+    """Statements (not "now", "now"). Shape (n, 2)."""
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def weights(self) -> FloatArray:
+        """The weight w of each group, 0 where it is off.
+
+        >>> told_well = np.array([[18, 0]])
+        >>> SourceTrust(np.array([1]), told_well, told_well, told_well).weights().round(4).tolist()  # (19/20)²
+        [0.9025]
+        """
+        moved, kept = ((1.0 + counts[:, 0]) / (2.0 + counts.sum(axis=1)) for counts in (self.moved, self.kept))
+        weight = moved * kept
+        on = (weight >= BELOW_THIS_OFF) & (self.instant[:, 1] <= self.instant[:, 0])
+        return np.where(on, weight, 0.0)
+
+    def of(self, group: IntArray) -> FloatArray:
+        """The weight of each of these groups; 0 for one that never said anything. O(n log groups)."""
+        if not len(self):
+            return np.zeros(len(group))
+        place = np.minimum(np.searchsorted(self.group, group), len(self) - 1)
+        return np.where(self.group[place] == group, self.weights()[place], 0.0)
+
+    def plus(self, other: SourceTrust) -> SourceTrust:
+        """The counters of both: of two periods, or of two workers."""
+        ids, index = np.unique(np.concatenate([self.group, other.group]), return_inverse=True)
+        sums = []
+        for mine, theirs in ((self.moved, other.moved), (self.kept, other.kept), (self.instant, other.instant)):
+            total = np.zeros((len(ids), 2), dtype=np.int64)
+            np.add.at(total, index, np.concatenate([mine, theirs]))
+            sums.append(total)
+        return SourceTrust(ids, *sums)
+
+
+def count(checked: CheckedStatements, group: IntArray) -> SourceTrust:
+    """Counters of the groups that said something; ``group[i]`` is the group of row i of the histories."""
+    ids, index = np.unique(group[checked.row], return_inverse=True)
+    now = np.abs(checked.time - checked.changed_at) <= INSTANT
+    columns = []
+    for rows, good in (
+        (checked.tested & checked.about_change, checked.true),
+        (checked.tested & ~checked.about_change, checked.true),
+        (np.ones(len(index), dtype=np.bool_), ~now),
+    ):
+        both = [np.bincount(index[rows & side], minlength=len(ids)) for side in (good, ~good)]
+        columns.append(np.stack(both, axis=1).astype(np.int64).reshape(len(ids), 2))
+    return SourceTrust(ids.astype(np.int64), *columns)
+
+
+def _rows(histories: Histories, page: IntArray) -> tuple[IntArray, BoolArray]:
+    """The row of each page, and whether it has one."""
+    if not len(histories):
+        return np.zeros(len(page), dtype=np.int64), np.zeros(len(page), dtype=np.bool_)
+    row = np.minimum(np.searchsorted(histories.page, page), len(histories) - 1)
+    return row, np.asarray(histories.page[row] == page)
+
+
+class _ObservationTimes(NamedTuple):
+    """The times of all observations, the opening ones included; row i has ``times[offsets[i]:offsets[i+1]]``."""
+
+    offsets: IntArray
+    times: FloatArray
+
+    @classmethod
+    def of(cls, histories: Histories) -> _ObservationTimes:
+        opened = ~np.isnan(histories.first_visit)
+        offsets = histories.offsets + np.append(0, np.cumsum(opened))
+        times = np.empty(offsets[-1])
+        opens = np.zeros(len(times), dtype=np.bool_)
+        opens[offsets[:-1][opened]] = True
+        times[opens], times[~opens] = histories.first_visit[opened], histories.observation_times()
+        return cls(offsets, times)
+
+    def before(self, row: IntArray, time: FloatArray, *, including: bool) -> IntArray:
+        """How many observations of each row came before each time, or at it if ``including``.
+
+        All rows at once, by bisection.
+        """
+        low, high = self.offsets[row], self.offsets[row + 1]
+        first = low
+        while bool((low < high).any()):
+            middle = (low + high) // 2
+            observation = self.times[np.minimum(middle, len(self.times) - 1)]
+            later = (low < high) & ((observation <= time) if including else (observation < time))
+            low, high = np.where(later, middle + 1, low), np.where(later, high, np.minimum(high, middle))
+        return np.asarray(low - first)
+
+
+LEVEL = 0.01
+"""How likely useless signals may pass the test."""
+_ROUNDS = 60
+_OWN = 0.5
+"""a₀: changes' worth of what all pages of a host say about each."""
+_FEWEST = 5
+"""Observations with signals below which nothing is tested."""
+_TINY = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class SignalledGaps:
+    """Observations that closed a gap, with the signals heard in it. Columns of equal length."""
+
+    page: IntArray
+    """Any numbering 0 … pages − 1."""
+    gap: FloatArray
+    """Seconds, operational if the clock runs so."""
+    signals: IntArray
+    """Signals within the gap."""
+    changed: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class SignalReliability:
+    """What signals are worth on each host."""
+
+    weight: FloatArray
+    """κ of each host, ≥ 0, whether trusted or not. Shape (hosts,)."""
+    statistic: FloatArray
+    """Twice the gain in log-likelihood over κ = 0."""
+    trusted: BoolArray
+    """Whether the test says that the signals of the host carry information."""
+    quiet_rate: FloatArray
+    """α of each page: changes per second that nobody signals. Shape (pages,)."""
+
+    def used(self) -> FloatArray:
+        """κ where trusted, else 0."""
+        return np.where(self.trusted, self.weight, 0.0)
+
+
+def learn(observations: SignalledGaps, host: IntArray, *, level: float = LEVEL) -> SignalReliability:
+    """κ of hosts 0, 1, … from the observations of their pages; ``host[i]`` is that of page i. O(observations · rounds).
+
+    The test is one-sided: with κ = 0 half of the statistics are 0, the rest χ² with one degree of freedom.
+
+    >>> observations = SignalledGaps(np.zeros(400, int), np.ones(400), np.arange(400) % 2, np.arange(400) % 2 == 1)
+    >>> told = learn(observations, np.zeros(1, int))
+    >>> bool(told.trusted[0]), bool(told.weight[0] > 3)
+    (True, True)
+    """
+    hosts = int(host.max(initial=-1)) + 1
+    of = host[observations.page]
+    without, _ = _fit(observations, host, np.zeros(hosts))
+    with_, weight = _fit(observations, host, np.ones(hosts))
+    gain = _log_likelihood(observations, with_, weight[of]) - _log_likelihood(observations, without, np.zeros(len(of)))
+    statistic = np.maximum(2.0 * np.bincount(of, gain, hosts), 0.0)
+    heard = np.bincount(of, observations.signals > 0, hosts) >= _FEWEST
+    trusted = heard & (0.5 * special.erfc(np.sqrt(statistic / 2.0)) < level)
+    return SignalReliability(weight, statistic, trusted, with_)
+
+
+def _fit(observations: SignalledGaps, host: IntArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """EM from equal rates and this κ; a κ of 0 stays 0."""
+    hosts, pages, of = len(weight), len(host), host[observations.page]
+    seconds = np.bincount(of, observations.gap, hosts)
+    typical = ((np.bincount(of, observations.changed, hosts) + _OWN) / np.maximum(seconds, _TINY))[host]
+    watched, heard = (
+        np.bincount(observations.page, observations.gap, pages),
+        np.bincount(of, observations.signals, hosts),
+    )
+    rate = typical.copy()
+    for _ in range(_ROUNDS):
+        own, told = rate[observations.page] * observations.gap, weight[of] * observations.signals
+        hidden = np.where(observations.changed, 1.0 / -np.expm1(-np.maximum(own + told, _TINY)), 0.0)
+        rate = (np.bincount(observations.page, hidden * own, pages) + _OWN) / (watched + _OWN / typical)
+        weight = np.where(weight > 0, (np.bincount(of, hidden * told, hosts) + 1.0) / (heard + 1.0), 0.0)
+    return rate, weight
+
+
+def _log_likelihood(observations: SignalledGaps, rate: FloatArray, weight: FloatArray) -> FloatArray:
+    stale = np.maximum(rate[observations.page] * observations.gap + weight * observations.signals, _TINY)
+    return np.where(observations.changed, np.log(-np.expm1(-stale)), -stale)

@@ -1,0 +1,1 @@
+"""HTTP: transfers, DNS, IP limits, address policy."""

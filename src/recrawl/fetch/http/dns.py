@@ -1,0 +1,225 @@
+"""Resolves a host name to the one address that we connect to.
+
+Rules of this file:
+
+1. A name is resolved once, and the connection goes to the address that was resolved, checked and waited for. No other
+   DNS answer can come in between.
+2. Of several addresses the first in order is used, so that hosts on one machine are seen to share it. If no connection
+   succeeds there, the next one is used.
+3. Answers are cached for minutes, failures for seconds. Names are resolved in threads by the system's resolver, which
+   knows /etc/hosts and the local network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import ip_address
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from recrawl.fetch.http.address_policy import AddressPolicy
+from recrawl.model.visits import NO_NAME, NO_NAME_SERVER, NO_URL, NOT_ALLOWED
+from recrawl.time import MINUTE, Clock
+
+CaptureLookup = Callable[[str], Awaitable[Sequence[str]]]
+"""All addresses of a host, or an OSError if there are none."""
+_PORTS = {"http": 80, "https": 443}
+_AT_ONCE = 16
+_MOST = 100_000
+"""Maximum names in the cache; beyond that expired ones are dropped."""
+_KEEP_SILENCE = 5.0
+"""Seconds for which a missing DNS answer is cached: the cause is as often ours as the host's, and soon over."""
+_NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)
+_MEANT_AS_ADDRESS = re.compile(r"\[.*\]|[0-9a-fx.]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedHost:
+    """The address of a host, or why there is none."""
+
+    address: str = ""
+    failure: int = 0
+    """A number of ``model.failures`` if there is no address."""
+    error: str = ""
+
+
+@dataclass(slots=True)
+class _CachedAddress:
+    addresses: Sequence[str]
+    found: ResolvedHost
+    expires: float
+    next: int = 1
+
+
+class HostResolver:
+    """Resolves and caches addresses of hosts. Close it.
+
+    ``pins`` maps ``"host:port"`` to an address without DNS. Tasks that request one name at once share one look-up.
+    """
+
+    def __init__(  # noqa: PLR0913 - its parts, then its settings
+        self,
+        clock: Clock,
+        *,
+        reach: AddressPolicy | None = None,
+        pins: Mapping[str, str] | None = None,
+        look_up: CaptureLookup | None = None,
+        keep: float = 5 * MINUTE,
+        keep_failure: float = 30.0,
+        patience: float = 15.0,
+    ) -> None:
+        """``reach`` limits the addresses, without it all are allowed; ``look_up`` replaces the system's DNS.
+
+        Seconds: answers are cached for ``keep``, failures for ``keep_failure``; no caller waits longer than
+        ``patience``.
+        """
+        self._clock = clock
+        self._reach = reach
+        self._pins = dict(pins or {})
+        self._look_up = look_up or self._ask_system
+        self._keep = keep
+        self._keep_failure = keep_failure
+        self._patience = patience
+        self._entries: dict[str, _CachedAddress] = {}
+        self._resolving: dict[str, asyncio.Task[ResolvedHost]] = {}
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="names")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop resolving."""
+        for task in self._resolving.values():
+            task.cancel()
+        await asyncio.gather(*self._resolving.values(), return_exceptions=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def find(self, url: str) -> ResolvedHost:
+        """The address of the host of this URL. No wait for a cached host."""
+        place = _place(url)
+        if place is None:
+            return ResolvedHost(failure=NO_URL, error=f"{url!r} is not a URL that can be fetched.")
+        host, port = place
+        pinned = self._pins.get(f"{host}:{port}") if self._pins else None
+        if pinned is not None:
+            return self._within_reach([pinned])
+        entry = self._entries.get(host)
+        if entry is not None and self._clock.now() < entry.expires:
+            return entry.found
+        task = self._resolving.get(host)
+        if task is None:
+            task = self._resolving[host] = asyncio.create_task(self._resolve(host))
+            task.add_done_callback(lambda _task: self._resolving.pop(host, None))
+        return await asyncio.shield(task)
+
+    async def all_of(self, url: str) -> Sequence[str]:
+        """Every allowed address of the host of this URL; empty if there is none or it is unknown."""
+        await self.find(url)
+        place = _place(url)
+        entry = self._entries.get(place[0]) if place is not None else None
+        return entry.addresses if entry is not None else ()
+
+    def use_next(self, url: str) -> None:
+        """Use the next address of this host, if it has several: no connection to the current one succeeded."""
+        place = _place(url)
+        entry = self._entries.get(place[0]) if place is not None else None
+        if entry is not None and len(entry.addresses) > 1:
+            address = entry.addresses[entry.next % len(entry.addresses)]
+            entry.next += 1
+            entry.found = self._within_reach([address])
+
+    async def _resolve(self, host: str) -> ResolvedHost:
+        addresses: Sequence[str] = ()
+        try:
+            async with asyncio.timeout(self._patience):
+                addresses = await self._look_up(host)
+        except TimeoutError:
+            words = f"DNS did not tell the address of {host} in {self._patience:g} s."
+            found = ResolvedHost(failure=NO_NAME_SERVER, error=words)
+        except (OSError, UnicodeError) as error:
+            no_such_name = isinstance(error, UnicodeError) or error.errno in _NO_SUCH_NAME
+            words = f"The name {host} has no address ({error})."
+            found = ResolvedHost(failure=NO_NAME if no_such_name else NO_NAME_SERVER, error=words)
+        else:
+            addresses = _ordered(addresses)
+            found = self._within_reach(addresses)
+        allowed = [one for one in addresses if self._reach is None or self._reach.covers(one)]
+        now = self._clock.now()
+        self._forget(now)
+        keep = self._keep if addresses else self._keep_failure
+        if found.failure == NO_NAME_SERVER:
+            keep = min(keep, _KEEP_SILENCE)
+        self._entries[host] = _CachedAddress(allowed, found, now + keep)
+        return found
+
+    def _within_reach(self, addresses: Sequence[str]) -> ResolvedHost:
+        for one in addresses:
+            if self._reach is None or self._reach.covers(one):
+                return ResolvedHost(one)
+        if not addresses:
+            return ResolvedHost(failure=NO_NAME, error="The name has no address.")
+        return ResolvedHost(failure=NOT_ALLOWED, error=out_of_reach(addresses[0]))
+
+    def _forget(self, now: float) -> None:
+        if len(self._entries) >= _MOST:
+            self._entries = {host: entry for host, entry in self._entries.items() if now < entry.expires}
+            if len(self._entries) >= _MOST:
+                self._entries.clear()
+
+    async def _ask_system(self, host: str) -> Sequence[str]:
+        if f".{host.rstrip('.')}".endswith(".localhost"):  # this machine, whatever DNS says (RFC 6761, 6.3)
+            return ["127.0.0.1", "::1"]
+        # Only address families that this machine has.
+        flags = 0 if _MEANT_AS_ADDRESS.fullmatch(host) else socket.AI_ADDRCONFIG
+        loop = asyncio.get_running_loop()
+        rows = await loop.run_in_executor(
+            self._threads, lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=flags)
+        )
+        return [str(row[4][0]) for row in rows]
+
+
+def out_of_reach(address: str) -> str:
+    """Why an address is not connected to."""
+    return f"The address {address} is not public, and fetch.allow_networks does not name it."
+
+
+def _place(url: str) -> tuple[str, int] | None:
+    """Host and port of a URL, the host in lower case and without brackets."""
+    end = url.find("/", len("https://"))
+    return _place_of(url[:end] if end >= 0 else url)  # host and port come before the path, wherever else slashes are
+
+
+@lru_cache(_MOST)
+def _place_of(origin: str) -> tuple[str, int] | None:
+    try:
+        parts = urlsplit(origin)
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    return (parts.hostname.lower(), port) if parts.hostname and port and parts.scheme in _PORTS else None
+
+
+def _ordered(addresses: Sequence[str]) -> list[str]:
+    """Without repeats, IPv4 first, then in ascending order.
+
+    DNS servers rotate their lists to spread load. A crawler with few requests is no load, but it must see that two
+    names are one machine. Networks whose IPv6 does not work are common, the opposite is not.
+    """
+
+    def rank(address: str) -> tuple[int, int]:
+        number = ip_address(address.partition("%")[0])
+        return number.version, int(number)
+
+    return sorted(dict.fromkeys(addresses), key=rank)

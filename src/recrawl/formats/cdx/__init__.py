@@ -1,0 +1,1 @@
+"""CDX, CDXJ and ZipNum indexes."""

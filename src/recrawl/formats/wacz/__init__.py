@@ -1,0 +1,1 @@
+"""WACZ packages."""

@@ -1,0 +1,181 @@
+"""The meaning of the fields of archived records, whichever tool wrote them; and their rows in record batches. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+
+from recrawl.errors import InputError, require
+from recrawl.formats.columnar.capture_batches import NO_SIZE, NO_STATUS, RecordKind, schema
+from recrawl.time import epoch_seconds
+
+EARLIEST, LATEST = 631_152_000.0, 4_102_444_800.0
+"""1990 and 2100, seconds since the epoch: there was no web before, and there is none after."""
+_PARTIAL = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d))?Z?)?)?)?")
+_TO_MINUTES = len("2016-09-19T17:20Z")
+_DAY_OF_YEAR = re.compile(r"(\d{4})-(\d\d)-(\d{2,3})(T.*)")
+_DIGITS = re.compile(r"\d{12}(?:\d\d)?")
+_HEAD_END = re.compile(rb"\n\r?\n")  # patterns that begin with plain text are searched for in no time
+_MEDIA_TYPE = re.compile(rb"\ncontent-type[ \t]*:[ \t]*([^;\r\n]*)")
+_CHUNKED = re.compile(rb"\ntransfer-encoding[ \t]*:[^\r\n]*chunked")
+_STATUS = re.compile(rb"http/[\d.]+[ \t]+(\d{3})(?!\d)")
+
+
+class ResponseHead(NamedTuple):
+    """The first part of an HTTP answer."""
+
+    length: int
+    """Bytes up to and with the empty line; 0 if it is no HTTP."""
+    status: int
+    mime: str
+    chunked: bool = False
+
+
+NO_HEAD = ResponseHead(0, NO_STATUS, "")
+_made = tuple.__new__  # half the time of a call of Head, and there is a head in every record
+
+
+def parse_date(text: str) -> float | None:
+    """Seconds since the epoch of a WARC-Date of any precision, or of ARC's 12 or 14 digits; nothing if it is none.
+
+    >>> parse_date("2016-09-19T17:20:24.5Z"), parse_date("2016-09"), parse_date("20160919172024"), parse_date("soon")
+    (1474305624.5, 1472688000.0, 1474305624.0, None)
+    """
+    try:
+        if text[10:11] == "T" and len(text) > _TO_MINUTES:
+            moment = datetime.fromisoformat(text)
+        elif _DIGITS.fullmatch(text):
+            moment = datetime.strptime(text.ljust(14, "0"), "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        elif found := _PARTIAL.fullmatch(text):
+            year, month, day, hour, minute = (int(part) if part else None for part in found.groups())
+            moment = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, tzinfo=UTC)
+        else:
+            moment = _from_day_of_year(text)
+        return epoch_seconds(moment)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _from_day_of_year(text: str) -> datetime:
+    """A date as the ClueWeb collections write it: the day is counted from New Year, though the month is there too."""
+    found = _DAY_OF_YEAR.fullmatch(text)
+    if not found:
+        raise ValueError(text)
+    year, month, day, rest = found.groups()
+    when = date(int(year), 1, 1) + timedelta(int(day) - 1)
+    if when.month != int(month):
+        raise ValueError(text)
+    return datetime.fromisoformat(f"{when:%Y-%m-%d}{rest}")
+
+
+def text_of_bytes(value: bytes) -> str:
+    r"""A field as text: UTF-8, or else what it meant byte by byte, so that nothing is lost.
+
+    >>> text_of_bytes(b"http://a/\xc3\xa9"), text_of_bytes(b"http://a/\xe9")
+    ('http://a/é', 'http://a/é')
+    """
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def target_of(value: bytes) -> str:
+    """A target URI without the angle brackets that some versions of wget put around it."""
+    text = text_of_bytes(value.strip())
+    return text[1:-1] if text[:1] == "<" and text[-1:] == ">" else text
+
+
+def digest_of(value: bytes | None) -> str:
+    """A digest as indexes write it: SHA-1, which is the usual one, goes without its name.
+
+    >>> digest_of(b"SHA1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"), digest_of(b"sha256:00ff"), digest_of(None)
+    ('3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ', 'sha256:00ff', '')
+    """
+    if value is None:
+        return ""
+    value = value.strip()
+    return str(value[5:] if value[:5].lower() == b"sha1:" else value, "latin-1")
+
+
+def mime_of(value: bytes | None) -> str:
+    """A media type without its parameters, in small letters."""
+    return value.partition(b";")[0].strip().lower().decode("latin-1") if value else ""
+
+
+def head_of(block: bytes) -> ResponseHead | None:
+    r"""What the beginning of a block says, nothing if the end of the head is not in it.
+
+    >>> head_of(b"HTTP/1.1 200 OK\r\nContent-Type: Text/HTML; charset=x\r\n\r\nhello")
+    ResponseHead(length=55, status=200, mime='text/html', chunked=False)
+    """
+    if not block.startswith(b"HTTP/"):
+        return NO_HEAD
+    end = _HEAD_END.search(block)
+    return head_up_to(block, end.end()) if end else None
+
+
+def head_up_to(block: bytes, length: int) -> ResponseHead:
+    """The head that is the first ``length`` bytes of a block."""
+    head = block[:length].lower()
+    mime = _MEDIA_TYPE.search(head)
+    usual = head.startswith((b"http/1.1 200 ", b"http/1.0 200 "))
+    status = None if usual else _STATUS.match(head)
+    return _made(
+        ResponseHead,
+        (
+            length,
+            200 if usual else int(status[1]) if status else NO_STATUS,
+            mime[1].rstrip().decode("latin-1") if mime else "",
+            b"\ntransfer-encoding" in head and _CHUNKED.search(head) is not None,
+        ),
+    )
+
+
+ROWS = 16_384
+_GIVEN = ("url", "time", "kind", "status", "mime", "digest", "size", "offset", "length")
+_CHARACTERS = 16 << 20
+"""A batch ends early when its URLs are this long together."""
+
+
+Row = tuple[str, float, RecordKind, int, str, str, int]
+"""URL, time, kind, status, media type, digest and size of a capture: as in the schema, but for its place in the file,
+which is known only later. A plain tuple, because millions of them are made."""
+
+
+class CaptureRows:
+    """Captures of one file, collected into batches."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._rows: list[tuple[Any, ...]] = []
+        self._characters = 0
+
+    def add(self, row: Row, offset: int = NO_SIZE, length: int = NO_SIZE) -> bool:
+        """Take a row; whether it is time to take the batch."""
+        rows = self._rows
+        rows.append((*row, offset, length))
+        self._characters += len(row[0])
+        return len(rows) >= ROWS or self._characters >= _CHARACTERS
+
+    def rest(self, _damage: InputError | None = None) -> Iterator[Any]:
+        """What is there, as the last batch."""
+        if self._rows:
+            yield self.take()
+
+    def take(self) -> Any:  # noqa: ANN401 - a pyarrow.RecordBatch
+        """The rows so far as a batch; begins anew."""
+        pa = require("pyarrow", "columns")
+        named = schema()
+        given = dict(zip(_GIVEN, zip(*self._rows, strict=True), strict=True))
+        columns = [
+            pa.array(given[field.name], field.type)
+            if field.name in given
+            else pa.repeat(pa.scalar(self._file if field.name == "file" else "", field.type), len(self._rows))
+            for field in named
+        ]
+        batch = pa.record_batch(columns, schema=named)
+        self._rows, self._characters = [], 0
+        return batch

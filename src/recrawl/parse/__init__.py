@@ -1,0 +1,1 @@
+"""Parses foreign bytes within limits of time and memory."""

@@ -1,0 +1,243 @@
+"""How much a text says for its length: a feature that paper 004 names without giving its formula.
+
+Paper 004 (§5.2) has "a non-linear function applied on a ratio of the vocabulary size to the document size". We take
+Herdan's C: with V distinct words among N,
+
+    C = ln V / ln N = 1 + ln(V/N) / ln N.
+
+The bare ratio V/N falls with length in every natural text; C hardly does (natural texts lie near 0.8 to 0.95), while
+repeated phrases and stuffed keywords push it down.
+
+What is known of a page before it is fetched, as the thesis feeds it to its classifiers (SHARC 6.3).
+
+SP: what one observation of a page, and its URL, say about it (papers 002, 003 and 004).
+
+PageRank and TrustRank: how likely a surfer who follows links is to be on a page.
+
+With probability ``damping`` the surfer follows a link of the page, each as likely as the other, else restarts: anywhere
+(PageRank, Brin and Page 1998), or on a trusted page (TrustRank, Gyöngyi, Garcia-Molina and Pedersen 2004). On a page
+without links the surfer restarts too. The ranks r solve
+
+    r = d (Pᵀ r + u · Σ_{dangling} r) + (1 − d) u
+
+with restart distribution u, and are found by power iteration: each round shrinks the error by d.
+
+SN: what the links of all pages at one moment say about a page (paper 004, §5.2).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Final, NamedTuple
+
+import ada_url
+import numpy as np
+from scipy import sparse
+
+from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.predict.features.feature_table import Column, Feature, FeatureGroup
+from recrawl.predict.features.page_versions import STATE, PageGraph, PageVersions, picked
+from recrawl.predict.features.url_features import buckets, url_features
+from recrawl.predict.related.related_pages import SingleArray
+
+
+class OnlineFeatures(NamedTuple):
+    """The URL, taken apart; and the media type, which the head of an answer tells."""
+
+    domain: str
+    mime: str
+    depth: int
+    """Slashes in the path."""
+    length: int
+    """Characters of the URL."""
+    segment1: str
+    """The first three parts of the path; empty where there are fewer."""
+    segment2: str
+    segment3: str
+    has_tilde: bool
+    has_underline: bool
+    has_question: bool
+    has_semicolon: bool
+    has_colon: bool
+    has_comma: bool
+    has_percent: bool
+
+
+def online_features(url: str, mime: str) -> OnlineFeatures:
+    """The features of a URL as it is written. Signs are looked up behind ``scheme://`` (reading 003.39).
+
+    >>> found = online_features("http://example.org/~me/a_b.php?y=1", "text/html")
+    >>> found.depth, found.segment1, found.segment3, found.has_tilde, found.has_colon
+    (2, '~me', '', True, False)
+    """
+    parts = ada_url.URL(url)
+    path = str(parts.pathname)
+    rest = url.partition("://")[2]
+    first, second, third, *_ = [*(part for part in path.split("/") if part), "", "", ""]
+    signs = (sign in rest for sign in "~_?;:,%")
+    return OnlineFeatures(str(parts.hostname), mime, path.count("/"), len(url), first, second, third, *signs)
+
+
+SIGNS = ("tilde", "underline", "question", "semicolon", "colon", "comma", "percent")
+"""Special symbols that a URL may have (SHARC 6.3)."""
+
+
+def url_columns(urls: Sequence[str]) -> list[Column]:
+    """What the URLs say: depths, length, symbols, and their parts as names. O(characters), one at a time in Python."""
+    found = url_features(urls)
+    # The media type is a matter of the answer, not of the URL.
+    parts = [online_features(url if "://" in url else f"http://{url}", "") for url in urls]
+    numbers = {
+        "path_depth": found.path_depth,
+        "domain_depth": found.domain_depth,
+        "directory_level": found.directory_level,
+        "url_characters": found.characters,
+        "url_digits": found.digits,
+        "url_arguments": found.arguments,
+        "url_is_directory": found.is_directory,
+    }
+    columns: list[Column] = [(Feature(name, FeatureGroup.SP), column) for name, column in numbers.items()]
+    for sign in SIGNS:
+        has = np.fromiter((getattr(part, f"has_{sign}") for part in parts), np.float64, len(parts))
+        columns.append((Feature(f"url_has_{sign}", FeatureGroup.SP), has))
+    names = {
+        "segment1": [part.segment1 for part in parts],
+        "segment2": [part.segment2 for part in parts],
+        "segment3": [part.segment3 for part in parts],
+        "top_level_domain": [part.domain.rpartition(".")[2] for part in parts],
+    }
+    columns += [(Feature(name, FeatureGroup.SP, categorical=True), _named(values)) for name, values in names.items()]
+    return columns
+
+
+def version_columns(versions: PageVersions, row: IntArray) -> list[Column]:
+    """What the last observation of each page found; ``row`` is its row, −1 where there was none."""
+    columns: list[Column] = [(Feature(name, FeatureGroup.SP), picked(getattr(versions, name), row)) for name in STATE]
+    mime = picked(versions.mime, row)
+    columns.append((Feature("mime", FeatureGroup.SP, categorical=True), np.where(mime >= 0, mime, np.nan)))
+    return columns
+
+
+def semantic_columns(reduced: SingleArray) -> list[Column]:
+    """The reduced semantic vector, a column an axis; unknown where a page has no text."""
+    silent = ~reduced.any(axis=1)
+    return [
+        (Feature(f"semantic_{axis:02}", FeatureGroup.SP), np.where(silent, np.nan, reduced[:, axis]))
+        for axis in range(reduced.shape[1])
+    ]
+
+
+def _named(values: Sequence[str]) -> FloatArray:
+    code = buckets(values)
+    return np.where(code >= 0, code, np.nan)
+
+
+DAMPING = 0.85
+TOLERANCE = 1e-8
+"""Sum of the absolute errors of all ranks, which themselves sum up to 1."""
+ROUNDS = 500
+"""Enough for any damping up to 0.95; what is not exact by then is a bug."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRanks:
+    """Ranks of all pages, summing up to 1."""
+
+    rank: FloatArray
+    rounds: int
+    """Rounds of the iteration: few where it started from ranks of a graph that hardly differs."""
+
+
+def link_ranks(
+    graph: PageGraph, *, restart: FloatArray | None = None, start: FloatArray | None = None, damping: float = DAMPING
+) -> LinkRanks:
+    """The ranks of a graph. O(links) a round.
+
+    Args:
+        graph: links; of several between the same pages each counts.
+        restart: how likely each page is at a restart, up to a factor; equally likely if not given, and if all are 0.
+        start: ranks to start with, such as those of the week before; the result is the same, found sooner.
+        damping: probability d of following a link.
+    """
+    n = graph.pages
+    if not n:
+        return LinkRanks(np.empty(0), 0)
+    u = _distribution(restart, n)
+    links = np.bincount(graph.source, minlength=n).astype(np.float64)
+    dangling = links == 0
+    share = damping / np.where(dangling, 1.0, links)
+    step = sparse.csr_array((share[graph.source], (graph.target, graph.source)), shape=(n, n))
+    rank = _distribution(start, n)
+    # The error after a round is at most d/(1 − d) times what the round moved.
+    enough = TOLERANCE * (1.0 - damping) / damping if damping > 0 else np.inf
+    for rounds in range(1, ROUNDS + 1):
+        moved = step @ rank
+        moved += (damping * float(rank[dangling].sum()) + 1.0 - damping) * u
+        moved /= moved.sum()
+        difference = float(np.abs(moved - rank).sum())
+        rank = moved
+        if difference <= enough:
+            return LinkRanks(rank, rounds)
+    msg = f"ranks still move by {difference:.2g} after {ROUNDS} rounds"
+    raise ArithmeticError(msg)
+
+
+def _distribution(weight: FloatArray | None, n: int) -> FloatArray:
+    if weight is None or not weight.sum() > 0:
+        return np.full(n, 1.0 / n)
+    return np.asarray(weight / weight.sum(), dtype=np.float64)
+
+
+NETWORK: Final = ("internal_inlinks", "external_inlinks", "pagerank", "trustrank")
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkState:
+    """Where n pages stand in the graph at one moment."""
+
+    internal_inlinks: IntArray
+    external_inlinks: IntArray
+    pagerank: FloatArray
+    """Times the number of pages, so that 1 is the average in a small web and in a large one."""
+    trustrank: FloatArray
+    """The same with restarts on trusted pages only."""
+
+
+def network_state(graph: PageGraph, trusted: BoolArray, before: NetworkState | None = None) -> NetworkState:
+    """The state of a graph, found sooner from the state of an earlier one of the same pages. O(links) a round.
+
+    Without any trusted page all are trusted alike.
+    """
+    page = link_ranks(graph, start=None if before is None else before.pagerank)
+    trust = link_ranks(graph, restart=trusted.astype(float), start=None if before is None else before.trustrank)
+    return NetworkState(
+        graph.inlinks(internal=True),
+        graph.inlinks(internal=False),
+        page.rank * graph.pages,
+        trust.rank * graph.pages,
+    )
+
+
+_WORD = re.compile(r"\w+")
+
+
+def text_quality(text: str) -> float:
+    """Herdan's C of a text, in [0, 1]: 0 without words or with one word repeated, 1 if no word comes twice.
+
+    >>> text_quality("to be or not to be") < text_quality("whether it is nobler in the mind")
+    True
+    >>> text_quality(""), text_quality("buy buy buy"), text_quality("home")
+    (0.0, 0.0, 1.0)
+    """
+    words = _WORD.findall(text.casefold())
+    if len(words) <= 1:
+        return float(len(words))
+    return log(len(set(words))) / log(len(words))
+
+
+def text_qualities(texts: Sequence[str]) -> FloatArray:
+    """The quality of each text. O(characters), one text at a time in Python."""
+    return np.fromiter(map(text_quality, texts), np.float64, len(texts))

@@ -1,0 +1,1 @@
+"""Related pages and what they tell."""

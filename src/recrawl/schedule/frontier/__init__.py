@@ -1,0 +1,1 @@
+"""The frontier: which page to fetch next."""

@@ -1,0 +1,240 @@
+"""The revisit scheduler: when every page is due, and when to fit the policy again.
+
+The policy decides when a page is worth another visit; a page that just failed is not retried before its back-off is
+over. The policy is fitted to the budget regularly, and at once when many pages were found since the last fit. The
+simulator and the live crawler both report their visits here, so both schedule in the same way.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from recrawl.estimate.signals.exact_times import exact_times_as_observations
+from recrawl.model import ANSWERED, BoolArray, FloatArray, IntArray, Pages, Visits
+from recrawl.schedule.frontier.new_page_queue import NewPageQueue
+from recrawl.schedule.policy import Policy, ReplicablePolicy, SignalAware
+from recrawl.schedule.politeness.retry import Retry
+from recrawl.time import DAY
+
+_GROWTH = 1.25
+"""A fit serves until there are this many times the pages it was made for (algorithms §5)."""
+
+
+class RevisitScheduler:
+    """A policy, its budget, and the retry rule with pages that fail. State is a fold over pages and visits."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        budget: float,
+        fit_every: float = DAY,
+        retry: Retry | None = None,
+        new_page_queue: NewPageQueue | None = None,
+    ) -> None:
+        """``budget`` is in visits per second, ``fit_every`` in seconds.
+
+        With ``new_page_queue`` pages that nobody has seen wait in line; without, they are due when they are found.
+        """
+        self.policy = policy
+        self._new_page_queue = new_page_queue
+        self._budget = budget
+        self._fit_every = fit_every
+        self._retry = retry or Retry()
+        self._failing: dict[int, _FailureCounts] = {}
+        """Pages whose last visits failed."""
+        self._fit_when_pages = 0.0
+        self._fit_at = self._fitted_at = -math.inf
+        self.fits = 0
+        """How often the policy was fitted."""
+        self._journal: list[Callable[[], object]] | None = None
+        """What was taken note of since a copy of this scheduler started to be fitted elsewhere; ``None`` if none is."""
+        self._journal_pages: list[IntArray] = []
+
+    def add(self, pages: Pages) -> None:
+        """Take note of new pages; ids known already change nothing."""
+        before = len(self.policy)
+        self.policy.add(pages)
+        if self._journal is not None and len(self.policy) > before:
+            self._journal.append(partial(self.add, pages))
+
+    def tell(self, visits: Visits) -> None:
+        """Fold in visits to known pages, of each page in the order of time; one told before changes nothing.
+
+        Logged changes reach the policy with what a log knows: that nothing changed before them
+        (``exact_times_as_observations``). O(1) for each failed visit and each visit to a failing page, vectorised for
+        the rest.
+        """
+        if self._journal is not None:
+            self._journal.append(partial(self.tell, visits))
+            self._journal_pages.append(visits.page)
+        self.policy.tell(exact_times_as_observations(visits))
+        failed = visits.outcome > ANSWERED
+        concerned = failed | np.isin(visits.page, np.unique(visits.page[failed]))
+        concerned |= self._is_failing(visits.page)
+        for row in np.flatnonzero(concerned).tolist():
+            page, time = int(visits.page[row]), float(visits.time[row])
+            before = self._failing.get(page, _NOT_FAILING)
+            if time <= before.time:
+                continue
+            if failed[row]:
+                self._failing[page] = _FailureCounts(
+                    before.times + 1, time, int(visits.outcome[row]), int(visits.status[row])
+                )
+            else:
+                self._failing.pop(page, None)
+
+    def hear(self, page: IntArray, time: FloatArray) -> bool:
+        """Fold in signals of change about known pages, heard at these times; whether the policy hears any."""
+        if not isinstance(self.policy, SignalAware):
+            return False
+        if self._journal is not None:
+            self._journal.append(partial(self.hear, page, time))
+            self._journal_pages.append(page)
+        self.policy.signal(page, time)
+        return True
+
+    def due(self, page: IntArray, now: float) -> FloatArray:
+        """When each page should be visited next, seconds since the epoch; inf for never."""
+        due = self.policy.due(page, now)
+        rows = np.flatnonzero(self._is_failing(page))
+        if len(rows):
+            times, attempt, outcome, status = np.array([self._failing[int(page[row])] for row in rows]).T
+            due[rows] = np.maximum(due[rows], self._retry.at(times.astype(np.int64), attempt, outcome, status))
+        if self._new_page_queue:
+            turn = self._new_page_queue.turn(page)
+            waits = np.flatnonzero(turn > due)
+            new = waits[self._is_new(page[waits], now)]
+            due[new] = turn[new]
+        return due
+
+    def line_up(self, page: IntArray, now: float) -> None:
+        """Make the line of new pages again from all pages, in the order in which they are given. O(n log n)."""
+        if self._new_page_queue is not None:
+            self._new_page_queue.begin(page[self._is_new(page, now)], self._budget, now)
+
+    def welcome(self, page: IntArray, now: float) -> IntArray:
+        """Add found pages: the new ones join the queue. Return those that must wait in it."""
+        if self._new_page_queue is None or not len(page):
+            return page[:0]
+        if self._journal is not None:
+            self._journal.append(partial(self.welcome, page, now))
+            self._journal_pages.append(page)
+        new = page[self._is_new(page, now)]
+        self._new_page_queue.join(new, now)
+        return new[self._new_page_queue.turn(new) > now]
+
+    def _is_new(self, page: IntArray, now: float) -> BoolArray:
+        """Which of these pages nobody has seen: they are wanted without limit."""
+        return np.isinf(self.policy.urgency(page, now)) if len(page) else np.zeros(0, np.bool_)
+
+    def _is_failing(self, page: IntArray) -> BoolArray:
+        """Which of these pages failed last. O(m), or O(m log f) where there are more questions than failing pages."""
+        if len(page) > len(self._failing):
+            return np.isin(page, np.fromiter(self._failing, np.int64, len(self._failing)))
+        return np.fromiter((number in self._failing for number in page.tolist()), np.bool_, len(page))
+
+    @property
+    def fit_at(self) -> float:
+        """When the policy should be fitted next, seconds since the epoch: a time in the past for at once."""
+        return self._fitted_at if len(self.policy) >= self._fit_when_pages else self._fit_at
+
+    def fit(self, now: float) -> None:
+        """Fit the policy to the budget and to all that is known. Every due time may change.
+
+        What new pages will take of the budget until the next fit is left to them.
+        """
+        taken = self._new_page_queue.taken(self._budget, self._fit_every) if self._new_page_queue else 0.0
+        self.policy.fit(self._budget - taken, now)
+        self.fits += 1
+        self._fitted_at = now
+        self._fit_at = now + self._fit_every
+        self._fit_when_pages = max(len(self.policy) * _GROWTH, len(self.policy) + 1.0)
+
+    def fit_again(self) -> None:
+        """The last fit holds no more, or what follows from it could not be kept: another one is due at once."""
+        self._fit_when_pages = 0.0
+
+    def put_off_fit(self, until: float) -> None:
+        """A fit failed: go by the one before until then, seconds since the epoch."""
+        self._fit_at, self._fit_when_pages = until, math.inf
+
+    def change_budget(self, budget: float, *, discovery_share: float, burst: float) -> None:
+        """Another budget (visits per second), and other terms for new pages; a fit is due at once."""
+        if self._journal is not None:
+            self._journal.append(partial(self.change_budget, budget, discovery_share=discovery_share, burst=burst))
+        self.set_budget(budget, discovery_share=discovery_share, burst=burst)
+        self.fit_again()
+
+    def set_budget(self, budget: float, *, discovery_share: float, burst: float) -> None:
+        """Another budget (visits per second), and other terms for new pages, from the next fit on."""
+        self._budget = budget
+        if self._new_page_queue is not None:
+            self._new_page_queue.change(discovery_share, burst)
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """The arguments of :meth:`set_budget` that are in force."""
+        share, burst = self._new_page_queue.terms if self._new_page_queue is not None else (0.0, 0.0)
+        return {"budget": self._budget, "discovery_share": share, "burst": burst}
+
+    # -- fitted elsewhere -----------------------------------------------------------------------
+
+    def begin_journal(self, underway: Visits) -> None:
+        """From now on keep what is taken note of, for :meth:`take_over`; ``underway`` was told and may not be recorded.
+
+        Memory: what is told until then.
+        """
+        self._journal, self._journal_pages = [partial(self.tell, underway)], [underway.page]
+
+    def end_journal(self) -> None:
+        """Forget the journal: what was to be taken over does not come."""
+        self._journal, self._journal_pages = None, []
+
+    def journal_pages(self) -> IntArray:
+        """The pages that the journal is about."""
+        return np.unique(np.concatenate([np.empty(0, np.int64), *self._journal_pages]))
+
+    def replica(self) -> RevisitScheduler:
+        """A twin that is to be pickled and taken over elsewhere. It shares memory with this one."""
+        twin = copy.copy(self)
+        for name in _OWN:
+            del vars(twin)[name]
+        twin.policy = self.policy.replica() if isinstance(self.policy, ReplicablePolicy) else self.policy
+        return twin
+
+    def take_over(self, fitted: RevisitScheduler, concerned: Pages) -> None:
+        """Replace what is known by what another scheduler knows, which was fitted, and tell it what came meanwhile.
+
+        ``concerned`` are the pages that visits came of or will come of soon: the other one may not know all of them.
+        O(what came meanwhile): what it knows already changes nothing.
+        """
+        journal = self._journal or []
+        self.end_journal()
+        vars(self).update({name: value for name, value in vars(fitted).items() if name not in _OWN})
+        self.fits += 1
+        self.add(concerned)
+        for told in journal:
+            told()
+
+
+_OWN = frozenset({"fits", "_journal", "_journal_pages", "_retry"})
+"""What a scheduler does not take over from another."""
+
+
+class _FailureCounts(NamedTuple):
+    """A page whose last visits failed: how often in a row, when last, and how."""
+
+    times: int
+    time: float
+    outcome: int
+    status: int
+
+
+_NOT_FAILING = _FailureCounts(0, -math.inf, 0, 0)

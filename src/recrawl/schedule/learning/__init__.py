@@ -1,0 +1,1 @@
+"""State that policies learn from visits."""

@@ -1,0 +1,1 @@
+"""Politeness: when a host may receive a request."""

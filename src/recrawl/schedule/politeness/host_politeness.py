@@ -1,0 +1,200 @@
+"""Politeness: when a host may receive its next request. Pure state that receives events; it reads no clock.
+
+Rules of this file:
+ 1. One request at a time to a host; the pause starts when the response has arrived.
+ 2. The pause is the host's own crawl-delay, up to a cap; without one, a multiple of the time of its last response,
+    within bounds: a slow host gets longer pauses.
+ 3. A host that requests a longer pause (Retry-After) gets it; no later event makes it shorter.
+ 4. A host that does not answer is paused, longer with every failure: a dead host with a thousand pages gets a few
+    requests a day, not a thousand.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from recrawl.errors import ConfigError
+from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.schedule.politeness.retry import TROUBLED_HOST, Backoff
+
+
+@dataclass(frozen=True, slots=True)
+class PolitenessRules:
+    """How long to pause between two requests to a host. Seconds; the defaults are Heritrix's (conventions R4)."""
+
+    factor: float = 5.0
+    """Times the duration of the last answer."""
+    shortest: float = 3.0
+    longest: float = 30.0
+    """Most seconds of pause that a slow answer causes."""
+    crawl_delay_cap: float = 300.0
+    """Most seconds of a crawl-delay that are honoured."""
+    trouble: Backoff = TROUBLED_HOST
+    """The pause after requests in a row that got no answer, whichever pages they were for."""
+
+    def __post_init__(self) -> None:
+        if not (self.factor >= 0 and 0 <= self.shortest <= self.longest and self.crawl_delay_cap >= 0):
+            raise ConfigError(
+                f"These politeness rules contradict each other: {self}.",
+                "Nothing may be negative, and the shortest pause not above the longest.",
+            )
+
+    def pause(self, duration: float, crawl_delay: float | None) -> float:
+        """Seconds to pause after an answer that took ``duration`` seconds.
+
+        >>> PolitenessRules().pause(2.0, None), PolitenessRules().pause(2.0, 1_000.0), PolitenessRules().pause(9.0, 1.0)
+        (10.0, 300.0, 3.0)
+        """
+        if crawl_delay is not None:
+            return max(min(crawl_delay, self.crawl_delay_cap), self.shortest)
+        return min(max(self.factor * duration, self.shortest), self.longest)
+
+
+_SMALL, _SPARSE = 1024, 8
+"""Ids count as small below this many times the hosts heard of, and some more."""
+
+
+class Politeness:
+    """The state of all hosts, in columns. Every call is O(1) a host; a host never heard of is free."""
+
+    def __init__(self, rules: PolitenessRules | None = None) -> None:
+        self.rules = rules or PolitenessRules()
+        self._row: dict[int, int] = {}
+        self._host = np.empty(16, np.int64)
+        self._crawl_delay = np.full(16, np.nan)
+        self._free_at = np.full(16, -np.inf)
+        self._busy = np.zeros(16, np.bool_)
+        self._failures = np.zeros(16, np.int64)
+        """Requests in a row that got no answer."""
+        self._row_of_small = np.empty(0, np.int64)
+        """The row of hosts whose ids are small numbers, -1 for none: a look-up without Python."""
+
+    def __len__(self) -> int:
+        """Hosts heard of."""
+        return len(self._row)
+
+    def set_crawl_delay(self, host: int, seconds: float | None) -> None:
+        """What robots.txt of this host asks for; ``None`` if it asks for nothing. Holds from the next answer on."""
+        row = self._row_of(host)
+        self._crawl_delay[row] = np.nan if seconds is None else seconds
+
+    def block_until(self, host: int, when: float) -> None:
+        """Leave the host alone until ``when``, seconds since the epoch; never shortens a pause."""
+        row = self._row_of(host)
+        self._free_at[row] = max(when, float(self._free_at[row]))
+
+    def free_at(self, host: int) -> float:
+        """When the host may next be asked, seconds since the epoch; -inf for any time, inf while a request runs."""
+        row = self._row.get(host)
+        if row is None:
+            return -math.inf
+        return math.inf if self._busy.item(row) else self._free_at.item(row)
+
+    def begin(self, host: int, now: float) -> None:
+        """A request to the host starts. It must be free: anything else is a bug of the caller."""
+        row = self._row_of(host)
+        if self._busy.item(row) or self._free_at.item(row) > now:
+            msg = f"host {host} may not be asked at {now}: free at {self.free_at(host)}"
+            raise ValueError(msg)
+        self._busy[row] = True
+
+    def done(self, host: int, now: float, duration: float) -> None:
+        """The request has ended, with an answer or without, after ``duration`` seconds; the pause starts."""
+        row = self._row_of(host)
+        if not self._busy.item(row):
+            msg = f"no request to host {host} is running"
+            raise ValueError(msg)
+        self._busy[row] = False
+        delay = self._crawl_delay.item(row)
+        free_at = now + self.rules.pause(duration, None if math.isnan(delay) else delay)
+        if free_at > self._free_at.item(row):
+            self._free_at[row] = free_at
+
+    def failed(self, host: int, now: float) -> None:
+        """A request to the host, which is done, got no answer; the host is left alone for longer."""
+        row = self._row_of(host)
+        self._failures[row] += 1
+        self.block_until(host, now + float(self.rules.trouble.wait(self._failures[row])))
+
+    def answered(self, host: int) -> None:
+        """The host gave an answer: it is well."""
+        row = self._row.get(host)
+        if row is not None:
+            self._failures[row] = 0
+
+    def shift(self, since: float, seconds: float) -> None:
+        """The clock, which read ``since``, is set: pauses that were not over by then last as long as before."""
+        self._free_at[self._free_at > since] += seconds
+
+    def resting(self, now: float) -> tuple[IntArray, FloatArray]:
+        """The hosts that may not be asked at this moment, and until when: as if requests that run ended now."""
+        known = slice(len(self._row))
+        delay = np.minimum(self._crawl_delay[known], self.rules.crawl_delay_cap)
+        pause = now + np.fmax(delay, self.rules.shortest)
+        until = np.where(self._busy[known], np.maximum(self._free_at[known], pause), self._free_at[known])
+        rows = np.flatnonzero(until > now)
+        return self._host[rows], until[rows]
+
+    def undone(self, host: int) -> None:
+        """The request that started did not take place, and nothing was sent: the host is as free as before it."""
+        row = self._row_of(host)
+        if not self._busy[row]:
+            msg = f"no request to host {host} is running"
+            raise ValueError(msg)
+        self._busy[row] = False
+
+    # -- many at once, for the frontier ---------------------------------------------------------
+
+    @property
+    def columns(self) -> tuple[FloatArray, BoolArray]:
+        """Free-at and busy of all hosts by row. Views, stale once a new host is heard of; the frontier marks who is."""
+        return self._free_at, self._busy
+
+    def rows(self, host: IntArray) -> IntArray:
+        """The row of each host; new ones get one. O(1) each for ids that are small numbers, else O(n log n)."""
+        if len(host) == 1:
+            return np.array([self._row_of(int(host[0]))])
+        if len(host) and host.min() >= 0 and host.max() < len(self._row_of_small):
+            rows = self._row_of_small[host]
+            if (rows >= 0).all():
+                return rows
+        known, place = np.unique(host, return_inverse=True)
+        return np.fromiter((self._row_of(one) for one in known.tolist()), np.int64, len(known))[place.reshape(-1)]
+
+    def hosts(self, rows: IntArray) -> IntArray:
+        """The host of each row."""
+        return self._host[rows]
+
+    def done_many(self, rows: IntArray, now: float, duration: FloatArray) -> None:
+        """The requests to these rows have ended; as :meth:`done` for each."""
+        rules, delay = self.rules, self._crawl_delay[rows]
+        adaptive = np.minimum(np.maximum(rules.factor * duration, rules.shortest), rules.longest)
+        asked = np.maximum(np.minimum(delay, rules.crawl_delay_cap), rules.shortest)
+        pause = np.where(np.isnan(delay), adaptive, asked)
+        self._free_at[rows] = np.maximum(self._free_at[rows], now + pause)
+        self._busy[rows] = False
+
+    def _row_of(self, host: int) -> int:
+        row = self._row.get(host)
+        if row is not None:
+            return row
+        row = self._row[host] = len(self._row)
+        if row >= len(self._host):
+            room = len(self._host)
+            self._host = np.concatenate([self._host, np.empty(room, np.int64)])
+            self._crawl_delay = np.concatenate([self._crawl_delay, np.full(room, np.nan)])
+            self._free_at = np.concatenate([self._free_at, np.full(room, -np.inf)])
+            self._busy = np.concatenate([self._busy, np.zeros(room, np.bool_)])
+            self._failures = np.concatenate([self._failures, np.zeros(room, np.int64)])
+        self._host[row] = host
+        if len(self._row_of_small) <= host < _SPARSE * (row + _SMALL):
+            room = max(host + 1, 2 * len(self._row_of_small)) - len(self._row_of_small)
+            self._row_of_small = np.concatenate([self._row_of_small, np.full(room, -1, np.int64)])
+            earlier = np.flatnonzero((self._host[:row] >= 0) & (self._host[:row] < len(self._row_of_small)))
+            self._row_of_small[self._host[earlier]] = earlier
+        if 0 <= host < len(self._row_of_small):
+            self._row_of_small[host] = row
+        return row

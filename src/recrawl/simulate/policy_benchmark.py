@@ -1,0 +1,258 @@
+"""A contest: one policy at work on a field, with a virtual clock, at a given budget. All pages at once.
+
+Rules of the contest (algorithms §7):
+ 1. The clock ticks; everything that is done, is done at a tick.
+ 2. A page is found, and first visited, at the first tick at least ``found_after`` after its birth. First visits are
+    the same for all policies and cost nothing.
+ 3. At each tick ``budget`` × pages there × days visits are made; fractions carry over, but not
+    visits for which there was no page. They go to the pages
+    that want them most (``Policy.urgency``), at most ``per_host`` to a host; ties are broken at random.
+ 4. Policies know what they were told: pages when they are found, visits when they are made. A page that is gone is no
+    longer offered, and no longer counts.
+ 5. A policy is fitted when so much time has passed, or N pages were found, since the last fit that either has
+    grown by a quarter, and at least every ``fit_every``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from recrawl.model import BoolArray, ChangeKind, FloatArray, IntArray, Pages, Verdict, Visits
+from recrawl.schedule.policy import Policy
+from recrawl.simulate.benchmark_field import BenchmarkField
+from recrawl.simulate.benchmark_score import BenchmarkScore, BenchmarkTally
+from recrawl.time import DAY
+
+_GROWTH = 1.25
+_JITTER, _TINY, _MOST = 1e-12, 1e-300, 1e300
+"""Equal urgencies are told apart by a random share of themselves, zeros by a random nothing; inf is a large number."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkRules:
+    """How a contest is held. Every policy has the same."""
+
+    budget: float
+    """Visits for each page that is there, a day."""
+    tick: float = DAY
+    """Seconds from one tick to the next."""
+    found_after: float = DAY / 4
+    """Seconds after its birth from which a page can be found."""
+    per_host: int | None = None
+    """Visits to one host at a tick, at most; ``None`` for no limit."""
+    fit_every: float = 90 * DAY
+    """Seconds between two fits, at most."""
+    whenever_due: bool = False
+    """Visit every page that is due, as a crawler without a budget does; policies are told the budget all the same."""
+    scored_from: float = 0.25
+    """Share of the record that is not scored, because policies are learning."""
+    ranked_every: float = 28 * DAY
+    """Seconds between two ticks at which the order of all urgencies is evaluated, at least."""
+
+    def __post_init__(self) -> None:
+        if not self.budget >= 0 or not self.tick > 0 or not self.fit_every > 0 or not 0 <= self.scored_from < 1:
+            msg = f"no contest can be held by these rules: {self}"
+            raise ValueError(msg)
+
+    @property
+    def leave_no_choice(self) -> bool:
+        """Whether every page is visited at every tick, whatever the policy."""
+        return self.budget * self.tick >= DAY and self.per_host is None and not self.whenever_due
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkResult:
+    """What came of a contest."""
+
+    tally: BenchmarkTally
+    visits: Visits | None
+    """All visits, first ones included, in the order of time; only where they were asked for."""
+    evaluations: int
+    """How often the urgency of a page was asked."""
+    made: int
+    """Visits made, first ones included."""
+
+
+def compete(  # noqa: PLR0913 - what a contest is made of
+    field: BenchmarkField,
+    policy: Policy,
+    rules: BenchmarkRules,
+    rng: np.random.Generator,
+    *,
+    keep_visits: bool = False,
+    progress: Callable[[float], None] = lambda _: None,
+) -> BenchmarkResult:
+    """Let a policy, to which no page was added yet, visit the pages of a field.
+
+    ``progress`` is told the share of the record that has passed. O(ticks · pages) for the urgencies and O(1) a visit,
+    beside what the policy takes; no Python for single pages.
+    """
+    contest = _BenchmarkRun(field, policy, rules, rng, keep_visits=keep_visits)
+    span = field.truth.end - field.truth.start
+    ticks = int(np.floor(span / rules.tick)) + 1
+    for number in range(ticks):
+        contest.tick(field.truth.start + number * rules.tick)
+        progress((number + 1) / ticks)
+    return contest.result()
+
+
+class _BenchmarkRun:
+    """The state of a contest between two ticks."""
+
+    def __init__(
+        self,
+        field: BenchmarkField,
+        policy: Policy,
+        rules: BenchmarkRules,
+        rng: np.random.Generator,
+        *,
+        keep_visits: bool,
+    ) -> None:
+        truth = field.truth
+        self._field, self._policy, self._rules, self._rng = field, policy, rules, rng
+        self._board = BenchmarkScore(truth, truth.start + rules.scored_from * (truth.end - truth.start), field.links)
+        self._calendar = _VisitCalendar.of(field)
+        self._found = 0
+        self._there = np.zeros(len(field), dtype=np.bool_)
+        self._rows = np.empty(0, dtype=np.int64)
+        """Pages that are found and there, ascending."""
+        self._carry = 0.0
+        self._rank_at = truth.start
+        self._fits = _FitTimes(rules.fit_every, truth.start)
+        self._log: list[Visits] | None = [] if keep_visits else None
+        self._evaluations = self._made = 0
+
+    def tick(self, now: float) -> None:
+        self._calendar.advance(now)
+        self._lose(now)
+        candidates = self._rows
+        self._find(now)
+        budget = self._rules.budget * len(self._rows) / DAY
+        if len(self._rows) and self._fits.is_time(now, self._found):
+            self._policy.fit(budget, now)
+        if self._rules.whenever_due:
+            self._visit(candidates, candidates[self._policy.urgency(candidates, now) >= 1.0], now)
+            return
+        self._carry += budget * self._rules.tick
+        quota = int(self._carry + 1e-9)
+        self._carry -= quota
+        if quota and len(candidates):
+            self._visit(candidates, self._choose(candidates, quota, now), now)
+
+    def result(self) -> BenchmarkResult:
+        tally = replace(self._board.tally(), importance=self._field.importance)
+        visits = None if self._log is None else Visits.concatenate(self._log)
+        return BenchmarkResult(tally, visits, self._evaluations, self._made)
+
+    def _lose(self, now: float) -> None:
+        gone = self._calendar.gone(now)
+        if len(gone):
+            self._there[gone] = False
+            self._rows = np.flatnonzero(self._there)
+
+    def _find(self, now: float) -> None:
+        """Pages born long enough ago, unless they are gone already: added, visited, offered from the next tick on."""
+        born = self._field.truth.born
+        first, self._found = self._found, int(np.searchsorted(born, now - self._rules.found_after, side="right"))
+        rows = np.arange(first, self._found)
+        rows = rows[self._field.truth.died[rows] > now]
+        if not len(rows):
+            return
+        self._policy.add(
+            Pages.of(rows, host=self._field.host[rows], importance=self._field.importance[rows], discovered=now)
+        )
+        self._board.open(rows, self._calendar.version[rows], now)
+        self._tell(Visits.of(rows, now))
+        self._there[rows] = True
+        self._rows = np.flatnonzero(self._there)
+
+    def _choose(self, rows: IntArray, quota: int, now: float) -> IntArray:
+        if quota >= len(rows) and self._rules.per_host is None:
+            return rows
+        urgency = self._policy.urgency(rows, now)
+        self._evaluations += len(rows)
+        draw = self._rng.random(len(rows))
+        wanted = np.minimum(urgency, _MOST) * (1.0 + _JITTER * draw) + _TINY * draw
+        if now >= self._rank_at:
+            ranked = rows[np.argsort(-wanted)]
+            self._board.rank(ranked, self._calendar.version[ranked], now)
+            self._rank_at = now + self._rules.ranked_every
+        if self._rules.per_host is None:
+            return np.sort(rows[np.argpartition(wanted, len(rows) - quota)[len(rows) - quota :]])
+        return rows[_allowed(wanted, self._field.host[rows], quota, self._rules.per_host)]
+
+    def _visit(self, candidates: IntArray, rows: IntArray, now: float) -> None:
+        stale = int(np.count_nonzero(self._calendar.version[candidates] > self._board.seen[candidates]))
+        changed = self._board.visit(rows, self._calendar.version[rows], now)
+        right = int(np.count_nonzero(changed))
+        self._board.choose(right=right, chosen=len(rows), stale=stale, pages=len(candidates), now=now)
+        verdict = np.where(changed, np.uint8(Verdict.CHANGED), np.uint8(Verdict.UNCHANGED))
+        kinds = np.where(changed, np.uint16(ChangeKind.TEXT), np.uint16(ChangeKind.NONE))
+        self._tell(Visits.of(rows, now, verdict=verdict, kinds=kinds))
+
+    def _tell(self, visits: Visits) -> None:
+        self._policy.tell(visits)
+        self._made += len(visits)
+        if self._log is not None:
+            self._log.append(visits)
+
+
+class _VisitCalendar:
+    """What happens when: the version of every page at the tick that was reached, and who has gone by then."""
+
+    def __init__(self, time: FloatArray, row: IntArray, death: FloatArray, dying: IntArray, pages: int) -> None:
+        self._time, self._row = time, row
+        self._death, self._dying = death, dying
+        self._passed = self._gone = 0
+        self.version = np.zeros(pages, dtype=np.int64)
+        """Changes of each page so far."""
+
+    @classmethod
+    def of(cls, field: BenchmarkField) -> _VisitCalendar:
+        changes, died = field.truth.changes, field.truth.died
+        order = np.argsort(changes.times, kind="stable")
+        dying = np.argsort(died, kind="stable")
+        return cls(changes.times[order], changes.row_of_event()[order], died[dying], dying, len(field))
+
+    def advance(self, now: float) -> None:
+        """Let the changes up to ``now`` happen. O(changes) over a whole contest."""
+        first, self._passed = self._passed, int(np.searchsorted(self._time, now, side="right"))
+        np.add.at(self.version, self._row[first : self._passed], 1)
+
+    def gone(self, now: float) -> IntArray:
+        """Pages that have gone since this was last asked."""
+        first, self._gone = self._gone, int(np.searchsorted(self._death, now, side="right"))
+        return self._dying[first : self._gone]
+
+
+class _FitTimes:
+    """When to fit: as time and pages grow by a quarter, and regularly."""
+
+    def __init__(self, every: float, start: float) -> None:
+        self._every, self._start = every, start
+        self._next, self._pages = start, 0
+
+    def is_time(self, now: float, pages: int) -> bool:
+        """Whether to fit now; if so, the next time is counted from now."""
+        if now < self._next and pages < self._pages * _GROWTH + 1:
+            return False
+        self._pages = pages
+        self._next = now + min(self._every, (_GROWTH - 1.0) * (now - self._start))
+        return True
+
+
+def _allowed(wanted: FloatArray, host: IntArray, quota: int, per_host: int) -> BoolArray:
+    """The ``quota`` most wanted pages of which no host has more than ``per_host``. O(n log n)."""
+    order = np.lexsort((-wanted, host))
+    ranked = host[order]
+    first = np.flatnonzero(np.diff(ranked, prepend=ranked[0] - 1))
+    place = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
+    order = order[place < per_host]
+    if len(order) > quota:
+        order = order[np.argpartition(wanted[order], len(order) - quota)[len(order) - quota :]]
+    chosen = np.zeros(len(wanted), dtype=np.bool_)
+    chosen[order] = True
+    return chosen

@@ -1,0 +1,1 @@
+"""How the store talks to a database: engines, SQL statements, and the store over both."""

@@ -1,0 +1,1 @@
+"""Import and export between archives and the store."""

@@ -1,0 +1,273 @@
+"""Noise of archives: which captures are read to learn it, how it is detected, and where it is stored.
+
+A sample of each host is read before its captures are classified: of all its pages that were captured several times, not
+only of those in the current source. Pages that change are captured more often, and would dominate otherwise. The result
+is stored, so that reports on the archive can name the parts of its pages that were not compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from recrawl.detect import ChangeCriteria, ChangeResult
+from recrawl.detect.digest_verdicts import outcomes_of
+from recrawl.detect.explanation import shown
+from recrawl.detect.fingerprint import Fingerprint
+from recrawl.detect.noise.learned_noise import (
+    FEWEST_PAGES,
+    ArchivedVersion,
+    ArchiveNoise,
+    HostNoise,
+    NoiseEvidence,
+    archive_noise,
+    are_compared,
+)
+from recrawl.model import Capture, IntArray, Outcome
+from recrawl.model.plurals import counted
+from recrawl.store.base import Store
+from recrawl.store.store_values import REVISIT, CaptureColumns
+
+_STATE = "archive-noise"
+"""The name of the state in the store."""
+_PAGES, _VERSIONS = 40, 6
+"""Pages of a host that are compared, and versions of each."""
+_PAGES_LOOKED_AT, _PAGES_COUNTED = 10 * _PAGES, 5_000
+"""Pages whose captures are listed until enough can be compared, and pages whose captures are counted at once."""
+_MAY_BE_HTML = frozenset({"", "unk", REVISIT, "text/html", "application/xhtml+xml"})
+"""Media types of captures without available bytes that may have parts like other pages of their host."""
+_SPREADS = np.uint64(0x9E3779B97F4A7C15)
+"""An odd number whose products spread ids evenly (Knuth, TAOCP 6.4)."""
+_EXAMPLES = 5
+"""Versions that are searched for the text of a part."""
+_TOLD, _NAMED, _LETTERS = 200, 3, 80
+"""Parts of a host that are stored, parts that a sentence names, and characters of their texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoisePartReport:
+    """A part that was not compared, for reports."""
+
+    text: str
+    """From one capture; empty if no available one has it."""
+    kind: str
+    pages: int
+    """Pages on which it differed …"""
+    pages_read: int
+    """… of this many that were read to learn it."""
+    differed: int
+    compared: int
+    key: int = 0
+    """By which it is masked (``noise_keys``); 0 if it was learned before keys were stored."""
+
+
+def learn_archive_noise(  # noqa: PLR0913, PLR0917 - what is read, how, and by which standards
+    store: Store,
+    pages: IntArray,
+    read: Callable[[str, int], Capture | None],
+    judged: Callable[[Capture, str], ChangeResult],
+    standards: ChangeCriteria,
+    moments: float,
+) -> dict[int, HostNoise]:
+    """The noise on each host of these pages, by id; hosts without any are left out. Stores what it is.
+
+    ``judged`` parses a capture of a media type, as if it were the first. Costs at most 240 captures per host.
+    """
+    brought = np.unique(store.pages(pages).host)
+    known = store.pages()
+    resources = store.resources()
+    found: dict[int, HostNoise] = {}
+    told: dict[int, list[dict[str, Any]]] = {}
+    for host in brought.tolist():
+        mine = np.setdiff1d(known.id[known.host == host], resources)
+        if len(mine) < FEWEST_PAGES:
+            continue
+        versions, examples = _sample(store, mine, read, judged)
+        learned = archive_noise(host, versions, moments)
+        if learned.pages >= FEWEST_PAGES and learned.parts:
+            told[host] = _told(learned, examples, standards)
+            found[host] = learned.noise
+    _keep(store, brought, told)
+    return found
+
+
+def forget_archive_noise(store: Store, pages: IntArray) -> None:
+    """Record that nothing is masked on the hosts of these pages: they are classified without learned noise."""
+    _keep(store, np.unique(store.pages(pages).host), {})
+
+
+def _sample(
+    store: Store,
+    pages: IntArray,
+    read: Callable[[str, int], Capture | None],
+    judged: Callable[[Capture, str], ChangeResult],
+) -> tuple[dict[int, list[ArchivedVersion]], list[Capture]]:
+    """Versions of some pages, by time, and some captures to take texts from."""
+    order = pages[np.argsort((pages.astype(np.uint64) * _SPREADS) >> np.uint64(32), kind="stable")]
+    versions: dict[int, list[ArchivedVersion]] = {}
+    examples: list[Capture] = []
+    looked_at = 0
+    for start in range(0, len(order), _PAGES_COUNTED):
+        some = order[start : start + _PAGES_COUNTED]
+        several = some[store.capture_counts(some) > 1]
+        for first in range(0, len(several), _PAGES):
+            listed = store.capture_columns(np.sort(several[first : first + _PAGES]))
+            for page in several[first : first + _PAGES].tolist():
+                if len(versions) >= _PAGES or looked_at >= _PAGES_LOOKED_AT:
+                    return versions, examples
+                looked_at += 1
+                rows = np.arange(*np.searchsorted(listed.page, [page, page + 1]).tolist())
+                found, example = _versions(listed.take(rows), read, judged)
+                if not are_compared(found):
+                    continue
+                versions[page] = found
+                if example is not None and len(examples) < _EXAMPLES:
+                    examples.append(example)
+    return versions, examples
+
+
+def _versions(
+    captures: CaptureColumns,
+    read: Callable[[str, int], Capture | None],
+    judged: Callable[[Capture, str], ChangeResult],
+) -> tuple[list[ArchivedVersion], Capture | None]:
+    """The latest versions of a page, by time, and the last capture with available bytes.
+
+    Bytes of a digest are read once. A revisit record without a digest repeats the capture before it.
+    """
+    outcome = outcomes_of(captures.status)
+    shows = np.flatnonzero((outcome == Outcome.FETCHED) | (outcome == Outcome.NOT_MODIFIED)).tolist()
+    places: dict[bytes, list[int]] = {}
+    for row in shows:
+        if captures.mime[row] != REVISIT and captures.warc_file[row] and captures.digest[row]:
+            places.setdefault(captures.digest[row], []).append(row)
+    contents: dict[bytes, tuple[int, Fingerprint | None]] = {}
+    found: list[ArchivedVersion] = []
+    example: Capture | None = None
+    for row in shows[-_VERSIONS:]:
+        digest, time = captures.digest[row], float(captures.time[row])
+        repeats = captures.mime[row] == REVISIT or outcome[row] == Outcome.NOT_MODIFIED
+        if digest in contents:
+            content, fingerprint = contents[digest]
+        elif repeats and not digest:
+            content, fingerprint = (found[-1].content, found[-1].fingerprint) if found else (0, None)
+        else:
+            content, fingerprint = row + 1, None
+            for place in [*([] if repeats else [row]), *places.get(digest, [])]:
+                capture = read(captures.warc_file[place], int(captures.warc_offset[place]))
+                if capture is None:
+                    continue
+                example = capture
+                seen = judged(replace(capture, time=time), captures.mime[place])
+                fingerprint = Fingerprint.unpack(seen.fingerprint)
+                if fingerprint is None or not fingerprint.parts.path:  # nothing of which parts could be noise
+                    content, fingerprint = 0, None
+                break
+            else:
+                content = row + 1 if captures.mime[row] in _MAY_BE_HTML else 0
+            if digest:
+                contents[digest] = content, fingerprint
+        dated = None if fingerprint is None else replace(fingerprint, time=time)
+        found.append(ArchivedVersion(time, content, dated))
+    return found, example
+
+
+def _told(learned: ArchiveNoise, examples: Sequence[Capture], standards: ChangeCriteria) -> list[dict[str, Any]]:
+    texts: dict[int, str] = {}
+    masked = replace(standards, mask=learned.noise.mask)
+    for capture in examples:
+        for one in shown(capture, masked, learned.noise).left_out:
+            texts.setdefault(one.key, one.text)
+    return [
+        {
+            "text": texts.get(part.key, "")[:_LETTERS],
+            "kind": part.place.kind.name.lower(),
+            "pages": part.pages,
+            "pages_read": learned.pages,
+            "differed": part.differed,
+            "compared": part.compared,
+            "key": part.key,
+        }
+        for part in learned.parts[:_TOLD]
+    ]
+
+
+def _keep(store: Store, hosts: IntArray, told: dict[int, list[dict[str, Any]]]) -> None:
+    """Store what was learned of these hosts, by id, replacing the last."""
+    kept = _kept(store)
+    if not kept and not told:
+        return
+    named = store.hosts(np.unique(hosts))
+    for host, name in zip(named.id.tolist(), named.name, strict=True):
+        kept.pop(name, None)
+        if host in told:
+            kept[name] = told[host]
+    store.save_state(_STATE, json.dumps(kept, ensure_ascii=False).encode("utf-8", "backslashreplace"), 0.0)
+
+
+def _kept(store: Store) -> dict[str, list[dict[str, Any]]]:
+    data = store.load_state(_STATE)
+    found: dict[str, list[dict[str, Any]]] = json.loads(data) if data else {}
+    return found
+
+
+def hosts_with_noise(store: Store) -> frozenset[str]:
+    """Names of the hosts with noise learned from imported archives."""
+    return frozenset(_kept(store))
+
+
+def noise_in(store: Store, hosts: Sequence[str]) -> dict[str, list[NoisePartReport]]:
+    """The parts that were not compared on these hosts of imported archives, by host, on most pages first."""
+    kept = _kept(store)
+    return {host: [NoisePartReport(**part) for part in kept[host]] for host in hosts if host in kept}
+
+
+def with_archive_noise(store: Store, host: int, noise: HostNoise) -> HostNoise:
+    """The noise of a host from visits and from imported archives together, for reports."""
+    named = store.hosts(np.array([host])).name
+    parts = [part for part in noise_in(store, named).get(named[0], []) if part.key] if len(named) else []
+    if not parts:
+        return noise
+    columns = {one.name: np.zeros(len(parts), np.int64) for one in fields(NoiseEvidence)}
+    columns |= {
+        "host": np.full(len(parts), host, np.int64),
+        "part": np.array([part.key for part in parts], np.int64),
+        "far": np.array([part.compared for part in parts], np.int64),
+        "far_differed": np.array([part.differed for part in parts], np.int64),
+    }
+    rows = NoiseEvidence.concat([noise.rows, NoiseEvidence(**columns)])
+    return replace(noise, mask=noise.mask | {part.key for part in parts}, rows=rows)
+
+
+def noise_json(noise: dict[str, list[NoisePartReport]]) -> dict[str, list[dict[str, Any]]]:
+    """The parts as JSON, without their keys, which are internal."""
+    return {
+        host: [{name: value for name, value in asdict(part).items() if name != "key"} for part in parts]
+        for host, parts in noise.items()
+    }
+
+
+def noise_words(noise: dict[str, list[NoisePartReport]]) -> list[str]:
+    """The same in sentences, one per host."""
+    lines = []
+    for host, parts in noise.items():
+        named = "; ".join(
+            f"{_quoted(part)} on {part.pages:,} of {counted(part.pages_read, 'page')} read, in {part.differed:,} of "
+            f"{counted(part.compared, 'comparison')}"
+            for part in parts[:_NAMED]
+        )
+        more = f" and {len(parts) - _NAMED:,} more" if len(parts) > _NAMED else ""
+        which = "it differs" if len(parts) == 1 else "they differ"
+        lines.append(
+            f"Not compared on {host}, since {which} in nearly every capture of nearly every page: {named}{more}. With "
+            "the setting detect.learn_from_archives=no all is compared."
+        )
+    return lines
+
+
+def _quoted(part: NoisePartReport) -> str:
+    return f"“{part.text}”" if part.text else f"a part ({part.kind})"

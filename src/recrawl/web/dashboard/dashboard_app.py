@@ -1,0 +1,346 @@
+"""The server: every view as a page and as JSON, every action, the assets, and what else is mounted.
+
+Times and sizes as the pages of the dashboard say them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from recrawl import __version__
+from recrawl.errors import InputError, RecrawlError, StoreError
+from recrawl.time import DAY, format_duration
+from recrawl.web.dashboard.access_control import (
+    FORM_TOKEN,
+    HEADER_TOKEN,
+    HEALTH_PATHS,
+    AccessGate,
+    AccessGuard,
+    cookies_of,
+    headers_of,
+)
+from recrawl.web.dashboard.routes import Action, CheckedParameters, RefusedError, View, document, parse
+from recrawl.web.html_templates import json_of, when
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+
+
+_YEARS = 9_000 * 365 * DAY
+_UNIT = 1000
+
+
+def moment(seconds: float | None) -> str:
+    """A time to the minute; total.
+
+    >>> moment(0.0), moment(math.inf), moment(None)
+    ('1970-01-01 00:00', 'never', '–')
+    """
+    if seconds is None or math.isnan(seconds):
+        return "–"
+    if not -_YEARS / 9 < seconds < _YEARS / 2:
+        return "never" if seconds > 0 else "–"
+    return when(seconds)
+
+
+def from_now(seconds: float | None, now: float) -> str:
+    """How far a time lies ahead or behind.
+
+    >>> from_now(160.0, 100.0), from_now(0.0, 7200.0), from_now(math.inf, 0.0), from_now(100.2, 100.0)
+    ('in 1 min', '2 h ago', 'never', 'now')
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return moment(seconds)
+    if abs(seconds - now) < 1.0:
+        return "now"
+    return f"in {format_duration(seconds - now)}" if seconds > now else f"{format_duration(now - seconds)} ago"
+
+
+def due_in(seconds: float | None, now: float) -> str:
+    """When something is due, or for how long it has been.
+
+    >>> due_in(160.0, 100.0), due_in(0.0, 7200.0), due_in(math.inf, 0.0)
+    ('in 1 min', '2 h late', 'never')
+    """
+    if seconds is None or not math.isfinite(seconds) or seconds > now - 1.0:
+        return from_now(seconds, now)
+    return f"{format_duration(now - seconds)} late"
+
+
+def size(count: float) -> str:
+    """Bytes as people write them.
+
+    >>> size(512), size(3_400_000)
+    ('512 B', '3.4 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < _UNIT:
+            return f"{count:.3g} {unit}"
+        count /= _UNIT
+    return f"{count:.3g} TB"
+
+
+LARGEST_FORM = 64_000
+"""Maximum size of the body of an action in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardSite:
+    """All that the server shows."""
+
+    name: str
+    """Of the workspace, for people."""
+    views: Sequence[View]
+    folder: str = "."
+    """Where the workspace is, for commands that people paste."""
+    actions: Sequence[Action] = ()
+    guard: AccessGuard = field(default_factory=AccessGuard)
+    more: Sequence[BaseRoute] = ()
+    """Routes of others, e.g. those of time travel. They come after our own."""
+    clock: Callable[[], float] = lambda: math.nan
+    """Now, seconds since the epoch."""
+    health: Callable[[], tuple[int, Mapping[str, Any]]] = lambda: (200, {"status": "ok"})
+    """Whether the workspace is well, its crawl included: a status of HTTP, and facts. Must not wait for anything."""
+    readiness: Callable[[], tuple[int, Mapping[str, Any]]] = lambda: (200, {"status": "ok"})
+    """The same of the server alone: whether it can do its work."""
+    links: Mapping[str, str] = field(default_factory=dict)
+    """Places outside the dashboard that templates name: behind ``replay`` come 14 digits and a URL."""
+
+
+def make_app(site: DashboardSite) -> Starlette:
+    """The application, guarded. The document that describes it is at ``/openapi.json``."""
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
+    from starlette.routing import Route
+
+    from recrawl.web.html_templates import LinkedAssets, environment
+
+    assets = LinkedAssets(prefix="/assets/")
+    pages = PageResponses(site, environment(assets))
+    described = json_of(document(site.views, site.actions, __version__, token=bool(site.guard.token)))
+
+    async def openapi(_request: Request) -> Response:
+        return _json_response(described)
+
+    def asset(request: Request) -> Response:
+        from starlette.responses import Response
+
+        found = assets.find(request.path_params["name"])
+        if found is None:
+            raise HTTPException(404)
+        content, media_type = found
+        return Response(content, media_type=media_type, headers={"cache-control": "max-age=31536000, immutable"})
+
+    def check(ask: Callable[[], tuple[int, Mapping[str, Any]]]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            headers = headers_of(request.scope)
+            status, facts = ask()
+            if not site.guard.may_look(headers, cookies_of(headers)):  # a check of a container shows no token
+                facts = {"status": facts["status"]}
+            return _json_response(json_of(facts), status)
+
+        return answer
+
+    routes: list[BaseRoute] = [
+        Route("/openapi.json", openapi),
+        Route("/assets/{name:path}", asset),
+        Route(HEALTH_PATHS[0], check(site.health)),
+        Route(HEALTH_PATHS[1], check(site.readiness)),
+    ]
+    for view in site.views:
+        routes.append(Route(view.api, pages.twin(view), name=f"{view.api} as JSON"))
+        if view.template:
+            routes.append(Route(view.path, pages.page(view), name=view.path))
+    routes += [Route(action.path, pages.done(action), methods=["POST"], name=action.path) for action in site.actions]
+    return Starlette(
+        routes=[*routes, *site.more],
+        middleware=[Middleware(AccessGate, guard=site.guard)],
+        exception_handlers={HTTPException: pages.failed},
+    )
+
+
+class PageResponses:
+    """Makes answers of Starlette's kind of what views and actions say."""
+
+    def __init__(self, site: DashboardSite, templates: Environment) -> None:
+        self._site = site
+        self._templates = templates
+        templates.filters.update(moment=moment, from_now=from_now, due_in=due_in, size=size, pasted=shlex.quote)
+        self._menu = [view for view in site.views if view.menu]
+
+    def twin(self, view: View) -> Callable[[Request], Response]:
+        """The endpoint of a view for programs."""
+
+        def answer(request: Request) -> Response:
+            try:
+                told = view.answer(self._asked(view, request))
+                return _json_response(told if isinstance(told, bytes) else json_of(told))
+            except (RefusedError, RecrawlError) as error:
+                return _json_refusal(_refusal(error))
+
+        return answer
+
+    def page(self, view: View) -> Callable[[Request], Response]:
+        """The endpoint of a view for people."""
+
+        def answer(request: Request) -> Response:
+            try:
+                asked = self._asked(view, request)
+                return self._html(request, view.template, view, {"data": view.answer(asked), "asked": asked.values})
+            except (RefusedError, RecrawlError) as error:
+                return self._refuse(request, _refusal(error))
+
+        return answer
+
+    def done(self, action: Action) -> Callable[[Request], Any]:
+        """The endpoint of an action: JSON for programs, a way back for people."""
+
+        async def answer(request: Request) -> Response:
+            from starlette.concurrency import run_in_threadpool
+            from starlette.responses import RedirectResponse
+
+            plain = "text/html" not in request.headers.get("accept", "")
+            try:
+                given = await _form(request)
+                self._check(request, given.pop(FORM_TOKEN, ""))
+                asked = CheckedParameters(parse(action.parameters, given), self._site.clock())
+                done = await run_in_threadpool(action.do, asked)
+            except (RefusedError, RecrawlError) as error:
+                refusal = _refusal(error)
+                return _json_refusal(refusal) if plain else self._refuse(request, refusal)
+            if plain:
+                return _json_response(json_of({"said": done.said, "back": done.back, **done.facts}))
+            return RedirectResponse(done.back, status_code=303)
+
+        return answer
+
+    async def failed(self, request: Request, error: Exception) -> Response:
+        """What is said where there is nothing, or where a method means nothing."""
+        from starlette.exceptions import HTTPException
+
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+        words = {404: "There is nothing at this address.", 405: "This address does not accept this kind of request."}
+        refusal = RefusedError(words.get(status, "This cannot be done."), "See the start page.", status=status)
+        plain = request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", "")
+        response = _json_refusal(refusal) if plain else self._refuse(request, refusal)
+        response.headers.update(headers)
+        return response
+
+    def _asked(self, view: View, request: Request) -> CheckedParameters:
+        said = request.query_params.multi_items()
+        given = dict(said)
+        if len(given) < len(said):
+            twice = next(name for name in given if sum(name == other for other, _ in said) > 1)
+            raise RefusedError(f"{twice[:40]!r} is given more than once.", "Give it once.")
+        given |= {name: str(value) for name, value in request.path_params.items()}
+        return CheckedParameters(parse(view.parameters, given), self._site.clock())
+
+    def _check(self, request: Request, shown: str) -> None:
+        headers = headers_of(request.scope)
+        refusal = self._site.guard.why_not_act(headers, cookies_of(headers), shown or headers.get(HEADER_TOKEN, ""))
+        if refusal is not None:
+            raise RefusedError(refusal.why, refusal.remedy, status=refusal.status)
+
+    def _html(
+        self, request: Request, template: str, view: View | None, facts: Mapping[str, Any], status: int = 200
+    ) -> Response:
+        from starlette.responses import HTMLResponse
+
+        session = request.scope.get("state", {}).get("session", "")
+        headers = headers_of(request.scope)
+        frame = {
+            "may_act": self._site.guard.has_shown(headers, cookies_of(headers)),
+            "workspace": self._site.name,
+            "folder": shlex.quote(self._site.folder),
+            "menu": self._menu,
+            "view": view,
+            "now": self._site.clock(),
+            "csrf": self._site.guard.form_token(session),
+            "links": {"replay": "", **self._site.links},
+            "path": request.url.path,
+            "address": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+            "twin": _twin(request, view),
+        }
+        return HTMLResponse(self._templates.get_template(template).render(**frame, **facts), status_code=status)
+
+    def _refuse(self, request: Request, refusal: RefusedError) -> Response:
+        facts = {"why": refusal.why, "remedy": refusal.remedy, "status": refusal.status}
+        return self._html(request, "dashboard/refused.html", None, facts, refusal.status)
+
+
+def _twin(request: Request, view: View | None) -> str:
+    """Where this page is JSON."""
+    if view is None:
+        return ""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return view.api.format(**request.path_params) + query
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a form, or of a JSON object of texts and numbers."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body = await _body(request)
+    if kind == "application/json":
+        try:
+            told = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise RefusedError("The body is not JSON.", "Send an object.") from error
+        if not isinstance(told, dict) or not all(isinstance(one, str | int | float) for one in told.values()):
+            raise RefusedError("The body is not an object of strings and numbers.", "Send such an object.")
+        return {str(name): _as_text(one) for name, one in told.items()}
+    if kind not in {"application/x-www-form-urlencoded", ""}:
+        raise RefusedError("The body is not a form.", "Send application/x-www-form-urlencoded, or JSON.", status=415)
+    from urllib.parse import parse_qsl
+
+    try:
+        return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200))
+    except ValueError as error:
+        raise RefusedError("The form has too many fields.") from error
+
+
+async def _body(request: Request) -> bytes:
+    """The body, up to a limit, whatever the request says of its length."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_FORM:
+            raise RefusedError("Send fewer.", status=413)
+    return body
+
+
+def _as_text(value: str | float) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def _refusal(error: RefusedError | RecrawlError) -> RefusedError:
+    """Errors of others in our form: what a user got wrong, or a store that is away."""
+    if isinstance(error, RefusedError):
+        return error
+    if isinstance(error, StoreError):
+        return RefusedError(error.what, error.remedy, status=503)
+    status = 400 if isinstance(error, InputError) else 422
+    return RefusedError(error.what, error.remedy, status=status)
+
+
+def _json_response(text: bytes, status: int = 200) -> Response:
+    from starlette.responses import Response
+
+    return Response(text, status_code=status, media_type="application/json")
+
+
+def _json_refusal(refusal: RefusedError) -> Response:
+    from starlette.responses import Response
+
+    said = json_of({"error": refusal.why, "remedy": refusal.remedy})
+    return Response(said, status_code=refusal.status, media_type="application/json")

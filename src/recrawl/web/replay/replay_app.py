@@ -1,0 +1,320 @@
+"""The replay server: Memento, CDX, replay and packages, on a separate origin.
+
+It must not share its origin (host and port) with the dashboard: what it serves was written by others.
+
+Access rules for reading and for sending index lines are those of the dashboard, adapted to URLs that contain URLs.
+
+The token is taken from the address of the start page only: an archived URL may have an argument of that name. Every
+request other than GET, HEAD or OPTIONS needs the token itself, before routing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from recrawl.errors import InputError, MissingExtraError, RecrawlError, StoreError
+from recrawl.formats.memento.timemap_writer import ArchiveUris
+from recrawl.web.dashboard.access_control import (
+    SAFE_METHODS,
+    SHOW_TOKEN,
+    WRONG_TOKEN,
+    AccessGuard,
+    AccessRefusal,
+    cookies_of,
+    headers_of,
+    refuse,
+    say,
+    token_in_address,
+)
+from recrawl.web.replay import cdx_rows, index_ingest
+from recrawl.web.replay.cdx_request import CdxRequest, query_of
+from recrawl.web.replay.mementos import Mementos
+from recrawl.web.replay.replay_port import IngestOptions, ReplayPort
+from recrawl.web.replay.replay_urls import (
+    MementoRequest,
+    RefusalError,
+    TimeGateRequest,
+    TimeMapRequest,
+    asked_for,
+    uris_at,
+)
+from recrawl.web.replay.timemap_pages import TimeMapPage, TimeMapQuery, time_map
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from recrawl.store.base import Store
+
+
+class ReplayAccessGate:
+    """Stands before the server of archived content. It sets no cookie but that of who shows the token."""
+
+    def __init__(self, app: ASGIApp, guard: AccessGuard) -> None:
+        self._app = app
+        self._guard = guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it here."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = headers_of(scope)
+        if self._guard.refuses_host(headers):
+            await say(send, 421, "This server only accepts the host names of this machine.", {})
+            return
+        safe = scope["method"] in SAFE_METHODS
+        shown = token_in_address(scope) if safe and scope["path"] == "/" else None
+        if shown:
+            if self._guard.is_token(shown):
+                await say(send, 303, "", {"location": "/", "set-cookie": self._guard.pass_cookie})
+            else:
+                await refuse(send, WRONG_TOKEN, headers, {})
+            return
+        if not self._guard.may_look(headers, cookies_of(headers)):
+            await refuse(send, AccessRefusal(401, "Reading needs the token.", SHOW_TOKEN), headers, {})
+            return
+        if not safe and not self._guard.shows_bearer(headers):
+            # A cookie is not enough: the browser of an archived page has it, and the page is not ours.
+            await refuse(send, AccessRefusal(401, "A change needs the token.", ONLY_PROGRAMS), headers, {})
+            return
+        await self._app(scope, receive, send)
+
+
+ONLY_PROGRAMS = "Sending captures needs the token: Authorization: Bearer TOKEN."
+"""The error for a request without the token."""
+
+
+COLLECTION = "archive"
+LARGEST_INGEST = 64 << 20
+"""Bytes of lines that may be sent at once."""
+_PACKAGE_ORIGIN = "https://replayweb.page"
+"""The one other site that may read packages from a browser: it replays them."""
+PLAIN = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Content-Security-Policy": "sandbox"}
+
+
+def time_travel_app(
+    archive: ReplayPort, guard: AccessGuard | None = None, *, replay: str = "", hidden_below: str = ""
+) -> Starlette:
+    """The application. ``replay`` is where pywb replays the same collection, if it does.
+
+    With ``hidden_below`` it serves a program that knows this path: only captures and their index, read-only.
+    """
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.routing import Route
+
+    guard = guard or AccessGuard()
+    collection = f"{hidden_below}/{COLLECTION}" if hidden_below else COLLECTION
+    travel = ReplayApp(archive, collection, replay)
+    both = ["GET", "HEAD"]
+    of_captures = [
+        Route(f"/{collection}/cdx", _told(travel.cdx), methods=both),
+        Route(f"/{collection}/{{rest:path}}", _told(travel.travel), methods=both),
+    ]
+    of_all = [
+        Route("/", _told(travel.start), methods=both),
+        Route("/api/memento", _told(travel.memento_facts), methods=["GET"]),
+        Route("/cdx/search/cdx", _told(travel.cdx), methods=both),
+        Route(f"/{collection}.wacz", _told(travel.package), methods=[*both, "OPTIONS"]),
+        Route(f"/{collection}", travel.ingest, methods=["POST"]),
+        Route(f"/{collection}/delete", travel.delete, methods=["POST"]),
+        Route("/timegate/{rest:path}", _told(travel.travel), methods=both),
+    ]
+    return Starlette(
+        routes=of_captures if hidden_below else [*of_all, *of_captures],
+        middleware=[Middleware(ReplayAccessGate, guard=guard)],
+    )
+
+
+class ReplayApp:
+    """One answer for each kind of question."""
+
+    def __init__(self, archive: ReplayPort, collection: str, replay: str) -> None:
+        self._archive = archive
+        self._collection = collection
+        self._mementos = Mementos(archive, replay)
+        place = urlsplit(replay)
+        self._for_replay = (
+            {
+                "Access-Control-Allow-Origin": f"{place.scheme}://{place.netloc}",
+                "Access-Control-Allow-Credentials": "true",
+                "Vary": "Origin",
+            }
+            if replay
+            else {}
+        )
+        """The replay banner sends requests from its own origin."""
+
+    def start(self, request: Request) -> Response:
+        """The list of services, for the root URL."""
+        from starlette.responses import JSONResponse
+
+        base = self._uris(request).base
+        origin = base.removesuffix(f"{self._collection}/")
+        places = {
+            "workspace": self._archive.name,
+            "timegate": f"{base}{{url}}",
+            "memento": f"{base}{{timestamp}}/{{url}}",
+            "raw_memento": f"{base}{{timestamp}}id_/{{url}}",
+            "timemap": f"{base}timemap/{{link|json|cdxj}}/{{url}}",
+            "cdx": f"{base}cdx?url={{url}}",
+            "sharpness": f"{origin}api/memento?url={{url}}&at={{time}}",
+        }
+        if self._archive.package is not None:
+            places["wacz"] = f"{base.removesuffix('/')}.wacz"
+        return JSONResponse(places, headers=PLAIN)
+
+    def travel(self, request: Request) -> Response:
+        """A TimeGate, a TimeMap or a memento: what the path says."""
+        asked = asked_for(_rest(request, self._collection))
+        uris, accept = self._uris(request), request.headers.get("accept-datetime", "")
+        with self._archive.store() as store:
+            match asked:
+                case TimeMapRequest():
+                    return _map_response(time_map(store, uris, TimeMapQuery(asked.url, asked.form, asked.number)))
+                case TimeGateRequest():
+                    return self._mementos.gate(store, uris, asked.url, accept)
+                case MementoRequest():
+                    return self._mementos.memento(store, uris, asked, accept)
+
+    def memento_facts(self, request: Request) -> Response:
+        """How sharp the answer for a moment would be, as JSON."""
+        from starlette.responses import JSONResponse
+
+        words = request.query_params
+        with self._archive.store() as store:
+            asked = (words.get("url", ""), words.get("at", ""), words.get("rule", ""))
+            facts = self._mementos.facts(store, self._uris(request), *asked)
+        return JSONResponse(facts, headers=PLAIN | self._for_replay)
+
+    def cdx(self, request: Request) -> Response:
+        """Lines of the index."""
+        from starlette.responses import Response
+
+        query = query_of(request.query_params.multi_items())
+        with self._archive.store() as store:
+            if query.show_pages:
+                pages = cdx_rows.pages_of(store, query)
+                facts = {"pages": pages, "pageSize": query.page_size, "blocks": pages * query.page_size}
+                told = json.dumps(facts) if query.output in ("json", "ndjson") else str(pages)
+                return Response(
+                    f"{told}\n", media_type="application/json" if "{" in told else "text/plain", headers=PLAIN
+                )
+            if query.embedded and query.closest is not None:
+                query = self._only_the_part(store, query, query.closest)
+            found = cdx_rows.answer(store, query)
+        written = cdx_rows.written(found, query, self._uris(request))
+        more = {"X-Recrawl-Resume-Key": found.resume} if found.resume else {}
+        return Response(written.text, media_type=written.media_type, headers=PLAIN | more)
+
+    def _only_the_part(self, store: Store, query: CdxRequest, at: float) -> CdxRequest:
+        """The same query for the one capture that is shown in a page of that time; as it is if there is none to show.
+
+        The others are left out, not put behind: pywb sorts the lines by their distance once more.
+        """
+        kept = self._mementos.part(store, query.exact, at)
+        return query if kept is None else replace(query, keys=replace(query.keys, since=kept.time, until=kept.time))
+
+    def package(self, request: Request) -> Response:
+        """The whole archive as one file (conventions Z2)."""
+        from starlette.responses import FileResponse, Response
+
+        headers = PLAIN | {
+            "Access-Control-Allow-Origin": _PACKAGE_ORIGIN,
+            "Access-Control-Allow-Headers": "Range",
+            "Access-Control-Expose-Headers": "Accept-Ranges, Content-Length, Content-Range, ETag",
+            "Vary": "Origin",
+        }
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=headers)
+        if self._archive.package is None:
+            raise RefusalError("This archive has no package.", 404)
+        path = self._archive.package()
+        return FileResponse(path, media_type="application/wacz", filename=path.name, headers=headers)
+
+    async def ingest(self, request: Request) -> Response:
+        """Take lines of an index over (conventions A5)."""
+        return await self._written(request, index_ingest.add)
+
+    async def delete(self, request: Request) -> Response:
+        """Forget captures that lines of an index name (conventions A5)."""
+        return await self._written(request, index_ingest.delete)
+
+    async def _written(self, request: Request, work: Callable[[ReplayPort, bytes, IngestOptions], str]) -> Response:
+        from starlette.concurrency import run_in_threadpool
+        from starlette.responses import PlainTextResponse
+
+        def answer(data: bytes, options: IngestOptions) -> Response:
+            return PlainTextResponse(work(self._archive, data, options), headers=PLAIN)
+
+        try:
+            words = request.query_params
+            options = IngestOptions(words.get("badLines", "") == "skip", _flag(words.get("schedule", "false")))
+            return await run_in_threadpool(answer, await _body(request), options)
+        except (RefusalError, RecrawlError) as error:
+            return _refused(error)
+
+    def _uris(self, request: Request) -> ArchiveUris:
+        return uris_at(request.url.scheme, request.headers.get("host", ""), self._collection)
+
+
+def _flag(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise RefusalError(f"schedule is {text[:40]!r}; write true or false.")
+    return text == "true"
+
+
+def _told(endpoint: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    """The endpoint, with errors as sentences. Runs in a thread, since it uses the store and reads files."""
+
+    def answer(request: Request) -> Response:
+        try:
+            return endpoint(request)
+        except (RefusalError, RecrawlError) as error:
+            return _refused(error)
+
+    return answer
+
+
+def _refused(error: RefusalError | RecrawlError) -> Response:
+    from starlette.responses import PlainTextResponse
+
+    if isinstance(error, RefusalError):
+        sentence, status = error.sentence, error.status
+    else:
+        sentence = str(error)
+        kinds = ((InputError, 400), (StoreError, 503), (MissingExtraError, 501))
+        status = next((code for kind, code in kinds if isinstance(error, kind)), 422)
+    return PlainTextResponse(f"{sentence}\n", status_code=status, headers=PLAIN)
+
+
+def _rest(request: Request, collection: str) -> str:
+    """What stands behind the collection's name, as it was sent: a URL in a path is no path."""
+    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    path = raw.partition(b"?")[0].decode("latin-1").lstrip("/")
+    rest = path.removeprefix(f"{collection}/")
+    query = request.scope.get("query_string", b"").decode("latin-1")
+    return f"{rest}?{query}" if query else rest
+
+
+async def _body(request: Request) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > LARGEST_INGEST:
+            raise RefusalError(f"More than {LARGEST_INGEST >> 20} MiB at once; send the lines in several parts.", 413)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _map_response(found: TimeMapPage) -> Response:
+    from starlette.responses import Response
+
+    return Response(found.text, media_type=found.media_type, headers=PLAIN | {"X-Memento-Count": str(found.count)})

@@ -1,0 +1,242 @@
+"""Run servers on their sockets until interrupted.
+
+Idle connections are closed before they keep others out.
+
+A server takes some hundred connections at once, since a process may have so many files open. A client that opens
+connections and sends half a request on each, or nothing, would hold them for ever. So they are closed after a while,
+and the oldest at once if there are too many. Connections with a running response stay open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import socket
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from recrawl.crawl.worker import event_loop
+from recrawl.crawl.worker.gc_tuning import long_running
+from recrawl.errors import ConfigError, InputError
+from recrawl.web.server.request_prefetch import PrefetchPaths, look_first
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+
+HEAD_WITHIN = 20.0
+"""Seconds in which a client must send its request; checked after this time, and closed after twice this time."""
+MOST = 256
+"""Connections at once, of a server."""
+
+
+class PatientProtocol(H11Protocol):
+    """HTTP/1.1 for one server: :func:`protocol` makes a class for each."""
+
+    open_now: OrderedDict[PatientProtocol, None]
+    """Connections of the server, the oldest first."""
+    _was_silent = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, in place of the oldest that says nothing if there are too many."""
+        super().connection_made(transport)
+        self.open_now[self] = None
+        if len(self.open_now) > MOST:
+            silent = next((one for one in self.open_now if one.is_silent), self)
+            silent.transport.close()
+            self.open_now.pop(silent, None)
+        self._confirm_change()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget a connection."""
+        self.open_now.pop(self, None)
+        super().connection_lost(exc)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether no whole head of a request is there that is not answered yet."""
+        return self.conn.their_state is h11.IDLE
+
+    def _confirm_change(self) -> None:
+        asyncio.get_running_loop().call_later(HEAD_WITHIN, self._observation)
+
+    def _observation(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self.is_silent and self._was_silent:
+            self.transport.close()
+            return
+        self._was_silent = self.is_silent
+        self._confirm_change()
+
+
+def protocol() -> type[PatientProtocol]:
+    """The protocol of one server."""
+    return type("PatientProtocol", (PatientProtocol,), {"open_now": OrderedDict()})
+
+
+_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - a user may request it
+LAST_PORT = 65_535
+GRACE = 3
+"""Seconds that answers under way get when the server ends."""
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens at this address; port 0 takes any that is free.
+
+    Raises:
+        InputError: the address is in use.
+        ConfigError: it is not this machine's, or there is no such port.
+    """
+    if port > LAST_PORT:
+        raise ConfigError(f"Port {port} for archived pages does not exist.", "Give a lower one with --port.")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise ConfigError(f"{host} is not an address of this machine.", "Give another with --host.") from error
+    found = socket.socket(family, kind, protocol)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(128)
+    except OSError as error:
+        found.close()
+        raise InputError(
+            f"Nothing can be served at {host} port {port}: {error.strerror}.", "Give another with --port; 0 takes any."
+        ) from error
+    return found
+
+
+def address_of(listening: socket.socket, host: str) -> str:
+    """The address that a browser opens."""
+    return address_at(host, listening.getsockname()[1])
+
+
+def address_at(host: str, port: int) -> str:
+    """The address that a browser opens; of a server that listens everywhere, by the name of the machine.
+
+    >>> address_at("127.0.0.1", 8080), address_at("::1", 8080)
+    ('http://127.0.0.1:8080', 'http://[::1]:8080')
+    >>> address_at("0.0.0.0", 8080) == address_at(socket.gethostname(), 8080)
+    True
+    """
+    if host in _EVERYWHERE:
+        host = socket.gethostname()
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}"
+
+
+def serve_all(
+    apps: Sequence[tuple[ASGIApp, socket.socket]],
+    ready: Callable[[], None],
+    first: Sequence[PrefetchPaths] = (),
+    *,
+    over: Callable[[], bool] = lambda: False,
+) -> None:
+    """Serve each application on its socket until a signal arrives; not at all if it is ``over`` before the start.
+
+    ``ready`` is called when all accept requests. Then ``first`` is prefetched.
+    """
+    with long_running():
+        event_loop.run(_serve_all(apps, ready, first, over))
+
+
+async def _serve_all(
+    apps: Sequence[tuple[ASGIApp, socket.socket]],
+    ready: Callable[[], None],
+    first: Sequence[PrefetchPaths],
+    over: Callable[[], bool],
+) -> None:
+    servers = [_server(app) for app, _ in apps]
+    with _ended_by_signals(servers):
+        if over():
+            return
+        tasks = [
+            asyncio.create_task(server.serve(sockets=[listening]))
+            for server, (_, listening) in zip(servers, apps, strict=True)
+        ]
+        # uvicorn has no notification that it is ready.
+        while not all(server.started or task.done() for server, task in zip(servers, tasks, strict=True)):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        ready()
+        looking = asyncio.create_task(_settle(first))
+        await asyncio.gather(*tasks)
+        looking.cancel()
+
+
+@contextmanager
+def heard_before() -> Iterator[Callable[[], bool]]:
+    """Within the block Ctrl-C and SIGTERM are recorded; the yielded function returns whether one arrived.
+
+    For the time between printing the address and the signal handlers of the server: exiting during imports would leave
+    a half-started process. A second interrupt exits at once.
+    """
+    heard: list[int] = []
+
+    def note(number: int, frame: object) -> None:  # noqa: ARG001 - as handlers of signals are called
+        heard.append(number)
+        if len(heard) > 1:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(heard)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+async def _settle(first: Sequence[PrefetchPaths]) -> None:
+    """Prefetch. Objects loaded for it stay alive, so the garbage collector ignores them from now on."""
+    await look_first(first)
+    gc.collect()
+    gc.freeze()
+
+
+def _server(app: ASGIApp) -> uvicorn.Server:
+    import uvicorn
+
+    class Quiet(uvicorn.Server):
+        """Leaves signals to us: one interrupt ends all servers of the process."""
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    return Quiet(
+        uvicorn.Config(
+            app,
+            http=protocol(),
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            ws="none",
+            timeout_graceful_shutdown=GRACE,
+        )
+    )
+
+
+@contextmanager
+def _ended_by_signals(servers: Sequence[uvicorn.Server]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        for server in servers:
+            server.force_exit = server.should_exit
+            server.should_exit = True
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)

@@ -1,0 +1,1 @@
+"""Reproductions of published results, and the experiments of recrawl."""

@@ -1,0 +1,322 @@
+"""Recorded sites as virtual sites: the pages that were there at a moment, and everything that happened to them after.
+
+What counts as a change is what counts for :mod:`recrawl.simulate.collection`; that a page goes away, or comes back, is
+a change too: anyone who looks again finds another thing. Pages born later are not part of a capture.
+
+A record holds the links that authors wrote, not those of menus and lists, so much of a site cannot be reached by it.
+Therefore every page is also linked from the nearest page above it in the tree of paths; pages with none above them are
+the seeds.
+
+What a strategy may believe about the pages of a recorded site: rates learned from visits, or told by a sitemap.
+
+Every strategy on a recorded site, with what it may believe: slowed down as in the thesis, or at a realistic speed.
+
+Captures lie in the second half of the record. What is learned or claimed comes from before a capture starts. Expected
+quality is by the true rates of the second half, actual quality by what really happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from recrawl.capture import REVISITING, CaptureTerms
+from recrawl.capture.visit_revisit.sharc_optimal import optimal
+from recrawl.capture.walk import LinkGraph
+from recrawl.estimate.estimator import RateEvidence
+from recrawl.estimate.posterior.posterior_estimators import Posterior
+from recrawl.estimate.signals import changefreq_prior, exact_times
+from recrawl.model import FloatArray, GridBelief, Histories, IntArray
+from recrawl.model.arrays import offsets_of, starts_of_runs
+from recrawl.predict.related.url_clusters import UrlClusters
+from recrawl.simulate.collection import Collection
+from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.sampling import PageTruth, RegularVisits, sample
+from recrawl.simulate.simulated_capture import SimulatedQuality, VirtualSite, capture_named, slots
+from recrawl.simulate.virtual_web import WebLinks
+from recrawl.time import WEEK
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSite:
+    """A site whose every change and link is on record."""
+
+    collection: Collection
+    links: WebLinks
+    """Between pages by their place in the collection."""
+
+    @property
+    def name(self) -> str:
+        """What the record calls it."""
+        return self.collection.name
+
+    @property
+    def middle(self) -> float:
+        """The moment that cuts the record in halves: rates are learned before it, captures are taken after it."""
+        return (self.collection.start + self.collection.end) / 2.0
+
+    def pages_at(self, moment: float) -> IntArray:
+        """The pages that were there, by their place in the collection."""
+        lifetimes = self.collection.truth
+        there = (lifetimes.birth <= moment) & (moment < lifetimes.death)
+        return np.unique(lifetimes.page[there])
+
+    def events(self) -> EventTimes:
+        """All changes of each page of the collection, comings and goings included, but not the first coming."""
+        lifetimes = self.collection.truth
+        again = ~starts_of_runs(lifetimes.page)
+        gone = np.isfinite(lifetimes.death)
+        row = np.concatenate([lifetimes.page[lifetimes.row_of_change()], lifetimes.page[again], lifetimes.page[gone]])
+        time = np.concatenate([lifetimes.times, lifetimes.birth[again], lifetimes.death[gone]])
+        return EventTimes.of(row, time, len(self.collection))
+
+    def site_at(self, page: IntArray, start: float, end: float) -> VirtualSite:
+        """These pages (from :meth:`pages_at`) as a site that changes from ``start`` to ``end``; page i is ``page[i]``.
+
+        The rate of a page is its number of changes in the span over the span: what an oracle knows (reading 003.37).
+        O(pages · depth + links + changes).
+        """
+        changes = self.events().take(page)
+        changes = changes.where((changes.times > start) & (changes.times <= end))
+        parent = nearest_above([self.collection.urls[one] for one in page.tolist()])
+        return VirtualSite(
+            self._graph(page, parent, start),
+            np.flatnonzero(parent < 0),
+            exact_times.rate(changes.counts(), end - start),
+            changes,
+        )
+
+    def _graph(self, page: IntArray, parent: IntArray, moment: float) -> LinkGraph:
+        """Links that authors wrote, oldest first, and then those to the pages below."""
+        links = self.links
+        place = np.full(len(self.collection), -1, dtype=np.int64)
+        place[page] = np.arange(len(page))
+        on = (links.added <= moment) & (moment < links.removed)
+        source, target, added = place[links.source[on]], place[links.target[on]], links.added[on]
+        kept = (source >= 0) & (target >= 0) & (source != target)
+        below = np.flatnonzero(parent >= 0)
+        source = np.concatenate([source[kept], parent[below]])
+        target = np.concatenate([target[kept], below])
+        added = np.concatenate([added[kept], np.full(len(below), np.inf)])
+        order = np.lexsort((target, added, source))
+        return LinkGraph(offsets_of(source[order], len(page)), target[order])
+
+
+def nearest_above(urls: Sequence[str]) -> IntArray:
+    """Of each page the one with the longest path that its own continues; −1 where there is none. O(pages · depth).
+
+    >>> nearest_above(["http://a.test/", "http://a.test/x/", "http://a.test/x/y/z", "http://b.test/q"]).tolist()
+    [-1, 0, 1, -1]
+    """
+    place = {url.rstrip("/"): number for number, url in reversed(list(enumerate(urls)))}
+    return np.fromiter((_above(url.rstrip("/"), place) for url in urls), np.int64, len(urls))
+
+
+def _above(path: str, place: dict[str, int]) -> int:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        if path in place:
+            return place[path]
+    return -1
+
+
+def learned_belief(
+    site: RecordedSite, page: IntArray, now: float, rng: np.random.Generator, *, interval: float = WEEK
+) -> GridBelief:
+    """What visits every ``interval`` seconds before ``now`` taught of these pages.
+
+    The grid posterior with a prior for each directory. Pages too young to have been visited twice get that of their
+    directory. O(visits · rates of the grid).
+    """
+    whole = site.collection.watched()
+    seen = PageTruth(whole.born, whole.died, whole.changes, whole.start, now).take(page)
+    histories = Histories.from_visits(sample(seen, RegularVisits(interval), rng)).align(np.arange(len(page)))
+    clusters = UrlClusters().add([site.collection.urls[one] for one in page.tolist()])
+    return Posterior()(RateEvidence(histories, (clusters,)))
+
+
+def steady_rates(belief: GridBelief, horizon: float) -> FloatArray:
+    """The rates by which pages stay unchanged for ``horizon`` seconds with the believed chance: −ln E[e^{−λT}]/T.
+
+    Expected coherence is a matter of such chances, as expected blur is one of mean rates. Never above the mean.
+    """
+    stays = belief.survival(np.full(len(belief), horizon))
+    return np.asarray(-np.log(np.maximum(stays, np.finfo(np.float64).tiny)) / horizon)
+
+
+def past_rates(site: RecordedSite, page: IntArray, now: float) -> FloatArray:
+    """True changes per second of these pages before ``now``, over the time since they first came."""
+    born = site.collection.watched().born[page]
+    lived = now - np.maximum(born, site.collection.start)
+    return np.asarray(site.events().take(page).until(np.arange(len(page)), now) / np.maximum(lived, 1.0))
+
+
+def claimed_categories(rate: FloatArray) -> IntArray:
+    """The changefreq that an honest owner of pages of these rates writes: the most frequent one that is not too often.
+
+    A page that changes every three days on average is ``weekly``; one that takes more than a year is ``never``.
+
+    >>> day = 1 / 86400.0
+    >>> claimed_categories(np.array([day, day / 3, day / 400, 0.0])).tolist()
+    [3, 4, 7, 7]
+    """
+    with np.errstate(divide="ignore"):
+        between = np.where(rate > 0, 1.0 / rate, np.inf)
+    # A little more than the interval is still within it: a rate and its inverse are rounded.
+    return np.searchsorted(np.array(changefreq_prior.INTERVALS) * (1.0 + 1e-9), between) + 1
+
+
+def hinted_rates(rate: FloatArray, reading: changefreq_prior.Reading) -> FloatArray:
+    """The rates, per second, that readers of a sitemap make of such claims (SHARC Definition 6.1)."""
+    return changefreq_prior.rates(claimed_categories(rate), reading)
+
+
+Source = Literal["oracle", "learned", "sitemap", "sitemap-corrected"]
+"""Where rates come from: the future, visits in the past, or Definition 6.1 as printed or corrected."""
+SOURCES: tuple[Source, ...] = ("oracle", "learned", "sitemap", "sitemap-corrected")
+SINGLE_VISIT = ("sharc-offline", "sharc-online", "hottest-first", "hottest-last", "bfs", "dfs", "olston-pandey")
+"""Strategies for low blur."""
+BASELINES = tuple(
+    f"{name}-{order}" for name in ("hottest-first", "hottest-last", "bfs", "dfs") for order in ("fifo", "lifo")
+)
+"""What people do without SHARC, each page seen twice."""
+VISIT_REVISIT = (
+    "sharc-optimal",
+    "sharc-selective",
+    "sharc-selective-online",
+    "sharc-threshold",
+    "sharc-intervals",
+    "sharc-intervals-online",
+    "sharc-revisits",
+    *BASELINES,
+)
+"""Strategies for high coherence."""
+AT_SPEED = (
+    "sharc-offline",
+    "sharc-online",
+    "hottest-last",
+    "bfs",
+    "sharc-selective",
+    "sharc-selective-online",
+    "hottest-last-lifo",
+    "bfs-lifo",
+    "bfs-fifo",
+)
+"""Strategies that are also tried at realistic speed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTrial:
+    """What came of one strategy on one site; the mean over all captures."""
+
+    site: str
+    source: Source
+    strategy: str
+    delay: float
+    """Seconds between two requests; NaN where the captures were slowed down to fill the span."""
+    captures: int
+    pages: float
+    expected_blur: float
+    actual_blur: float
+    expected_incoherence: float
+    incoherence: float
+
+
+@dataclass(frozen=True, slots=True)
+class RateBelief:
+    """What a strategy is told, per second; ``None`` for the true rates."""
+
+    once: FloatArray | None
+    """For single visits: mean rates, since blur is linear in the rate."""
+    twice: FloatArray | None
+    """For visit and revisit: rates that give the believed chance to stay unchanged."""
+
+    def of(self, strategy: str) -> FloatArray | None:
+        """The rates for the strategy of that name."""
+        return self.twice if strategy in REVISITING else self.once
+
+
+def believed(  # noqa: PLR0913 - whose rates, when, by whom, and for what
+    site: RecordedSite, page: IntArray, now: float, source: Source, *, horizon: float, seed: int
+) -> RateBelief:
+    """Rates of the pages by what could be known at ``now``; ``horizon`` is how long a page typically has to stay."""
+    match source:
+        case "oracle":
+            return RateBelief(None, None)
+        case "learned":
+            belief = learned_belief(site, page, now, np.random.default_rng(seed))
+            return RateBelief(belief.mean(), steady_rates(belief, horizon))
+        case "sitemap":
+            hinted = hinted_rates(past_rates(site, page, now), "literal")
+        case "sitemap-corrected":
+            hinted = hinted_rates(past_rates(site, page, now), "corrected")
+    return RateBelief(hinted, hinted)
+
+
+def slowed_down(site: RecordedSite, source: Source, strategies: Iterable[str], *, seed: int) -> list[RecordedTrial]:
+    """One capture that takes the whole second half of the record (SHARC 4.5.3): delay = span/(slots − 1)."""
+    start, end = site.middle, site.collection.end
+    page = site.pages_at(start)
+    if not len(page):
+        return []
+    whole = site.site_at(page, start, end)
+    rates = believed(site, page, start, source, horizon=(end - start) / 2.0, seed=seed)
+    trials = []
+    for name in strategies:
+        terms = CaptureTerms(delay=(end - start) / max(slots(name, len(page)) - 1, 1), expected=len(page))
+        quality = capture_named(whole, name, terms, start=start, believed=rates.of(name)).quality()
+        trials.append(_mean(site.name, source, name, float("nan"), [quality]))
+    return trials
+
+
+def least_incoherence(site: RecordedSite) -> float:
+    """What no schedule of the slowed-down capture goes below, with true rates: proved by duality; 0 without pages."""
+    start, end = site.middle, site.collection.end
+    page = site.pages_at(start)
+    if not len(page):
+        return 0.0
+    rate = site.site_at(page, start, end).rate
+    return len(page) - optimal(rate, (end - start) / (2 * len(page) - 1)).bound
+
+
+def realistic(  # noqa: PLR0913 - the parts of a trial
+    site: RecordedSite, source: Source, strategies: Sequence[str], delay: float, *, instants: int, seed: int
+) -> list[RecordedTrial]:
+    """Captures with ``delay`` seconds between requests, started at ``instants`` moments evenly over the second half."""
+    found: dict[str, list[SimulatedQuality]] = {name: [] for name in strategies}
+    for start, page in _moments(site, delay, instants):
+        span = 2 * len(page) * delay
+        there = replace(site.site_at(page, start, start + span), rate=_true_rates(site, page))
+        rates = believed(site, page, start, source, horizon=span / 2.0, seed=seed)
+        terms = CaptureTerms(delay=delay, expected=len(page))
+        for name in strategies:
+            taken = capture_named(there, name, terms, start=start, believed=rates.of(name))
+            found[name].append(taken.quality())
+    return [_mean(site.name, source, name, delay, taken) for name, taken in found.items() if taken]
+
+
+def _moments(site: RecordedSite, delay: float, instants: int) -> Iterator[tuple[float, IntArray]]:
+    """When captures start, late ones early enough to end with the record, and the pages of each."""
+    room = site.collection.end - site.middle - 2 * len(site.pages_at(site.middle)) * delay
+    for number in range(instants):
+        start = site.middle + max(room, 0.0) * (number + 0.5) / instants
+        page = site.pages_at(start)
+        if len(page):
+            yield start, page
+
+
+def _true_rates(site: RecordedSite, page: IntArray) -> FloatArray:
+    """Changes a second of each page from the middle of the record, or its birth, to the end."""
+    end = site.collection.end
+    first = np.maximum(site.collection.watched().born[page], site.middle)
+    changes, row = site.events().take(page), np.arange(len(page))
+    return np.asarray((changes.until(row, end) - changes.until(row, first)) / np.maximum(end - first, 1.0))
+
+
+def _mean(site: str, source: Source, strategy: str, delay: float, taken: Sequence[SimulatedQuality]) -> RecordedTrial:
+    names = ("pages", "expected_blur", "actual_blur", "expected_incoherence", "incoherence")
+    means = {name: float(np.mean([getattr(one, name) for one in taken])) for name in names}
+    return RecordedTrial(site=site, source=source, strategy=strategy, delay=delay, captures=len(taken), **means)

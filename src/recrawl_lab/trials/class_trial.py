@@ -1,0 +1,234 @@
+"""The evaluation of static and historic classification (Barbosa §4): how many pages end up in a wrong class?
+
+Every page is monitored once a day for a period that starts at a random moment of its life. Rates are those of eq. 1
+(reading 002.1) over these visits, and their best clustering gives the classes. From two thirds of the pages static
+classifiers learn; the last third starts in the class they say, or in one drawn by chance, and is then visited at the
+interval of its class, which its history moves. The true class of a page is that of its rate over the whole period.
+
+Static classifiers: the class of change that a page starts in, from what it looks like at first sight.
+
+Paper 002 has a pruned decision tree over features of the page, taught with equally many pages of each class (§3.3).
+Beside it stand the same tree taught with all pages, and the classes of the siblings in the same directory, which need
+the URL alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from recrawl.estimate.rate_classes import TABLE_4, ChangeClasses, kmeans_1d
+from recrawl.model import FloatArray, IntArray, Pages
+from recrawl.predict.learners.class_learners import TreeModel, learn_tree
+from recrawl.predict.related import url_clusters
+from recrawl.predict.related.url_clusters import SiblingClasses
+from recrawl.schedule.policies.by_interval import ByInterval
+from recrawl.schedule.policies.historic_classes import CLASS, bayes_classes, drawn, historic_classes
+from recrawl.simulate.benchmark_field import BenchmarkField
+from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
+from recrawl.time import DAY
+from recrawl_lab.trials.daily_monitoring import DailyMonitoring
+from recrawl_lab.trials.rate_training import known_only
+
+
+class StaticClassifier(Protocol):
+    """What pages look like before their first visit, turned into chances of the classes."""
+
+    def chances(self, pages: DailyMonitoring) -> FloatArray:
+        """The probability of each class, one row per page."""
+        ...
+
+
+Start: TypeAlias = Callable[[DailyMonitoring, IntArray, int, np.random.Generator], StaticClassifier]
+"""From pages, their classes and the number of classes to a classifier: any learner can take part."""
+
+
+def balanced(label: IntArray, rng: np.random.Generator) -> IntArray:
+    """Places of equally many pages of each class that there is, ascending: as many as the smallest has (§3.3).
+
+    >>> label = np.array([0, 1, 1, 1, 0])
+    >>> label[balanced(label, np.random.default_rng(1))].tolist()
+    [0, 1, 1, 0]
+    """
+    least = int(np.bincount(label)[np.unique(label)].min(initial=len(label)))
+    order = rng.permutation(len(label))
+    chosen = [order[label[order] == one][:least] for one in np.unique(label)]
+    return np.sort(np.concatenate([np.empty(0, np.int64), *chosen]))
+
+
+@dataclass(frozen=True, slots=True)
+class _SiblingClassifier:
+    known: SiblingClasses
+
+    def chances(self, pages: DailyMonitoring) -> FloatArray:
+        return self.known.chances(pages.urls)
+
+
+def siblings(pages: DailyMonitoring, label: IntArray, classes: int, rng: np.random.Generator) -> StaticClassifier:
+    """The classes of the other pages of the directory. Nothing is drawn."""
+    del rng
+    return _SiblingClassifier(url_clusters.fit_sibling_classes(pages.urls, label, classes))
+
+
+@dataclass(frozen=True, slots=True)
+class _TreeClassifier:
+    features: tuple[str, ...]
+    model: TreeModel
+
+    def chances(self, pages: DailyMonitoring) -> FloatArray:
+        return self.model.chances(pages.observations.only(self.features))
+
+
+def tree(pages: DailyMonitoring, label: IntArray, classes: int, rng: np.random.Generator) -> StaticClassifier:
+    """The pruned tree of the paper: equally many pages of each class."""
+    chosen = balanced(label, rng)
+    return tree_of_all(pages.take(chosen), label[chosen], classes, rng)
+
+
+def tree_of_all(pages: DailyMonitoring, label: IntArray, classes: int, rng: np.random.Generator) -> StaticClassifier:
+    """A pruned tree over all pages: common classes are likelier. Nothing is drawn."""
+    del rng
+    table = known_only(pages.observations)
+    return _TreeClassifier(table.names, learn_tree(table, label, classes))
+
+
+STARTS: Mapping[str, Start] = MappingProxyType({"tree": tree, "tree of all": tree_of_all, "siblings": siblings})
+"""By name."""
+
+
+CLASSES = 4
+SCALES = ("rates", "logarithms of rates")
+"""What is clustered: the paper takes rates, which puts nearly all pages of a heavy-tailed population into one class."""
+RANDOM = "random"
+_CHANCES = " chances"
+
+
+def methods(starts: Sequence[str]) -> list[str]:
+    """Those of Table 5, for each start, and one more: Bayes' rule from the chances that a static classifier gives.
+
+    >>> methods(["tree"])[2:]
+    ['tree + Bayesian', 'tree + historic', 'tree chances + Bayesian']
+    """
+    found = [f"{start} + {rule}" for start in (RANDOM, *starts) for rule in ("Bayesian", "historic")]
+    return found + [f"{start}{_CHANCES} + Bayesian" for start in starts]
+
+
+@dataclass(frozen=True, slots=True)
+class RateGroups:
+    """Classes of change found by clustering, from the most dynamic to the least."""
+
+    classes: ChangeClasses
+    border: FloatArray
+    """Rates a day between each class and the next, descending."""
+
+    def of(self, rate: FloatArray) -> IntArray:
+        """The class of each rate."""
+        return np.searchsorted(-self.border, -rate, side="left")
+
+
+def grouped(rate: FloatArray, *, scale: str, most: int = CLASSES) -> RateGroups:
+    """Cluster rates, changes per day; windows and thresholds of the historic classifier as in Table 4.
+
+    Raises:
+        ValueError: all rates are equal.
+    """
+    values = np.log(rate) if scale == SCALES[1] else rate
+    found = kmeans_1d(values, most)
+    if len(found.centres) < 2:  # noqa: PLR2004 - one class is nothing to choose from
+        msg = "all pages have the same rate"
+        raise ValueError(msg)
+    middle = 0.5 * (found.centres[1:] + found.centres[:-1])
+    centres, border = (np.exp(found.centres), np.exp(middle)) if scale == SCALES[1] else (found.centres, middle)
+    window = TABLE_4.window[: len(centres)]
+    classes = ChangeClasses.of(DAY / centres[::-1], window=window, lowest=TABLE_4.lowest[0], highest=TABLE_4.highest[0])
+    return RateGroups(classes, border[::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class ClassTrial:
+    """Pages to classify, and what the classifiers start from."""
+
+    pages: DailyMonitoring
+    groups: RateGroups
+    true: IntArray
+    """The class of each page by its rate over the whole period."""
+    chances: Mapping[str, FloatArray]
+    """Of the classes by each static classifier, one row per page."""
+    common: int
+    """The class most training pages are in."""
+    seed: int
+
+
+def parted(pages: DailyMonitoring, rng: np.random.Generator) -> tuple[DailyMonitoring, DailyMonitoring]:
+    """Two thirds of the pages to learn from, and the others."""
+    order = rng.permutation(len(pages))
+    cut = 2 * len(pages) // 3
+    return pages.take(np.sort(order[:cut])), pages.take(np.sort(order[cut:]))
+
+
+def prepare(
+    pages: DailyMonitoring, rng: np.random.Generator, *, scale: str, starts: Mapping[str, Start] = STARTS
+) -> ClassTrial:
+    """Two thirds of the pages make the classes and teach the static classifiers; the others are tried on."""
+    known, tested = parted(pages, rng)
+    groups = grouped(known.rates(), scale=scale)
+    label = groups.of(known.rates())
+    chances = {
+        name: learner(known, label, len(groups.classes), rng).chances(tested) for name, learner in starts.items()
+    }
+    common = int(np.argmax(np.bincount(label)))
+    return ClassTrial(tested, groups, groups.of(tested.rates()), chances, common, int(rng.integers(2**31)))
+
+
+def first_classes(trial: ClassTrial) -> dict[str, IntArray]:
+    """The class each page starts in (Table 3), and the commonest class for comparison."""
+    ids = Pages.of(np.arange(len(trial.pages)))
+    return {
+        RANDOM: drawn(trial.groups.classes, trial.seed)(ids),
+        **{name: np.argmax(chances, axis=1) for name, chances in trial.chances.items()},
+        "commonest": np.full(len(trial.pages), trial.common),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ClassMoves:
+    """How one method moved the pages between classes."""
+
+    method: str
+    visits: IntArray
+    """To each page in the whole period, the first one not counted."""
+    assigned: dict[int, IntArray]
+    """After this many days, the class of each page."""
+
+
+def classify(trial: ClassTrial, method: str, days: Sequence[int]) -> ClassMoves:
+    """Let one method visit all pages for the whole period; where pages are after each of ``days``."""
+    rules = BenchmarkRules(0.0, found_after=0.0, whenever_due=True, scored_from=0.0)
+    field = BenchmarkField.of("pages", trial.pages.truth)
+    visits = compete(field, _policy(trial, method), rules, np.random.default_rng(trial.seed), keep_visits=True).visits
+    assert visits is not None  # noqa: S101 - asked for
+    policy, ids = _policy(trial, method), np.arange(len(trial.pages))
+    policy.add(Pages.of(ids))
+    assigned, before = {}, -np.inf
+    for day in sorted(days):
+        policy.tell(visits.take((visits.time > before) & (visits.time <= day * DAY)))
+        assigned[day] = np.asarray(policy.state(ids, CLASS))
+        before = day * DAY
+    return ClassMoves(method, np.bincount(visits.page, minlength=len(ids)) - 1, assigned)
+
+
+def _policy(trial: ClassTrial, method: str) -> ByInterval:
+    start, _, rule = method.partition(" + ")
+    classes, name = trial.groups.classes, start.removesuffix(_CHANCES)
+    if start == RANDOM:
+        first = drawn(classes, trial.seed)
+    else:
+        first = lambda pages: np.argmax(trial.chances[name][pages.id], axis=1)  # noqa: E731 - one of two rules
+    if rule == "historic":
+        return historic_classes(classes=classes, first_class=first)
+    chances = (lambda pages: trial.chances[name][pages.id]) if start.endswith(_CHANCES) else None
+    return bayes_classes(classes=classes, first_class=first, first_chances=chances)
